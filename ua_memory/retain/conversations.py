@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 from ua_memory.errors import NotFound
 from ua_memory.knowledge import core
 from ua_memory.retain import ledger
-from ua_memory.retain.flush import RETRY, Flush, Flusher, due, estimate
-from ua_memory.retain.queue import QueueEntry, key_of
+from ua_memory.retain.flush import Flush, Flusher, due, estimate
+from ua_memory.retain.queue import RETRY, QueueEntry, key_of
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.search import SearchResult
     from ua_memory.retain.flush import Done, FlushedSession, Tell
-    from ua_memory.retain.queue import QueuedText, QueueEntry
+    from ua_memory.retain.queue import QueuedText
     from ua_memory.retain.retain import Retainer, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
     from ua_memory.store.store import Store

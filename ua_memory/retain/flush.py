@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
 
 from ua_memory.config import Config
-from ua_memory.errors import Busy, ChangedOnDisk, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.errors import Busy, ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
@@ -28,7 +28,7 @@ from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import extract
-from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, is_content_error, key_of
+from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, key_of
 from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, SubagentResult, run_subagent, shown
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
@@ -378,7 +378,6 @@ PART_OF_WINDOW = 0.5
 LONGEST_ANSWER = 8_000
 """Tokens of one answer of the sub-agent: some forty statements. A model that says more says nothing."""
 _PER_TURN = 12
-RETRY = "ua-memory queue retry"
 
 Tell = Callable[[int, int], None]
 Done = Callable[["FlushedSession"], None]
@@ -520,26 +519,14 @@ class Flusher:
         )
 
     def _flushed(self, waiting: QueueEntry) -> FlushedSession:
-        try:
+        stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"
+        modelled = self.model is not None
+        with self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
             harvest = self._harvest(waiting.turns, core=not waiting.session.group)
             by = self.model.name if self.model else ""
             return FlushWriter(self.store, waiting, self.zone, self.known()).write(
                 harvest, by=by, door=self.door
             )
-        except UaMemoryError as error:
-            self._failed(waiting.key, error.what, error)
-            turns = len(waiting.turns)
-            what = error.what.removesuffix("; none of it was saved")
-            what = f"{what}; nothing was saved, and {counted(turns, 'turn')} wait"
-            hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
-            raise type(error)(what, where=error.where, hint=hint) from error
-        except Exception as error:  # a bug: it must not be met with each flush to come
-            self._failed(waiting.key, f"{type(error).__name__}: {error}", error)
-            raise
-
-    def _failed(self, key: str, why: str, error: Exception) -> None:
-        modelled = self.model is not None
-        self.queue.failed(key, why, self.store.now(), own=is_content_error(error), modelled=modelled)
 
     def _harvest(self, turns: Sequence[Turn], *, core: bool) -> SubagentResult:
         if self.model is None:

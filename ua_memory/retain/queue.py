@@ -130,6 +130,9 @@ class Attempts:
         return self.own >= ENOUGH
 
 
+RETRY = "ua-memory queue retry"
+
+
 def is_content_error(error: Exception) -> bool:
     """Whether an error comes from the flushed content rather than its environment."""
     return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
@@ -272,6 +275,24 @@ class TurnQueue:
         again = next_try(at, self.get(key).tries + 1, self.chance())
         row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
         self._note(key, {**row, "model": True} if modelled else row)
+
+    @contextmanager
+    def noting_failure(
+        self, key: str, now: Callable[[], datetime], stays: str, *, modelled: bool
+    ) -> Iterator[None]:
+        """Record why the work on an entry failed, and say in the error that it `stays` queued, and how to try
+        again. A bug is recorded, too: it must not be met with each run to come."""
+        try:
+            yield
+        except UaMemoryError as error:
+            self.failed(key, error.what, now(), own=is_content_error(error), modelled=modelled)
+            what = f"{error.what.removesuffix('; none of it was saved')}; {stays}"
+            hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
+            raise type(error)(what, where=error.where, hint=hint) from error
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            self.failed(key, why, now(), own=is_content_error(error), modelled=modelled)
+            raise
 
     def close(self, key: str, at: datetime) -> None:
         """Make a flush due of a session that is still open. NotFound."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, Usage
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
@@ -25,7 +25,7 @@ from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import extract_without_model
 from ua_memory.retain.extractor import TOGETHER, Chunk, ChunkExtractor, ExtractedChunk, Mode, TextContext, cut
-from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue, is_content_error
+from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -79,7 +79,6 @@ def talked_only(model: Model, talked: int, chunks: int) -> str:
 # in its record chunk by chunk; all of it is written in one revision; then the record is let go.
 
 
-RETRY = "ua-memory queue retry"
 TEXT = "Text"
 """The trailer that names a text without an id, by a hash with the bank's id in it."""
 
@@ -155,21 +154,10 @@ class Retainer:
         )  # fmt: skip
 
     def _tried(self, waiting: QueuedText, item: TextItem) -> RetainResult:
-        try:
-            return self._retained(waiting, item)
-        except UaMemoryError as error:
-            self._failed(waiting.key, error.what, error)
-            what = error.what.removesuffix("; none of it was saved")
-            hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
-            what = f"{what}; nothing was written, and the text is queued"
-            raise type(error)(what, where=error.where, hint=hint) from error
-        except Exception as error:  # a bug: it must not be met with each run to come
-            self._failed(waiting.key, f"{type(error).__name__}: {error}", error)
-            raise
-
-    def _failed(self, key: str, why: str, error: Exception) -> None:
+        stays = "nothing was written, and the text is queued"
         modelled = self.model is not None
-        self.items.failed(key, why, self.store.now(), own=is_content_error(error), modelled=modelled)
+        with self.items.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
+            return self._retained(waiting, item)
 
     def _retained(self, waiting: QueuedText, item: TextItem) -> RetainResult:
         before = self.store.answered(item.request) or self._seen_before(item)
