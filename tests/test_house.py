@@ -130,10 +130,10 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _defined(tree: ast.Module) -> set[str]:
+def _defined(path: Path) -> set[str]:
     """The names that a module gives to something of its own."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -148,21 +148,21 @@ def _asks(node: ast.AST, *whom: str) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and _is_private(node.attr) and ast.unparse(node.value) in whom
 
 
-def _of_others(tree: ast.Module) -> set[str]:
+def _of_others(path: Path) -> set[str]:
     """The private names of other modules that one uses; what it asks of `self` is its own or its base's."""
     asked, imported = set(), set()
-    for node in ast.walk(tree):
+    for node in nodes(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.Attribute) and _is_private(node.attr):
             asked |= set() if _asks(node, "self", "cls", "super()") else {node.attr}
         elif isinstance(node, ast.ImportFrom):
             imported |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
         elif isinstance(node, ast.Import):
             imported |= {part for alias in node.names for part in alias.name.split(".")}
-    return {name for name in imported | (asked - _defined(tree)) if _is_private(name)} - PUBLIC_ALL_THE_SAME
+    return {name for name in imported | (asked - _defined(path)) if _is_private(name)} - PUBLIC_ALL_THE_SAME
 
 
 def test_private_names_of_others_stand_in_one_module_each() -> None:
-    found = {dotted(path)[0]: _of_others(module(path)) for path in SOURCES}
+    found = {dotted(path)[0]: _of_others(path) for path in SOURCES}
     assert {name: names for name, names in found.items() if names} == PRIVATE_NAMES
 
 
@@ -190,17 +190,23 @@ def _mutable(value: ast.expr | None, classes: set[str]) -> bool:
     return name in classes or name == "lru_cache" or (name in CONTAINERS and not value.args)
 
 
-def _remembered(tree: ast.Module) -> set[str]:
+def _remembered(path: Path) -> set[str]:
     """The names of a module that change while it runs."""
-    found = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    found = {
+        name
+        for node in nodes(path.read_text(encoding="utf-8"))
+        if isinstance(node, ast.Global)
+        for name in node.names
+    }
+    body = module(path).body
     classes = {
         node.name
-        for node in tree.body
+        for node in body
         if isinstance(node, ast.ClassDef)
         and not any("frozen=True" in ast.unparse(each) for each in node.decorator_list)
         and not any("NamedTuple" in ast.unparse(base) for base in node.bases)
     }
-    for node in tree.body:
+    for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and _mutable(node.value, classes):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {
@@ -212,7 +218,7 @@ def _remembered(tree: ast.Module) -> set[str]:
 
 
 def test_modules_remember_nothing() -> None:
-    found = {dotted(path)[0]: _remembered(module(path)) for path in SOURCES}
+    found = {dotted(path)[0]: _remembered(path) for path in SOURCES}
     assert {name: names for name, names in found.items() if names} == REMEMBERED
 
 
