@@ -69,6 +69,7 @@ def test_side_by_side_in_a_terminal(shell: Shell, tmp_path: Path) -> None:
     assert shell.ok("log", "--json").out == before and not list(shell.cwd.glob("memory/**/*.md"))
 
 
+@pytest.mark.slow
 def test_what_there_is_no_time_for_is_searched_by_words(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,7 @@ def printed(shell: Shell) -> Iterator[tuple[str, Any]]:
     yield "forget", shell.ok("forget", f"^{noted['id']}", "--json").json
 
 
+@pytest.mark.slow
 def test_every_command_prints_the_path_where_another_note_has_the_name(shell: Shell) -> None:
     for name in (*OTHERS, "2026-11-10", "2026-11-12", "Carol"):
         shell.write(f"Daily/{name}.md", "# another\n")

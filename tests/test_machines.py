@@ -116,6 +116,7 @@ def settled(*banks: Bank) -> dict[str, bytes]:
     return {path: data for path, data in notes.items() if path.endswith(".md")}
 
 
+@pytest.mark.slow
 def test_a_file_that_every_machine_renamed_otherwise_stands_there_once(
     with_notes: tuple[Bank, Bank], tmp_path: Path
 ) -> None:
@@ -141,6 +142,7 @@ def test_a_file_renamed_on_one_machine_has_what_the_other_changed(with_notes: tu
     assert settled(two, one) == {path: wanted.encode()}
 
 
+@pytest.mark.slow
 def test_renamed_twice_and_changed_on_both(with_notes: tuple[Bank, Bank]) -> None:
     one, two = with_notes
     for bank, name in ((one, "a"), (two, "b")):
@@ -155,6 +157,7 @@ def test_renamed_twice_and_changed_on_both(with_notes: tuple[Bank, Bank]) -> Non
     assert sorted(text.decode().split("\n")) == sorted(wanted.split("\n"))
 
 
+@pytest.mark.slow
 def test_renamed_on_one_machine_and_deleted_on_the_other_stays(with_notes: tuple[Bank, Bank]) -> None:
     one, two = with_notes
     path = renamed_on(one, "a")
@@ -162,6 +165,7 @@ def test_renamed_on_one_machine_and_deleted_on_the_other_stays(with_notes: tuple
     assert settled(one, two) == {path: BY_HAND.encode()}
 
 
+@pytest.mark.slow
 def test_two_files_that_got_one_name_are_both_in_it(with_notes: tuple[Bank, Bank]) -> None:
     one, two = with_notes
     one.write("- something else\n", "memory/more.md")

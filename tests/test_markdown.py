@@ -207,6 +207,7 @@ def test_no_file_takes_more_than_linear_time(data: bytes) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_a_long_text_is_printed_in_linear_time() -> None:
     for text in ("```a\n" * 20_000, "#a " * 100_000, "a\n" * 100_000, "\\" * 300_000, "- when: x\n" * 20_000):
         assert parse(show(Fact(text)).encode(), LOG).records == (Fact(text),)

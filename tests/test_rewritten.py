@@ -111,6 +111,7 @@ def test_a_branch_that_somebody_moved_meanwhile_is_not_moved(pair: tuple[Bank, B
     assert history.head() == first
 
 
+@pytest.mark.slow
 def test_who_has_nothing_of_its_own_ends_at_the_remotes_revision(pair: tuple[Bank, Bank]) -> None:
     one, two = pair
     purge(one)
@@ -135,6 +136,7 @@ def test_what_others_pushed_meanwhile_is_carried_over(pair: tuple[Bank, Bank]) -
     assert facts(two) == {"Alice drinks tea", "Bob moved to Lisbon", "Dave sails"}
 
 
+@pytest.mark.slow
 def test_both_purged(pair: tuple[Bank, Bank]) -> None:
     one, two = pair
     two.insert("Dave sails")

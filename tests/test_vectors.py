@@ -204,6 +204,7 @@ def self_misses(vectors: Vectors, rows: dict[str, np.ndarray]) -> list[str]:
     return missed
 
 
+@pytest.mark.slow
 def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion(tmp_path: Path) -> None:
     rows = some(1500, seed=3)
     names, table = list(rows), np.stack(list(rows.values())).astype(np.float64)

@@ -137,6 +137,7 @@ def test_editors(watched: Watched, edit: Callable[[Path], None]) -> None:
     assert watched.bank.store.survey().changed.keys() == {DAY}, "seen by the next look, not by a later one"
 
 
+@pytest.mark.slow
 def test_a_checkout_of_a_thousand_files(watched: Watched) -> None:
     root = watched.bank.root
     git(root, "add", "-A")
