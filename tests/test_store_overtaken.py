@@ -232,3 +232,66 @@ def test_what_was_read_before_several_saves_of_another_editor_within_a_write(sto
     write(store, DAY, other.buffer + "- of the other editor\n")
     one.lines.append("of the other editor")
     all_once(store, one, "base", "ours")
+
+
+def test_an_old_buffer_after_another_editor_has_saved_on_top_of_ours(store: Store) -> None:
+    """It was read before the write began: what came since, in earlier revisions too, stays."""
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    two.read()
+    for text in ("second", "third"):
+        insert(store, text)
+    script = {("before", 0): one.on_top, ("after", 0): one.on_top, ("after", 1): two.save}
+    amid(script, lambda: insert(store, "fourth"))
+    one.lines += two.lines
+    all_once(store, one, "first", "second", "third", "fourth")
+
+
+def test_a_save_while_words_are_merged_that_came_too_late(store: Store) -> None:
+    """Our own commit has changed git's index by then: that is no git at work on the files."""
+    insert(store, "first")
+    editor = Editor(store)
+    with (store.bank.root / DAY).open("ab") as late:
+        insert(store, "second")
+        late.write(b"- written late\n")
+        late.flush()
+        editor.read()
+    amid({("before", 0): editor.save}, lambda: insert(store, "third"))
+    editor.lines.append("written late")
+    all_once(store, editor, "first", "second", "third")
+
+
+def test_an_old_buffer_that_is_saved_again_and_again_within_a_write(store: Store) -> None:
+    """Each save was made from the one before, which no commit has and which another editor saved over."""
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    one.read()
+    facts = ["first", "second", "third", "fourth"]
+    for text in facts[1:]:
+        insert(store, text)
+    script = {
+        ("before", 0): one.save,
+        **{("after", n): two.on_top if n % 2 == 0 else one.save for n in range(6)},
+    }
+    amid(script, lambda: insert(store, "fifth"))
+    one.lines += two.lines
+    all_once(store, one, *facts, "fifth")
+
+
+def test_words_that_came_too_late_leave_the_other_files_alone(store: Store) -> None:
+    """The same revision wrote another file, which a person has saved since: it is not written again."""
+    other = "memory/other.md"
+    insert(store, "first")
+    write(store, other, "- one\n")
+    with (store.bank.root / DAY).open("ab") as late:
+        with store.revision("test", door="test") as draft:
+            for path in (other, DAY):
+                draft.write(path, draft.read(path) + b"- both ^0123456789\n", restored=True)
+        write(store, other, "- one\n- both, and by hand ^0123456789\n")
+        late.write(b"- written late\n")
+    saved = (store.bank.root / other).stat().st_ino
+    store.adopt()
+    store.adopt()
+    assert (store.bank.root / other).stat().st_ino == saved
+    assert on_disk(store, other) == in_trail(store, other) == ["one", "both, and by hand"]
+    assert on_disk(store) == in_trail(store) == ["first", "written late", "both"]

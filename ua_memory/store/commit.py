@@ -260,9 +260,11 @@ def with_save(record: InFlight, number: int, came: bytes, context: WriteContext)
     """The record after a person's save was found: it goes into the file, and into a commit of theirs."""
     change = record.changes[number]
     if not record.commits or _is_on_top(record, change, came):
-        # Made from what we had put in place: an edit that came after ours, and is committed after it.
-        newer = merge(_merge_base(record, change, came), change.wanted or b"", came).data
-        if record.commits and not (_lacking(change.wanted, newer) and _held(change, newer, context)):
+        # An edit that came after ours, and is committed after it.
+        newer = _merged_on_top(record, change, came, context)
+        if record.commits and not (
+            saves.lines_lacking(change.wanted, newer) and _held(change, newer, context)
+        ):
             record = _with_edit_after(record, change, newer, context)
         record = _with_intermediate(record, change, came)
         return record.with_change(number, change.next(came, newer))
@@ -274,7 +276,7 @@ def with_save(record: InFlight, number: int, came: bytes, context: WriteContext)
             own.files[change.path]
         )  # the last one is a person's, too, or puts back what they dropped
     # Another editor may have read the file before a save that we have taken in already.
-    touched = context.inspect_save(change.path, came, before[-1], _intermediate(change, before))
+    touched = context.inspect_save(change.path, came, before[-1], _intermediate(record, change, before))
     wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data
     if change.aim is None and not (wanted or b"").strip():
         wanted = None
@@ -297,27 +299,54 @@ def with_swap_back(record: InFlight, number: int, came: bytes | None) -> InFligh
     return record.with_change(number, record.changes[number].next(came, came))
 
 
+def _merged_on_top(record: InFlight, change: FileChange, came: bytes, context: WriteContext) -> bytes:
+    """What is wanted, merged with a save that came after ours was in place. It was made from what stood in
+    the file since the write began; where it lacks lines of all that did, perhaps from an older content."""
+    base = _merge_base(record, change, came)
+    if saves.lines_lacking(base, came):
+        stood = _intermediate(record, change, _saves_in(record, change))
+        touched = context.inspect_save(change.path, came, change.wanted, stood)
+        if touched.put_back:
+            return touched.start or b""
+        came = touched.saved or b""
+    return merge(base, change.wanted or b"", came).data
+
+
 def _held(change: FileChange, newer: bytes, context: WriteContext) -> bool:
     return context.inspect_save(change.path, newer, change.wanted, ()).held
 
 
-def _intermediate(change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
-    """What stood in the file since the write began, the newest first. The saves that are `taken` care of may
-    be told from their commits alone."""
-    every = (*reversed(change.taken), change.placed, change.start, *reversed(before))
+def _intermediate(record: InFlight, change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
+    """What stood in the file since the write began, the newest first. Of the saves that are taken care of,
+    those that no commit has are kept beside the commits."""
+    commits = (c for c in (*record.commits, *record.after) if change.path in c.files)
+    blobs = [data for commit in commits for data in commit.blobs]
+    every = (*reversed(change.taken), change.placed, *reversed(blobs), change.start, *reversed(before))
     return [*dict.fromkeys(data for data in every if data)]
 
 
 def _merge_base(record: InFlight, change: FileChange, came: bytes) -> bytes:
-    """What a save was made from: of what stood in the file, that which it is most like."""
-    theirs = [c.files[change.path] for c in (*record.commits[:-1], *record.after) if change.path in c.files]
-    stood = _intermediate(change, [change.trail, *theirs])
-    stood += [saves.partial_content(change.trail or b"", data, came) for data in stood]
-    return min(stood, key=lambda data: saves.distance(data, came), default=b"")
+    """What a save was made from: of what stood in the file, that which it is most like. A content that lacks
+    a record which the save and what is wanted have is none: the record would be taken for one of each."""
+    stood = _intermediate(record, change, _saves_in(record, change))
+    stood += [
+        saves.partial_content(change.trail or b"", data, came) for data in (*stood, change.wanted or b"")
+    ]
+    ordered = sorted(stood, key=lambda data: saves.distance(data, came))
+    fitting = (data for data in ordered if not _added_twice(data, change, came))
+    return next(fitting, ordered[0])
 
 
-def _lacking(data: bytes | None, other: bytes) -> Counter[bytes]:
-    return Counter((data or b"").splitlines()) - Counter(other.splitlines())
+def _added_twice(base: bytes, change: FileChange, came: bytes) -> bool:
+    """Whether a record that the base lacks is in what is wanted and in the save."""
+    ours, theirs = (b"\n".join(saves.lines_lacking(data, base)) for data in (change.wanted, came))
+    return not saves.keys(ours, change.path).keys().isdisjoint(saves.keys(theirs, change.path))
+
+
+def _saves_in(record: InFlight, change: FileChange) -> list[bytes | None]:
+    """What the trail had of the file, and what the commits of the person's saves leave in it."""
+    commits = (*record.commits[:-1], *record.after)
+    return [change.trail, *(c.files[change.path] for c in commits if change.path in c.files)]
 
 
 def _is_on_top(record: InFlight, change: FileChange, came: bytes) -> bool:
@@ -587,7 +616,9 @@ def _merge_late_write(
     now = read(context.root / change.path)
     wanted = merge(base or b"", now or b"", late).data
     new = FileChange(change.path, now, now, change.trail, now, wanted, tuple(taken))
-    record = replace(record.with_change(number, new), written=False)
+    # The other files are done: what a person saved in them since is not to be looked at again.
+    done = tuple(c if c.wanted == c.placed else c.next(c.placed, c.wanted) for c in record.changes)
+    record = replace(record, changes=done, written=False).with_change(number, new)
     store_pending.save(context.pending, record)
     record = replace(resume(record, context), written=True)
     store_pending.save(context.pending, record)

@@ -253,7 +253,7 @@ def detect_stale(edit: Edit, past: FileHistory, intermediate: Sequence[bytes] = 
     then, now = keys(edit.trail, edit.path), keys(edit.disk, edit.path)
     dropped = then.keys() - now.keys()
     again = any(kind not in (NAMELESS, "block") for kind, _ in now.keys() - then.keys())
-    if not again and not _lines(edit.trail, edit.disk):
+    if not again and not lines_lacking(edit.trail, edit.disk):
         return None
     if not intermediate and not any(_is_ours(r) or SHOWN in r.trailers for r in past.newest()):
         return None
@@ -276,7 +276,7 @@ def _merge_base(
             break
         ours = not buffer.shown and not buffer.part and _is_ours(past.newest()[buffer.number])
         cost = distance(buffer.data, edit.disk or b"")
-        if buffer.shown and buffer.number != INTERMEDIATE and not _lines(buffer.data, edit.disk):
+        if buffer.shown and buffer.number != INTERMEDIATE and not lines_lacking(buffer.data, edit.disk):
             cost = 0  # who has all that stood there for a moment, and nothing that came since, read just that
         if cost < least or ours:
             fits = then.keys() - keys(buffer.data, edit.path).keys() <= dropped
@@ -316,7 +316,7 @@ def _base_candidates(edit: Edit, past: FileHistory, intermediate: Sequence[bytes
 
 def partial_content(before: bytes, after: bytes, save: bytes | None) -> bytes:
     """A content as it may have been before all of it was written: without the new lines that a save lacks."""
-    return _without(after, _lines(after, before) - Counter((save or b"").splitlines()))
+    return _without(after, _unknown(lines_lacking(after, before), save))
 
 
 def _answered_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -> int | None:
@@ -327,7 +327,7 @@ def _answered_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -> in
     was read before: it is the old buffer still, and no answer. Where it came alone, a save without a new word
     is the answer to it.
     """
-    lost = _lines(edit.trail, edit.disk)
+    lost = lines_lacking(edit.trail, edit.disk)
     fresh = _fresh(edit, base)
     newest, along = past.newest(), frozenset[Key]()
     for number in range(base.number):
@@ -339,7 +339,9 @@ def _answered_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -> in
         if revision.trailer("Request"):  # a put-back with a request of its own was all of its revision
             along = frozenset()
         now, before = past.left(number), past.left(number + 1)
-        answered = _lines(now, before) & lost or _lines(before, now) & _lines(edit.disk, edit.trail)
+        answered = lines_lacking(now, before) & lost or lines_lacking(before, now) & lines_lacking(
+            edit.disk, edit.trail
+        )
         if answered and not fresh and not along & keys(edit.trail, edit.path).keys():
             return number
     return None
@@ -347,25 +349,25 @@ def _answered_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -> in
 
 def _fresh(edit: Edit, base: BaseCandidate) -> Counter[bytes]:
     """The new words of a save: lines that neither its base nor the present content has."""
-    return _lines(edit.disk, base.data) - _lines(edit.disk, edit.trail, same=True)
+    return _unknown(lines_lacking(edit.disk, base.data), edit.trail)
 
 
 def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> StaleSave | None:
     trail, disk = edit.trail or b"", edit.disk or b""
-    if not _lines(base.data, b"") & _lines(disk, b""):
+    if lines_lacking(base.data, disk) == lines_lacking(base.data, b""):
         return None  # nothing of it is left: the file was written anew
     merged = merge(base.data, trail, disk).data
-    back, gone = _lines(merged, disk), _lines(disk, merged)
+    back, gone = lines_lacking(merged, disk), lines_lacking(disk, merged)
     own, taken = Counter[bytes](), Counter[bytes]()
     for number in range(base.number + 1 if base.shown else base.number):
         if not _is_ours(past.newest()[number]):
             now, before = past.left(number), past.left(number + 1)
-            own |= _lines(now, before)
-            taken |= _lines(before, now)
+            own |= lines_lacking(now, before)
+            taken |= lines_lacking(before, now)
     if (
         base.number == INTERMEDIATE
     ):  # what the trail has not yet is the person's, and is not committed yet with ours
-        own |= _lines(trail, past.left(0))
+        own |= lines_lacking(trail, past.left(0))
     theirs_alone = not (base.shown or back - own or gone - taken)
     uncommitted = bool(past.uncommitted) and base.number <= 1
     if not (back or gone) or (theirs_alone and (uncommitted or not _fresh(edit, base))):
@@ -384,7 +386,7 @@ def _written_by_hand(lines: Counter[bytes], past: FileHistory) -> Counter[bytes]
     for number, revision in enumerate(past.newest()[:AT_ONCE]):
         if not left:
             break
-        came = left & _lines(past.left(number), past.left(number + 1))
+        came = left & lines_lacking(past.left(number), past.left(number + 1))
         found += Counter() if _is_ours(revision) else came
         left -= came
     return found
@@ -414,6 +416,8 @@ def _dropped_lines(
 
 def _without(data: bytes, lines: Counter[bytes]) -> bytes:
     """A content without the last of these lines each."""
+    if not lines:
+        return data
     left, kept = Counter(lines), list[bytes]()
     for row in reversed(data.splitlines(keepends=True)):
         bare = row.rstrip(b"\r\n")
@@ -451,7 +455,7 @@ def _keeps_most(edit: Edit, base: bytes) -> bool:
 def distance(base: bytes, save: bytes) -> int:
     """The edit distance of two contents: a line that was written or taken away
     counts four times as much as one that was reworded."""
-    gone, new = _lines(base, save), _lines(save, base)
+    gone, new = lines_lacking(base, save), lines_lacking(save, base)
     return 4 * (gone + new).total() - 7 * _rewordings(gone, new)
 
 
@@ -482,11 +486,35 @@ def _is_reworded(old: bytes, new: bytes) -> bool:
     return bool(one["id"]) or (2 * same > len(a) and not all(numbers))
 
 
-def _lines(data: bytes | None, other: bytes | None, *, same: bool = False) -> Counter[bytes]:
-    """The lines of one that the other lacks, blank ones aside; or those that both have."""
-    one, two = Counter((data or b"").splitlines()), Counter((other or b"").splitlines())
-    found = one & two if same else one - two
+def lines_lacking(data: bytes | None, other: bytes | None) -> Counter[bytes]:
+    """The lines of one that the other lacks, blank ones aside."""
+    one, two = _where_they_differ(data or b"", other or b"")
+    found = Counter(one.splitlines()) - Counter(two.splitlines())
     return Counter({line: n for line, n in found.items() if line.strip()})
+
+
+def _unknown(lines: Counter[bytes], data: bytes | None) -> Counter[bytes]:
+    """Those of the lines that a content lacks."""
+    return lines - Counter(line for line in (data or b"").splitlines() if line in lines)
+
+
+def _where_they_differ(one: bytes, other: bytes) -> tuple[bytes, bytes]:
+    """Both without the whole lines that they begin and end with alike: of a long file that is nearly all."""
+    start = one.rfind(b"\n", 0, _same_bytes(one, other)) + 1
+    one, other = one[start:], other[start:]
+    same = _same_bytes(one[::-1], other[::-1])
+    after = one.find(b"\n", len(one) - same) + 1
+    end = len(one) - after if after else 0
+    return one[: len(one) - end], other[: len(other) - end]
+
+
+def _same_bytes(one: bytes, other: bytes) -> int:
+    """How many bytes two contents begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
 
 
 def _reworded(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: FileHistory) -> set[Key]:

@@ -389,9 +389,12 @@ class Store:
             except GitFailed:
                 stands = False
             away = self.history.exists and self.history.is_away(record.branch)
+            if not record.commits:  # what it merges is in the files alone, and in no commit to fall back on
+                self._began = self._position()
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
                 record = leave_files(record, self._context, there) if away else resume(record, self._context)
+            self._began = self._position()
             if stands or not record.commits:
                 with contextlib.suppress(GitFailed):  # it may have died before it came to the index
                     self.history.mend_index([path for commit in record.commits for path in commit.files])
@@ -414,6 +417,8 @@ class Store:
             if not done:
                 record = replace(record, commits=(), after=(), written=True)
                 pending.save(self.bank.pending, record)
+                began, head = self._began  # its commits have changed the index
+                self._began = replace(began, index=git_history.moment(self.history).index), head
                 record, done = remove_leftovers(record, self._context)
             if done:
                 pending.drop(self.bank.pending, record.key)
