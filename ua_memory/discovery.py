@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from _blake2 import blake2b as blake2b
@@ -96,6 +95,8 @@ def opener(name: str, flags: int) -> int:
 
 def is_locked(file: str | os.PathLike[str]) -> bool:
     """Whether a process holds this file's lock. Who takes it meanwhile waits a moment for the answer."""
+    import fcntl  # which a warm search does without
+
     try:
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -142,7 +142,6 @@ class IndexItem:
     speaker: str = ""
     run: str = ""
     proofs: tuple[str, ...] = ()
-    importance: int | None = None
 
     @property
     def ref(self) -> str | None:
@@ -167,7 +166,7 @@ class IndexItem:
         """A hash of all but where it stands in its file: equal digests need no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
         parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
-        parts += [self.speaker, str(self.importance)]
+        parts += [self.speaker]
         return _hash(json.dumps([parts, self.tags, self.entities, self.context, self.proofs]))
 
 
@@ -298,7 +297,7 @@ def _values(
         **{"record": name, "kind": kind, "when": when, "origin": origin, "more": more},
         **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
         **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
-        **{"proofs": _proofs(record), "importance": getattr(record, "importance", None)},
+        "proofs": _proofs(record),
     }
 
 
@@ -311,7 +310,7 @@ def _prose(record: Passage, name: str) -> dict[str, Any]:
     return {
         **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
         **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
-        **{"tags": (), "entities": (), "retired": None, "proofs": (), "importance": None},
+        **{"tags": (), "entities": (), "retired": None, "proofs": ()},
     }
 
 
@@ -358,7 +357,6 @@ def _item(
         context=context.strip(),
         speaker=speaker,
         proofs=found["proofs"],
-        importance=found["importance"],
     )
 
 
@@ -377,7 +375,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "5"
+SCHEMA_VERSION = "6"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
@@ -388,7 +386,7 @@ TOKENIZER = f"porter {EXACT}"
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
     ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run,'
-    " proofs, importance"
+    " proofs"
 )
 
 SCHEMA = (
@@ -399,7 +397,7 @@ SCHEMA = (
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
     " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
-    " proofs TEXT, importance INTEGER)",
+    " proofs TEXT)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
@@ -429,7 +427,7 @@ def row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
     hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
     names = (json.dumps(item.tags), json.dumps(item.entities))
-    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), item.importance)
+    about = (item.context, item.speaker, item.run, json.dumps(item.proofs))
     return (*where, *what, *hashes, *names, item.text, *about)
 
 
@@ -437,7 +435,7 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
     """The item of a row of COLUMNS."""
     _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
     retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
-    text, context, speaker, run, proofs, importance = values[23:]
+    text, context, speaker, run, proofs = values[23:]
     return IndexItem(
         key=key,
         record=record,
@@ -464,7 +462,6 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
         speaker=speaker,
         run=run,
         proofs=_names(proofs),
-        importance=importance,
     )
 
 
