@@ -197,20 +197,23 @@ def _filtered(
     revs: Sequence[str] = (), revisions: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Run git-filter-repo. Revisions that become empty stay: their trailers say what was read. `revisions`
-    are names of parents, and in messages, for which others stand."""
+    are names of parents, and in messages, for which others stand. CannotWrite, GitFailed."""
     blobs, said = fresh.root.parent / "contents", fresh.root.parent / "messages.json"
-    blobs.mkdir()
-    for name, data in contents.items():
-        (blobs / name).write_bytes(data)
     rows = [[each.pattern.decode("latin-1"), int(each.flags)] for each in patterns]
-    said.write_text(json.dumps({"patterns": rows, "revisions": dict(revisions or {})}))
     words = [sys.executable, "-m", "git_filter_repo", "--force", "--quiet", "--prune-empty", "never"]
     words += ["--prune-degenerate", "never", "--blob-callback", _BLOB.format(str(blobs))]
     words += ["--message-callback", _MESSAGE.format(str(said))]
     words += ["--commit-callback", _COMMIT.format(str(said)), "--refs", *revs] if revs else []
-    status, _, trouble = fresh.git().execute(
-        words, with_extended_output=True, with_exceptions=False, stdout_as_string=False
-    )
+    try:
+        blobs.mkdir()
+        for name, data in contents.items():
+            (blobs / name).write_bytes(data)
+        said.write_text(json.dumps({"patterns": rows, "revisions": dict(revisions or {})}))
+        status, _, trouble = fresh.git().execute(
+            words, with_extended_output=True, with_exceptions=False, stdout_as_string=False
+        )
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(blobs.parent)) from error
     if status:
         last = (str(trouble).strip().splitlines() or ["no output"])[-1][:300]
         raise GitFailed(f"git-filter-repo failed: {last}", where=str(fresh.git_dir))
