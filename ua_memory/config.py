@@ -118,6 +118,7 @@ def _expressions(value: Sequence[str], _: str) -> None:
 RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
+    "sessions_agent": _among("spoken", "all", "none"),
     "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
     "provider": _provider,
     "retain_content": _contents, "strip": _expressions,
@@ -242,6 +243,17 @@ class Config:
     tool_filter: tuple[str, ...] = _setting(
         (), "toolFilter", "tools whose calls are left out: mcp__github__*"
     )
+    sessions_keep: bool = _setting(
+        True, "sessions.keep", "0: the words of sessions are not kept, only what a flush chooses"
+    )
+    sessions_agent: str = _setting(
+        "spoken", "sessions.agent", "of the agent's words: spoken (without announcements), all or none"
+    )
+    sessions_groups: bool = _setting(False, "sessions.groups", "1: group chats are kept too")
+    sessions_days: int = _setting(
+        0, "sessions.days", "days after which a session is deleted; 0: never", low=0, sensitive=True
+    )
+    sessions_recall: bool = _setting(True, "sessions.recall", "0: hooks and recall use no session")
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "minutes without a command until the daemon exits", low=0
     )

@@ -245,6 +245,16 @@ def git_folders(folder: str) -> tuple[str, str, str] | None:
     return None
 
 
+def project_of(folder: str) -> str:
+    """The name of the git repository around a folder, in all its worktrees that of the main one; outside of
+    git the folder's own."""
+    around = git_folders(folder)
+    if around is None:
+        return folder.rstrip("/").rpartition("/")[2]
+    top, _, common = around
+    return parent(common).rpartition("/")[2] if common.endswith("/.git") else top.rpartition("/")[2]
+
+
 def worktree(git_dir: str, common: str) -> str:
     """What a worktree is called."""
     return "main" if git_dir == common else git_dir.rpartition("/")[2]

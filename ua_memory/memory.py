@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
+    from ua_memory.knowledge.sessions import SessionFiles
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.arms import QueryExplanation
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from ua_memory.retain.queue import QueueEntry
     from ua_memory.retain.retain import Documents, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
-    from ua_memory.retain.survey import Sessions, Watches
+    from ua_memory.retain.survey import TranscriptImport, Watches
     from ua_memory.upkeep.archive import Remote
     from ua_memory.upkeep.audit import Health
     from ua_memory.upkeep.forget import ForgetResult, Forgetting
@@ -193,6 +194,10 @@ class Memory:
     def get(self, target: str) -> Excerpt:
         """Read a file, lines or a fact, named in any form that a command prints: `^id`, `PATH:LINE`,
         `PATH#L3-L5`, `[[…#^id]]`. NotFound, Usage."""
+        named = statements.read(target)
+        if said := self.sessions.named(named.file, named.id):
+            file, span = said
+            return statements.cut(file.read_bytes(), str(file), named.span or span, named.id)
         found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block))
         path = found.path
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
@@ -481,11 +486,18 @@ class Memory:
         return Conversations(self.store, self.door, self.access, lambda: self.facts.lookup(), self.search)
 
     @cached_property
-    def sessions(self) -> Sessions:
-        """The sessions in clients' transcripts."""
-        from ua_memory.retain.survey import Sessions
+    def sessions(self) -> SessionFiles:
+        """What was said in sessions, word for word."""
+        from ua_memory.knowledge.sessions import SessionFiles
 
-        return Sessions(self.store, self.access, self.conversations)
+        return SessionFiles(self.store)
+
+    @cached_property
+    def transcripts(self) -> TranscriptImport:
+        """The sessions in clients' transcripts."""
+        from ua_memory.retain.survey import TranscriptImport
+
+        return TranscriptImport(self.store, self.access, self.conversations)
 
     @cached_property
     def documents(self) -> Documents:

@@ -57,6 +57,10 @@ class Bank:
     def local(self) -> Path:
         return self.state / "local"
 
+    @property
+    def sessions(self) -> Path:
+        return self.state / "sessions"
+
 
 @dataclass(frozen=True, slots=True)
 class GitPlace:
@@ -97,12 +101,8 @@ def git_around(folder: Path) -> GitPlace | None:
 
 
 def project_of(folder: Path) -> str:
-    """The name of the git repository around a folder, in all its worktrees that of the main one; outside of
-    git the folder's own."""
-    around = git_around(folder)
-    if around is None:
-        return folder.name
-    return around.common.parent.name if around.common.name == ".git" else around.top.name
+    """What a folder's project is called; see `discovery.project_of`."""
+    return discovery.project_of(str(folder))
 
 
 def derived_id(root: Path, place: GitPlace | None) -> str:

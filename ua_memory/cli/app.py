@@ -178,6 +178,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "recall": Listed("search", "Format search hits as a block for a prompt."),
         "explain": Listed("search", "Show how a query is interpreted."),
         "flush": Listed("retain", "Save what matters from a conversation."),
+        "sessions": Listed("sessions", "What was said, session by session."),
         "get": Listed("search", "Read a file, some of its lines, or a fact."),
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },

@@ -209,7 +209,7 @@ def _survey(call: Call, memory: Memory, asked: SessionsRequest, since: datetime 
         transcripts = list(sessions.below(caller.absolute(call, asked.path)))
     with progress(call, "Reading sessions") as tell:
         open_ones = context.open_sessions(memory.store.bank.pending)
-        return memory.sessions.survey(transcripts, since=since, going=open_ones, tell=tell)
+        return memory.transcripts.survey(transcripts, since=since, going=open_ones, tell=tell)
 
 
 def _fits(call: Call, one: FoundSession, asked: SessionsRequest) -> bool:
@@ -228,7 +228,7 @@ def _fits(call: Call, one: FoundSession, asked: SessionsRequest) -> bool:
 def _preview(
     call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
-    kept, cost = memory.sessions.preview(fresh, model=call.model(memory))
+    kept, cost = memory.transcripts.preview(fresh, model=call.model(memory))
     if call.as_json:
         more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
         return emit(call, {**views_flushed.survey_shape(True, chosen, found), **more})
@@ -247,7 +247,7 @@ def _flush(
     done: list[FlushedSession] = []
     screen = Screen(call)
     try:
-        for one, flushed in memory.sessions.flush(fresh, model=call.model(memory)):
+        for one, flushed in memory.transcripts.flush(fresh, model=call.model(memory)):
             done.append(flushed)
             if not call.as_json:  # a line as each is done, which is all the progress one needs to see
                 views_flushed.show_one_flushed(screen, one, flushed)

@@ -162,7 +162,7 @@ def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
     if found is None:
         return None
     if event.kind == "start":
-        return context.start_text(event, bank, found.core, found)
+        return context.start_text(event, bank, found.core, found, found.of_project(context.project(event)))
     text = _recalled(found, event, settings, bank)
     if text:
         context.save_recalled(bank, event, text)

@@ -95,6 +95,10 @@ ENOUGH = 0.35
 """The score from which on a hit is put into a prompt nobody searched for it with."""
 
 
+MORE_PASSAGES = 6
+"""Hits that are looked at beyond the limit, for passages of other projects fall away."""
+
+
 def answer_event(call: Call, client: str, pid: int, modelled: bool) -> bool:
     """Answer the event on a call's standard input by its bank; True if something is to be handed over.
 
@@ -184,6 +188,7 @@ def _recall_text(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.daemon.spawn import InProcess, Log
     from ua_memory.hooks.context import auto_scope
     from ua_memory.recall.readonly import hits_block
+    from ua_memory.recall.search import for_prompt
     from ua_memory.text.noise import read_query
 
     if event.agent:
@@ -195,8 +200,10 @@ def _recall_text(call: Call, memory: Memory, event: Event) -> str:
         Log(memory.store.bank.local, LOG).say(wanted.why)
     least = max(ENOUGH, memory.config.min_score)
     filters = memory.filters(**auto_scope(call, memory.config, event))
-    found = memory.search_many([event.prompt], min_score=least, filters=filters, by_words=alone)
-    return hits_block(found[0])[0]
+    limit = memory.config.search_limit + MORE_PASSAGES
+    found = memory.search_many([event.prompt], limit=limit, min_score=least, filters=filters, by_words=alone)
+    chosen = for_prompt(found[0], event.prompt, context.project(event), memory.config)
+    return hits_block(chosen)[0]
 
 
 def _start_text(memory: Memory, event: Event) -> str:
@@ -211,8 +218,11 @@ def _start_text(memory: Memory, event: Event) -> str:
         return readonly.core_block(blocks, most)
 
     bank = memory.store.bank
+    memory.refresh(vectors=False)  # what a flush has just written is told too
+    with memory.index.turn:
+        db, project = memory.index.words.db, context.project(event)
+        known = readonly.rules(db, project), readonly.latest(db, project)
     look = None
     if event.why == "compact":
-        memory.search_many(["what was kept"], by_words=True)  # what a flush has just written is indexed
         look = readonly.look(bank, memory.config.few, memory.config.redact)
-    return context.start_text(event, bank, core, look) or ""
+    return context.start_text(event, bank, core, look, known) or ""

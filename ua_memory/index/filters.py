@@ -137,7 +137,9 @@ def _wrong(what: str, value: object) -> Usage:
 
 
 KINDS = tuple(
-    dict.fromkeys((*get_args(Kind), "fact", "passage", "observation", "opinion", "page", "model", "core"))
+    dict.fromkeys(
+        (*get_args(Kind), "fact", "passage", "observation", "opinion", "page", "model", "core", "session")
+    )
 )
 """What `kinds` may name: the kinds of facts and opinions, and the records an item may be."""
 

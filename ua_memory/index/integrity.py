@@ -16,7 +16,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.index import embedding, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
-from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, items_of, read_only, row
+from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, items_of, read_only, row, session_items
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
 from ua_memory.index.vectors import stands_for
@@ -151,8 +151,11 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     if content_hash(data) != before.hash:
         return None
     parsed = document.parse(searched(data)[0], path)
-    items = list(items_of(parsed, files.masked))
-    owned = [replace(item, id=None) if outside(path) else item for item in items]
+    if files.is_session(path):
+        owned = session_items(data, path, files.masked)
+    else:
+        items = items_of(parsed, files.masked)
+        owned = [replace(item, id=None) if outside(path) else item for item in items]
     names = {(item.key, name, how) for item in owned for name, how in index_items.names_of(item).items()}
     settled = index_items.settling(parsed.records, files.masked) if path == ENTITIES else set()
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ua_memory.index.terms import STOP, clean, words
+from ua_memory.knowledge import sessions
 from ua_memory.markdown.document import Document, texthash
 from ua_memory.markdown.lines import FileKind, day_of, hashtags, kind_of
 from ua_memory.records import (
@@ -103,6 +104,8 @@ def asks(text: str) -> bool:
 # sees it: a person's line may hold a secret, the index never does.
 
 
+SESSION = "session"
+"""The record and kind of a passage of a session."""
 Masked = Callable[[str], str]
 
 
@@ -213,6 +216,41 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     if plain:
         plain.keep(document, made)
     yield from made
+
+
+def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem]:
+    """The passages of a session's file; none of a file that is no session."""
+    found = sessions.parse(data, Path(path))
+    if found is None:
+        return []
+    lines, made = data.split(b"\n"), list[IndexItem]()
+    about = clean(masked(f"{found.title}\n{found.project}"))
+    for seq, one in enumerate(sessions.passages(found)):
+        text = clean(masked(one.text))
+        made.append(
+            IndexItem(
+                key=_hash(f"{path}\0{seq}\0{texthash(one.text)}"),
+                record=SESSION,
+                kind=SESSION,
+                path=path,
+                line=one.line,
+                end=one.end,
+                seq=seq,
+                id=None,
+                text=text,
+                texthash=texthash(one.text),
+                linehash=lines_hash(b"\n".join(lines[one.line - 1 : one.end])),
+                vhash=text_id(text),
+                day=one.day,
+                origin="person" if "person" in one.speakers else "agent",
+                client=found.client,
+                session=found.session,
+                heading=clean(masked(found.title)),
+                context=about,
+                tags=tuple(tag.casefold() for tag in found.tags),
+            )
+        )  # fmt: skip
+    return made
 
 
 LONG, KEPT = 256, 2
@@ -512,7 +550,10 @@ def folded(name: str) -> str:
 
 
 def names_of(item: IndexItem) -> dict[str, int]:
-    """{name: how it is known to be one} of the names that stand in an item, folded."""
+    """{name: how it is known to be one} of the names that stand in an item, folded; none of a session's,
+    which count for no entity."""
+    if item.record == SESSION:
+        return {}
     found: dict[str, int] = {}
     for name, sure in drawn(item.text).items():
         name = folded(name)

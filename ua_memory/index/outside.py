@@ -101,6 +101,9 @@ class OutsideFiles:
         self._names: list[bytes] = []
         self._stamp = ""
         self._files: tuple[FileStat, ...] = ()
+        self._sessions = os.path.realpath(store.bank.sessions)
+        self._session_files: tuple[FileStat, ...] = ()
+        self._session_stamp = ""
 
     def use(self, store: Store) -> None:
         """Go on with the bank as it was opened anew, whose settings may name other folders."""
@@ -131,8 +134,9 @@ class OutsideFiles:
 
     def look(self, seen: FileSurvey, scratch: Path) -> AnySurvey:
         """A survey with what lies in other folders now. `scratch` is for the file system's clock."""
+        sessions = self._look_at_sessions(scratch)
         if not self._store.config.extra_paths:
-            return seen
+            return _CombinedSurvey(seen, *sessions) if sessions else seen
         began = _now(scratch)
         if not self._stamp or discovery.stamp(discovery.look("", self._names)) != self._stamp:
             found: dict[bytes, None] = {}
@@ -147,7 +151,31 @@ class OutsideFiles:
                 if row and stat.S_ISREG(row[0]) and name.endswith(b".md")
             )
             self._stamp = discovery.stamp(rows) if files.settled(rows, began) else ""
-        return _CombinedSurvey(seen, self._files, self._stamp)
+        outer, stamp = self._files, self._stamp
+        if sessions:
+            outer, stamp = (*outer, *sessions[0]), stamp and sessions[1] and f"{stamp}-{sessions[1]}"
+        return _CombinedSurvey(seen, outer, stamp)
+
+    def _look_at_sessions(self, scratch: Path) -> tuple[tuple[FileStat, ...], str] | None:
+        """The files of sessions, and a name for the state of their folder; None where there is none. Each
+        write there makes a new file, so the folder's own stat tells whether anything has changed."""
+        folder = os.fsencode(self._sessions)[1:]
+        rows = discovery.look("", [folder])
+        if not rows[0]:
+            return None
+        if not self._session_stamp or discovery.stamp(rows) != self._session_stamp:
+            began = _now(scratch)
+            rows = discovery.look("", [folder])
+            with os.scandir(self._sessions) as entries:
+                names = [os.fsencode(entry.path)[1:] for entry in entries if _is_session(entry.name)]
+            found = zip(names, discovery.look("", names), strict=True)
+            self._session_files = tuple(FileStat("/" + os.fsdecode(n), *row[1:]) for n, row in found if row)
+            self._session_stamp = discovery.stamp(rows) if files.settled(rows, began) else ""
+        return self._session_files, self._session_stamp
+
+    def is_session(self, path: str) -> bool:
+        """Whether a path of the index is that of a session's file."""
+        return path.startswith(f"{self._sessions}/")
 
     def _named(self, entry: str, room: int) -> Iterator[bytes]:
         """What there is to look at of one extra path, a link to it included: bytes without the first `/`."""
@@ -203,12 +231,17 @@ class OutsideFiles:
     def _outer(self, path: str) -> bytes:
         tops = [os.path.realpath(self._store.bank.root / entry) for entry in self._store.config.extra_paths]
         real = os.path.realpath(path)
+        tops.append(self._sessions)
         if not path.endswith(".md") or not any(real == top or real.startswith(f"{top}/") for top in tops):
             return self._store.read(path)  # which says that it is no path of the bank
         data = read(Path(path))
         if data is None:
             raise NotFound("no such file", where=path, hint="ua-memory search")
         return data
+
+
+def _is_session(name: str) -> bool:
+    return name.endswith(".md") and name[0] != "."
 
 
 def _now(scratch: Path) -> int:

@@ -19,7 +19,7 @@ from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, io_as_cannot_write
-from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only
+from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only, session_items
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
     Rows,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ua_memory.index.embedding import Embedded
+    from ua_memory.index.items import IndexItem
     from ua_memory.knowledge.facts import Equal
     from ua_memory.knowledge.statements import Statement
     from ua_memory.store.files import FileStat
@@ -208,15 +209,7 @@ def _read_one(
         done.read += 1
         digest = content_hash(data)
         if not before or before.hash != digest:
-            data, rest = searched(data)
-            if rest:
-                done.failed.append(Problem(stat.path, rest, UNSEARCHED))
-            parsed = document.parse(data, stat.path)
-            if lines.kind_of(stat.path) is lines.FileKind.ENTITIES:
-                index_items.settle(words.db, parsed.records, store.masked)
-            items = list(items_of(parsed, store.masked, words.long_logs))
-            if outside(stat.path):  # its ids are another bank's: nothing here is to cite or to change it
-                items = [replace(item, id=None) for item in items]
+            items = _items(store, words, stat.path, data, done)
             added, changed, removed = words.replace_file(stat.path, items)
             done.added, done.changed, done.removed = (
                 done.added + added,
@@ -234,6 +227,24 @@ def _read_one(
     return KnownFile(
         stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy
     )
+
+
+def _items(
+    store: OutsideFiles, words: WordIndex, path: str, data: bytes, done: IndexReading
+) -> list[IndexItem]:
+    """What can be found in a file."""
+    if store.is_session(path):
+        return session_items(data, path, store.masked)
+    data, rest = searched(data)
+    if rest:
+        done.failed.append(Problem(path, rest, UNSEARCHED))
+    parsed = document.parse(data, path)
+    if lines.kind_of(path) is lines.FileKind.ENTITIES:
+        index_items.settle(words.db, parsed.records, store.masked)
+    items = list(items_of(parsed, store.masked, words.long_logs))
+    if outside(path):  # its ids are another bank's: nothing here is to cite or to change it
+        items = [replace(item, id=None) for item in items]
+    return items
 
 
 # -- sync --------------------------------------------------------------------------------------------------

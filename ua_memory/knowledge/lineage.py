@@ -10,6 +10,7 @@ from datetime import datetime
 from ua_memory.errors import NotFound, ProblemsFound
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import statements, trust
+from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.trust import BrokenLink
 from ua_memory.markdown import document as markdown_document
@@ -79,6 +80,8 @@ class WordOrigin:
     time: str | None = None
     trail: str | None = None
     through: tuple[str, ...] = ()
+    words: str = ""
+    """What was said in the turn, where the session is on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +254,12 @@ class _Tracer:
         head, path = fact.heading, fact.place.path
         mark = f"{head.client}/{head.session}/"
         through = tuple(m for m in self.document(path).through if head.session and m.startswith(mark))
+        cited = " ".join([fact.trail or "", *(quote.source or "" for quote in fact.quotes)])
+        turn = SessionFiles(self.store).turn(cited)
         session = WordOrigin(
-            fact.said_by, head.client, head.session, lines.day_of(path), head.time, fact.trail, through
-        )
+            fact.said_by, head.client, head.session, lines.day_of(path), head.time, fact.trail, through,
+            turn[1].text if turn else "",
+        )  # fmt: skip
         written = self.written(fact.place)
         return FactStep(fact.text, fact.id, fact.place, fact.quotes, session, written, fact.retired)
 

@@ -71,7 +71,7 @@ def folded(
     texts, missing = SeenTexts(words), 0
     for one in found:
         if one.score < min_score:
-            break
+            continue
         full = len(kept) >= limit
         belief = _belief(one, over, kept, full) if over else None
         if one.item.key in kept or (full and not belief and not texts.equal(one.item)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import IndexItem
+from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
@@ -235,6 +235,27 @@ def _lowered(one: Ranked) -> Ranked:
         return one
     score = round(max(one.score - LOWERED, one.score / 2), 6)
     return one._replace(score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})
+
+
+# -- sessions ----------------------------------------------------------------------------------------------
+# What was chosen before what was only said: good facts, good passages of sessions, and the rest by score.
+
+
+FACT, PASSAGE = 0.45, 0.60
+"""The scores from which on a fact and a passage of a session count as good answers."""
+
+
+def facts_first(found: list[Ranked]) -> list[Ranked]:
+    """The candidates, best first, with the good facts before the good passages, and these before the rest."""
+    if not any(one.item.record == SESSION for one in found):
+        return found
+    return sorted(found, key=_place)
+
+
+def _place(one: Ranked) -> int:
+    if one.item.record == SESSION:
+        return 1 if one.score >= PASSAGE else 2
+    return 0 if one.score >= FACT else 2
 
 
 # -- chronology --------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from marshal import loads
 
 from ua_memory import discovery
-from ua_memory.discovery import CORE_NAMES, blake2b
+from ua_memory.discovery import CORE_NAMES, blake2b, json_string
 from ua_memory.errors import Usage
 from ua_memory.index import terms as index_terms
 from ua_memory.index.terms import Query, read_query
@@ -157,6 +157,10 @@ class ReadOnlySearch:
         rows = [self._row(number) for (number,) in self._db.execute(sql, (client, session, limit)).fetchall()]
         return [row for row in rows if row]
 
+    def of_project(self, project: str) -> tuple[list[str], list[str]]:
+        """The standing rules of a project, and its newest other facts, as lines."""
+        return rules(self._db, project), latest(self._db, project)
+
     def core(self, most: int = noise.MOST) -> str | None:
         """Core memory as a block of so many characters at most, '' if there is none; None where it takes a
         parser, or masks for the secrets in it, to tell what it says."""
@@ -232,7 +236,7 @@ class ReadOnlySearch:
         row = self._db.execute(f"SELECT {known} FROM items WHERE rowid = ?", (number,)).fetchone()
         path, line, end, block, date, retired, linehash, text, origin, client = row
         try:
-            with discovery.open_regular(f"{self._root}/{path}") as file:
+            with discovery.open_regular(path if path[0] == "/" else f"{self._root}/{path}") as file:
                 lines = file.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")[line - 1 : end]
         except OSError:
             return ""
@@ -242,6 +246,47 @@ class ReadOnlySearch:
         shown = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
         whose = wording.label(origin, wording.untrusted(origin, client, path))
         return noise.row(date, shown, source(path, line, end, block, retired) + whose)
+
+
+MOST_LINES = 100
+
+
+def rules(db: sqlite3.Connection, project: str) -> list[str]:
+    """The standing rules and preferences that hold in a project, as lines: those that a person stated first,
+    the newest first; those of no project last."""
+    scope, here = _of_project(project)
+    sql = (
+        f"SELECT text, date, origin FROM items WHERE kind = 'preference' AND {_STATED}"
+        f" AND ({here} OR instr(tags, '\"project:') = 0)"
+        f" ORDER BY {here} DESC, origin = 'person' DESC, date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
+    )
+    return _lines(db.execute(sql, (scope, scope)))
+
+
+def latest(db: sqlite3.Connection, project: str) -> list[str]:
+    """The newest facts of a project that are no rules, as lines."""
+    scope, here = _of_project(project)
+    sql = (
+        f"SELECT text, date, origin FROM items WHERE kind != 'preference' AND {_STATED} AND {here}"
+        f" ORDER BY date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
+    )
+    return _lines(db.execute(sql, (scope,)))
+
+
+_STATED = "record = 'fact' AND retired = '' AND origin IN ('person', 'agent')"
+
+
+def _of_project(project: str) -> tuple[str, str]:
+    """A project's tag as it stands in a row, and the condition that a row has it."""
+    return json_string(f"project:{project}".casefold()), "instr(tags, ?) > 0"
+
+
+def _lines(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    found = dict[str, str]()
+    for text, date, origin in rows:
+        whose = "" if origin == "person" else wording.label(origin, False)
+        found.setdefault(text, f"- {' '.join(text.split())} ({date}{whose})")
+    return list(found.values())
 
 
 def source(path: str, line: int, end: int, block: str | None, retired: str | None) -> str:
@@ -345,6 +390,9 @@ def look(bank: Bank | Folders, few: int, redact: Mapping[str, str]) -> ReadOnlyS
             discovery.look(root, names)
         ):
             return None
+        folder = os.fsencode(os.path.realpath(f"{bank.state}/sessions"))[1:]
+        if (sessions := discovery.look("", [folder]))[0]:
+            stamp += f" {discovery.stamp(sessions)}"
         return _opened(root, str(bank.index), stamp, discovery.masks(redact))
     except (OSError, ValueError, EOFError, TypeError, sqlite3.Error):
         return None

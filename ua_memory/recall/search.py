@@ -13,9 +13,9 @@ from ua_memory.config import Config
 from ua_memory.errors import UaMemoryError
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import IndexItem, lines_hash
+from ua_memory.index.items import SESSION, IndexItem, lines_hash
 from ua_memory.index.sync import READY, Index, Refresh
-from ua_memory.index.terms import clean
+from ua_memory.index.terms import STOP, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, broken
@@ -33,7 +33,7 @@ from ua_memory.recall.arms import (
     read,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
-from ua_memory.recall.fusion import DEPTH, by_words, crossed, in_time, lowered, ordered
+from ua_memory.recall.fusion import DEPTH, by_words, crossed, facts_first, in_time, lowered, ordered
 from ua_memory.text import dates
 from ua_memory.text.noise import QueryText, read_query
 from ua_memory.text.wording import counted
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 # The part of an item's text that shows why it was found.
 
 
-LENGTH = 700
-"""Characters: what OpenClaw shows, and what the score against it counts."""
+LENGTH, OF_SESSION = 700, 300
+"""Characters: what OpenClaw shows, and what the score against it counts; and of a session's passage."""
 
 _WORD = re.compile(r"\w+")
 
@@ -353,7 +353,7 @@ def _placed(
             found = crossed(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
-    return in_time(found, newest) if newest else found, notes
+    return facts_first(in_time(found, newest) if newest else found), notes
 
 
 def _left(left: Mapping[str, int]) -> str:
@@ -371,7 +371,8 @@ def _hit(index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms) -> Hit:
         for each in found
         if each.item.key == key
     }
-    shown = snippet(index.words, one.item.text, asked.weights.idf)
+    length = OF_SESSION if one.item.record == SESSION else LENGTH
+    shown = snippet(index.words, one.item.text, asked.weights.idf, length)
     return Hit(one.item, one.score, shown, by, one.parts, tuple(kept.under))
 
 
@@ -436,3 +437,29 @@ class RecallResult:
     left: Sequence[str]
     most: int
     answer: SearchResult
+
+
+# -- prompts -----------------------------------------------------------------------------------------------
+# What of an answer goes into a prompt that nobody searched for: facts, then at most two passages of sessions.
+
+
+PASSAGES, SHARED = 2, 2
+"""Passages that a prompt is given, and words of its own that one must share with it."""
+
+
+def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) -> SearchResult:
+    """The answer with those hits only that a prompt of a project is given."""
+    asked = _content_words(prompt)
+    facts = [hit for hit in answer.hits if hit.item.record != SESSION][: config.search_limit]
+    said = [
+        hit for hit in answer.hits
+        if hit.item.record == SESSION and hit.score >= PASSAGE and config.sessions_recall
+        and (not project or f"project:{project}".casefold() in hit.item.tags)
+        and len(asked & _content_words(hit.item.text)) >= min(SHARED, len(asked))
+    ]  # fmt: skip
+    return replace(answer, hits=(*facts, *said[:PASSAGES]))
+
+
+def _content_words(text: str) -> frozenset[str]:
+    """The words of a text that say something, as far as their endings do not tell them apart."""
+    return frozenset(word[:5] for word in words_of(clean(text)) if len(word) > 2 and word not in STOP)

@@ -17,13 +17,15 @@ from ua_memory.retain.subagent import one_line as one_line_candidate
 from ua_memory.text import stated_dates
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
+from ua_memory.text.rules import standing_rule
 from ua_memory.transcripts.turns import Turn
 
 # -- cues --------------------------------------------------------------------------------------------------
 # What makes a sentence worth keeping, as one table: cue, weights, and the words it is told by.
 #
 # A cue counts once however often it occurs, and weighs differently in a person's words and in an
-# assistant's. The words are English: in another language little is found.
+# assistant's. Most of the words are English; what names a detail, a reason or a decision is known in German,
+# French, Spanish and Japanese too.
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,22 @@ _MONTH = (
 )
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
+_DETAIL = (
+    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:how|what|whats|which|who|when|where|why|is|are|can|could|do|does|did"
+    r"|wie|was|wann|wer|warum|comment|quand|pourquoi|qui|combien|cómo|cuándo|quién|cuánto)\b)"
+    r"(?=.*(?:\d|`[^`]+`|\"[^\"]{3,}\"|\w/\w|#[a-z]|(?-i:[a-z][A-Z]|[^\W\d_],? [A-Z][a-z]{2,})"
+    r"|[ァ-ン]{3,}|[一-龯]{2,}さん))"
+)
+"""A number, a name, a path or other words that stand for one thing alone."""
+_STATES = (
+    r"(?:\b(?:is|are|was|were|its|it's|thats|that's|has|have|takes?|goes|does|moved?|moves|slips?|called|named|went|"
+    r"starts?|begins?|ends?|planned|limit|budget|total|quote|needs?|expires?|leaves?|owns?|decides?|from now|no longer|"
+    r"heißt|ist|sind|macht|hat|haben|dürfen|darf|verschiebt|est|sont|c['’]est|passe|prévue?s?|repoussée?s?|es|son|"
+    r"serán?|hace|quedan?|tiene|están?|se llama)\b|[はがを]|まで)"
+)
+
 CUES = (
+    _cue("detail", 2.0, 0.0, rf"^{_DETAIL}.*{_STATES}"),
     _cue(
         "preference",
         2.5,
@@ -90,6 +107,8 @@ CUES = (
         r"\b(?:instead of|rather than)\b",
         rf"\bwe(?:'ll| will| want to|'re going to) (?!see|need|{_ERRAND})|\bno, we\b|\bbecomes the\b",
         r"\blet's (?:use|keep|not|drop|go with|move to|switch|call|put)\b|\bin favou?r of\b",
+        r"^so we (?:use|keep|take)\b|^(?:gut|abgemacht|beschlossen|bien|entendu|d'accord|queda así|acordado|decidido) ?[:.]",
+        r"^では.*ます|\b(?:on commence|wir nehmen|usamos)\b|にし(?:ます|よう)|で実装",
         r"\bswitch(?:ed|ing)? to\b|\bstick(?:ing)? (?:with|to)\b|\S (?:->|→) \S",
     ),
     _cue(
@@ -102,6 +121,8 @@ CUES = (
         r"\botherwise\b",
         r"\b(?:turn(?:s|ed) out|learn(?:ed|t) that)\b",
         r"\bthe (?:(?:key|real|underlying|main|actual) )?(?:cause|reason|point|difference) (?:is|was)\b",
+        r"\b(?:comes?|came) from\b|^(?:in short|result|found it|short version)\b",
+        r"\b(?:ursache|grund (?:ist|war|dafür)|weil|d'après|vient de|parce que|porque|debido a|resultado)\b|原因|ため|ので",
         r"\bthe key (?:is|was)\b|\bkey fix\b|\bthe (?:pattern|idea|insight|trick|catch|lesson) (?:is|was)\b",
     ),
     _cue(
@@ -319,7 +340,7 @@ _CODE = re.compile(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
 _END = re.compile(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
 _NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a|z\.B|bzw)|"
-    r"(?<=\w)str|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
+    r"(?<=\w)str|\b(?:am|den|dem|der|vom|zum|bis|ab) \d{1,2}|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
 _SHORTENED = re.compile(
@@ -539,18 +560,20 @@ class Score:
 
 
 NOTHING = Score(float("-inf"), ())
+RULE = Score(6.0, ("standing rule",))
+"""A person's standing rule is kept whatever else is, and is a preference."""
 
 
 def score(sentence: Sentence, context: Context) -> Score:
     """What a sentence weighs in its place; `NOTHING` for what is no statement at all."""
     text = sentence.text
+    if context.person and standing_rule(text):
+        return RULE
     if not _stands_alone(sentence, context.person):
         return NOTHING
     found = [(weight, cue.name) for cue, weight in _found(text, context.person)]
     carries = [entry for entry in found if entry[0] > 0]
-    if not carries or not (
-        _VERB.search(_CODE_LIKE.sub(" ", text)) or (context.person and max(carries)[0] >= 2)
-    ):
+    if not carries or not (_VERB.search(_CODE_LIKE.sub(" ", text)) or max(carries)[0] >= 2):
         return NOTHING
     total = sum(weight for weight, _ in found)
     if sentence.index == 0 and any(name == LEANS.name for _, name in found):
@@ -586,10 +609,15 @@ def _place(sentence: Sentence, context: Context) -> float:
     return value if good and not bad else value - 1.0 * context.proposal - 2.0 * context.refused
 
 
+_UNSPACED = re.compile("[ぁ-んァ-ン一-龯가-힣]")
+_WORD = re.compile(r"[^\W\d_]{1,2}|\d+")
+"""Words of a script that puts no blanks between them, two letters for one."""
+
+
 def _stands_alone(sentence: Sentence, person: bool) -> bool:
     """Whether it is long enough, short enough, not cut off, and no row of names."""
     text = sentence.text
-    words = text.split()
+    words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
     if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
     if DANGLES.search(text):
@@ -597,7 +625,7 @@ def _stands_alone(sentence: Sentence, person: bool) -> bool:
     if not (person or sentence.whole or sentence.marker):
         return False
     bare = _CODE_LIKE.sub(" ", text)
-    spoken = [word for word in bare.split() if word[:1].isalpha()]
+    spoken = [word for word in (words if _UNSPACED.search(text) else bare.split()) if word[:1].isalpha()]
     return len(spoken) >= 4 and 2 * len(spoken) >= len(words)
 
 
@@ -699,10 +727,12 @@ class Extraction:
             self._weigh(number, last, _assistant(last, None))
         budget = max(1, int(self.words * per_10_000_words / 10_000))
         ranked = sorted(self._held.values(), key=lambda held: (-held.candidate.score, held.order))
-        kept = ranked[:budget]
+        rules = [held for held in ranked if held.candidate.reason == RULE.cues[0]]
+        ranked = [held for held in ranked if held.candidate.reason != RULE.cues[0]]
+        kept = rules + ranked[:budget]
         if any(held.candidate.who == "person" for held in ranked):
             rest = sorted(ranked[budget:], key=lambda held: held.candidate.who != "person")
-            kept += rest[: max(0, at_least - len(kept))]
+            kept += rest[: max(0, at_least - len(kept) + len(rules))]
         return [held.candidate for held in sorted(kept, key=lambda held: held.order)]
 
     def _weigh(self, number: int, turn: Turn, context: Context) -> None:
@@ -828,7 +858,7 @@ def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzin
 
 
 def _candidate_kind(found: Score, context: Context) -> CandidateKind:
-    if context.person and "preference" in found.cues:
+    if context.person and ("preference" in found.cues or found.cues == RULE.cues):
         return "preference"
     return "experience" if found.cues[0] == "outcome" else "world"
 

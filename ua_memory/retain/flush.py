@@ -21,6 +21,7 @@ from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
+from ua_memory.knowledge.sessions import EXTRACTION, SessionFile, SessionFiles
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -262,8 +263,12 @@ class FlushedSession:
 class FlushWriter:
     """One revision of one flush while it is written."""
 
-    def __init__(self, store: Store, waiting: QueueEntry, zone: tzinfo | None, equal: Equal | None) -> None:
+    def __init__(
+        self, store: Store, waiting: QueueEntry, zone: tzinfo | None, equal: Equal | None,
+        words: SessionFile | None = None,
+    ) -> None:  # fmt: skip
         self.store, self.waiting, self.zone, self.equal = store, waiting, zone, equal
+        self.words = words
         self.placed: list[tuple[Fact, str]] = []
         self.again: list[Fact] = []
         self.core: list[BlockChange] = []
@@ -309,7 +314,9 @@ class FlushWriter:
         tags = scope_tags(session, self.store.config.observation_scopes)
         said = Provenance(at, session.client, "agent", ledger.short(session.session) or None, tags)
         try:
-            fact, seen = knowledge_facts.add(draft, _as_fact(candidate, session), said, self.equal)
+            fact, seen = knowledge_facts.add(
+                draft, _as_fact(candidate, session, self.words), said, self.equal
+            )
         except (Usage, TooLarge) as error:
             self.notes.append(f"left out, since it cannot be written: {candidate.text[:80]} ({error.what})")
             return
@@ -343,9 +350,10 @@ class FlushWriter:
         return ", ".join(parts)
 
 
-def _as_fact(candidate: Candidate, session: Session) -> Fact:
-    """A statement as a fact. Where it is its own quote, one line says who said it and in which turn. What was
-    said in a group came from outside: anybody may have said it."""
+def _as_fact(candidate: Candidate, session: Session, words: SessionFile | None) -> Fact:
+    """A statement as a fact. Where it is its own quote, one line says who said it and in which turn: by a
+    link, where the session's words are kept. What was said in a group came from outside: anybody may have
+    said it."""
     fact = Fact(
         candidate.text,
         kind=candidate.kind,
@@ -353,7 +361,7 @@ def _as_fact(candidate: Candidate, session: Session) -> Fact:
         entities=candidate.entities,
         tags=candidate.tags,
     )
-    source = f"turn {ledger.short(candidate.turn)}"
+    source = (words and words.link(candidate.turn)) or f"turn {ledger.short(candidate.turn)}"
     if candidate.text.split() == candidate.quote.split():
         return replace(fact, origin="web" if session.group else _SAID_BY[candidate.who], trail=source)
     # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's.
@@ -413,6 +421,7 @@ class Flusher:
         """Whether a model is to read what is made to wait."""
         self.redacted: Counter[str] = Counter()
         self.queue = TurnQueue(store.bank.pending, self._clean)
+        self.sessions = SessionFiles(store)
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
 
     def take(
@@ -450,7 +459,16 @@ class Flusher:
             return None
         self.store.make_state()
         now = self.store.now()
-        return self.queue.put(session, turns, at=now, size=size, modelled=self.wants, more=more)
+        waiting = self.queue.put(session, turns, at=now, size=size, modelled=self.wants, more=more)
+        self._keep_words(session, waiting.turns)
+        return waiting
+
+    def _keep_words(self, session: Session, turns: Sequence[Turn]) -> SessionFile | None:
+        """Write what was said into the session's file; None where it is not to be kept."""
+        config = self.store.config
+        if not config.sessions_keep or (session.group and not config.sessions_groups):
+            return None
+        return self.sessions.add(session, turns, now=self.store.now(), agent=config.sessions_agent)
 
     def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
@@ -502,8 +520,9 @@ class Flusher:
                 raise Malformed(waiting.broken, where=str(self.queue.folder), hint=hint)
             unread = ledger.unread(waiting.turns, ledger.entries(self.store, waiting.session))
             fresh = [*self._as_wanted_now(unread)]
+            words = self._keep_words(waiting.session, fresh)
             try:
-                flushed = self._flushed(replace(waiting, turns=tuple(fresh))) if fresh else None
+                flushed = self._flushed(replace(waiting, turns=tuple(fresh)), words) if fresh else None
             except SystemExit:
                 self.queue.failed(key, STOPPED, self.store.now())
                 raise
@@ -518,15 +537,19 @@ class Flusher:
             replace(t, text=self._clean(t.text)) if own else t for t in filter_turns(turns, self.store.config)
         )
 
-    def _flushed(self, waiting: QueueEntry) -> FlushedSession:
+    def _flushed(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"
         modelled = self.model is not None
         with self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
             harvest = self._harvest(waiting.turns, core=not waiting.session.group)
             by = self.model.name if self.model else ""
-            return FlushWriter(self.store, waiting, self.zone, self.known()).write(
-                harvest, by=by, door=self.door
+            writer = FlushWriter(self.store, waiting, self.zone, self.known(), words)
+            done = writer.write(harvest, by=by, door=self.door)
+        if words:
+            self.sessions.mark(
+                waiting.session, read_by=by or EXTRACTION, through=ledger.short(waiting.turns[-1].id)
             )
+        return done
 
     def _harvest(self, turns: Sequence[Turn], *, core: bool) -> SubagentResult:
         if self.model is None:

@@ -263,7 +263,7 @@ def _hash(turn: Turn) -> str:
 # Whole sessions that lie about as transcripts: what is in them, and a flush of what is new.
 
 
-class Sessions:
+class TranscriptImport:
     """The sessions of clients' transcripts, for one bank."""
 
     def __init__(self, store: Store, models: ModelAccess, conversations: Conversations) -> None:

@@ -782,6 +782,10 @@ class _Tree:
         parts += [" ".join(filter(None, (said.day, said.time)))] if said.day or said.time else []
         parts += [said.trail] if said.trail else []
         self._text(", ".join(parts), rest, rest, "faint")
+        if said.words:
+            self._text(f"“{' '.join(said.words.split())}”", rest, rest, "match")
+        elif said.trail and said.trail.startswith("[["):
+            self._text("the words of this session are not on this machine", rest, rest, "faint")
         if said.through:
             self._text(f"read through {', '.join(said.through)}", rest, rest, "faint")
         if step.retired:
@@ -837,7 +841,7 @@ def _step_shape(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
     if isinstance(step, FactStep):
         said = step.session
         known = {"client": said.client, "session": said.session, "day": said.day, "time": said.time}
-        more = {"trail": said.trail, "through": list(said.through)}
+        more = {"trail": said.trail, "through": list(said.through), "words": said.words}
         quotes = [output.without_empty({"text": q.text, "source": q.source}) for q in step.quotes]
         return found | {
             "quotes": quotes,

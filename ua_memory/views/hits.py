@@ -51,9 +51,9 @@ def show_hits(
 
 def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
-    head: list[Piece] = [
-        (f"{item.path}:{item.line}" + (f"-{item.end}" if item.end > item.line else ""), "path")
-    ]
+    # A session's file lies in the state folder; `get` takes this name for it.
+    path = f"sessions/{item.path.rpartition('/')[2]}" if item.record == "session" else item.path
+    head: list[Piece] = [(f"{path}:{item.line}" + (f"-{item.end}" if item.end > item.line else ""), "path")]
     head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
     head += [("  ^" + item.id, "id")] if item.id else []
     heading = re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)  # the day's title says what the path says
@@ -178,7 +178,7 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         **output.place(item.place, item.id),
         "score": round(hit.score, 4),
         "snippet": hit.snippet,
-        "source": "memory",
+        "source": "sessions" if item.record == "session" else "memory",
         **output.without_empty(more),
     }
     if explain:

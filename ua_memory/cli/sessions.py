@@ -1,0 +1,78 @@
+"""`ua-memory sessions`: what was said, session by session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ua_memory.cli import app, search
+from ua_memory.views import sessions as views
+from ua_memory.views.hits import show_hits
+from ua_memory.views.output import emit, parse_day, show, show_list
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+    from ua_memory.memory import Memory
+
+sessions_app = app.new(no_args_is_help=True, help="What was said, session by session.")
+
+Project = Annotated[str, typer.Option(metavar="NAME", help="Only of this project.", show_default=False)]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="Begun on this day or later: 2026-11-21, 30d.", show_default=False),
+]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A name from the list, or a session's id.", show_default=False),
+]
+
+
+@app.verb(sessions_app, "list")
+def sessions_list(call: Call, memory: Memory, project: Project = "", since: Since = None) -> None:
+    """List the sessions whose words are kept, the newest first."""
+    day = parse_day(since, "--since", memory.store.now().date()) or ""
+    found = [one for one in memory.sessions.all(project=project) if one.day >= day]
+    show_list(call, "sessions", found, views.shape, views.show_row, views.NONE)
+
+
+@app.verb(sessions_app, "get")
+def sessions_get(call: Call, memory: Memory, name: Name) -> None:
+    """Print a session: who said what, and when."""
+    show(call, memory.sessions.get(name), views.full_shape, views.show_session)
+
+
+@app.verb(sessions_app, "search")
+def sessions_search(
+    call: Call,
+    memory: Memory,
+    query: search.Query = None,
+    project: Project = "",
+    since: search.Since = None,
+    until: search.Until = None,
+    limit: search.Limit = None,
+) -> None:
+    """Find what was said, by keywords and meaning."""
+    tags = search.scope(call, [f"project:{project}"] if project else None, "all_strict", "")
+    filters = search.chosen(memory, since, until, tags, ["session"], None)
+    text = search.one(query)
+    (answer,) = search.asked(call, memory, [text], limit, None, filters)
+    if call.as_json:
+        return emit(call, search.search_shape(answer, False))
+    return show_hits(call, memory, text, answer, False, bool(project or since or until))
+
+
+@app.verb(sessions_app, "forget")
+def sessions_forget(
+    call: Call,
+    memory: Memory,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete a session's words: its file, and what the index holds of it. The facts of it stay."""
+    found = memory.sessions.get(name)
+    if not yes and not views.confirmed(call, found):
+        return
+    memory.sessions.delete(found)
+    memory.refresh(vectors=False)
+    show(call, found, views.gone_shape, views.show_gone)

@@ -1,0 +1,558 @@
+"""Sessions: what was said, word for word, one markdown file for each session of a client.
+
+They lie in the state folder, on this machine alone: evidence for the facts that a flush chooses. The format
+is specified in docs/format.md. Every write replaces the whole file, so a killed process leaves the old one or
+the new one; a turn is known by the hash of its id, so writing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from ua_memory.errors import NotFound, Usage
+from ua_memory.markdown.blocks import Header, read_header, write_value
+from ua_memory.markdown.lines import closes, fence_of, interrupts, split
+from ua_memory.paths import make_private, project_of
+from ua_memory.store import swap
+from ua_memory.store.lock import locked
+from ua_memory.store.store import Store
+from ua_memory.transcripts.turns import Session, Turn
+
+# -- format ------------------------------------------------------------------------------------------------
+# A front matter, then a paragraph or more for each turn: who speaks and when, the words, a block id.
+
+
+EXTRACTION = "extraction"
+"""What chose the facts of a session that no model has read."""
+CUT_TURN = 32_768
+"""Characters that are kept of one turn."""
+CODE_LINES, CODE_KEPT = 12, 3
+"""A longer block of code keeps so many lines."""
+FORGOTTEN = "[forgotten]"
+"""What stands in the place of words that were forgotten."""
+_HEAD = re.compile(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
+_ID = re.compile(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
+_SPECIAL = re.compile(
+    r"([ \t]*)(\d*\\|[#>]|[-*+][ \t]|[-*_=]{3}|\d{1,9}[.)][ \t]|<!--|\*\*(?:Person|Agent)\*\* |\^t-)"
+)
+_ESCAPED = re.compile(r"\A([ \t]*\d*)\\(?=[^\w\s])")
+_SCALAR = re.compile(r"[A-Za-z0-9][\w./+:-]*(?<!:)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTurn:
+    """What one side said: `id` is its block id, `at` its local time as YYYY-MM-DD HH:MM, `line` to `end` its
+    lines in the file, from 1, with the one that names the speaker."""
+
+    id: str
+    speaker: str
+    text: str
+    at: str
+    line: int = 0
+    end: int = 0
+
+    @property
+    def day(self) -> str:
+        return self.at[:10]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """A session as its file has it. `started` is an ISO time, `open` what was left to do; `read_by` names what
+    chose its facts (`extraction` or a model's name), '' before its first flush; `through` is the last turn
+    that was read."""
+
+    path: Path
+    session: str
+    client: str
+    project: str = ""
+    started: str = ""
+    title: str = ""
+    outcome: str = ""
+    open: str = ""
+    read_by: str = ""
+    through: str = ""
+    parent: str = ""
+    turns: tuple[SessionTurn, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.name.removesuffix(".md")
+
+    @property
+    def day(self) -> str:
+        return self.name[:10]
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What filters and hooks know it by, as facts of the session have it."""
+        known = (("harness", self.client), ("session", self.session), ("project", self.project))
+        return tuple(f"{key}:{value}" for key, value in known if value)
+
+    def link(self, entry: str) -> str:
+        """The link that a fact cites a turn by, from the turn's entry id; '' where it does not stand here."""
+        block = turn_id(entry)
+        return f"[[{self.name}#^{block}]]" if any(turn.id == block for turn in self.turns) else ""
+
+
+def turn_id(entry: str) -> str:
+    """The block id of a turn, by its entry id in the client."""
+    return "t-" + hashlib.sha256(entry.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def parse(data: bytes, path: Path) -> SessionFile | None:
+    """The session in a file; None for a file that is none, such as a person's note."""
+    lines = split(data).lines
+    header = read_header(lines)
+    session, client = header.text("session"), header.text("client")
+    if not session or not client:
+        return None
+    return SessionFile(path, session, client, **_others(header), turns=tuple(_turns(lines, header, path)))
+
+
+def _others(header: Header) -> dict[str, str]:
+    keys = ("project", "started", "title", "outcome", "open", "read_by", "through", "parent")
+    return {key: header.text(key) or "" for key in keys}
+
+
+def _turns(lines: Sequence[str], header: Header, path: Path) -> Iterator[SessionTurn]:
+    day, fence, starts = path.name[:10], "", list[tuple[int, re.Match[str]]]()
+    for number in range(header.size, len(lines)):
+        line = lines[number]
+        if fence:
+            fence = "" if closes(line.strip(), fence) else fence
+        elif found := _HEAD.match(line):
+            starts.append((number, found))
+        else:
+            fence = fence_of(line.strip())
+    for (start, head), end in zip(starts, [*(s for s, _ in starts[1:]), len(lines)], strict=True):
+        day = head[2] or day
+        while end > start + 1 and not lines[end - 1].strip():
+            end -= 1
+        text, block = _read_text(lines[start + 1 : end])
+        yield SessionTurn(block, head[1].lower(), text, f"{day} {head[3]}", start + 1, end)
+
+
+def _read_text(lines: Sequence[str]) -> tuple[str, str]:
+    """The words of a turn as they were said, and its block id."""
+    found = _ID.search(lines[-1]) if lines else None
+    rows = [*lines[:-1], lines[-1][: found.start()]] if found else list(lines)
+    fence, read = "", list[str]()
+    for line in rows:
+        if fence:
+            fence = "" if closes(line.strip(), fence) else fence
+        elif not (fence := fence_of(line.strip())):
+            line = _ESCAPED.sub(r"\1", line)
+        read.append(line)
+    return "\n".join(read).strip("\n"), found[1] if found else ""
+
+
+def _show(turn: SessionTurn, day: str) -> list[str]:
+    """The lines of a turn. `day` is that of the turn before: it stands there only where it changes."""
+    when = turn.at[11:] if turn.day == day else turn.at
+    rows, fence = list[str](), ""
+    for line in turn.text.split("\n"):
+        if fence:
+            fence = "" if closes(line.strip(), fence) else fence
+            rows.append(line)
+        elif fence := fence_of(line.strip()):
+            rows.append(line)
+        else:
+            rows.append(_escaped(line))
+    rows += [fence] if fence else []
+    if rows[-1].strip()[:3] in ("```", "~~~") or rows[-1].startswith("|"):
+        rows.append(f"^{turn.id}")
+    else:
+        rows[-1] += f" ^{turn.id}"
+    return [f"**{turn.speaker.title()}** {when}", "", *rows, ""]
+
+
+def _escaped(line: str) -> str:
+    found = _SPECIAL.match(line)
+    if not found and not interrupts(line.strip()):
+        return line
+    at = len(found[1]) if found else len(line) - len(line.lstrip())
+    at += len(re.match(r"\d*", line[at:])[0])  # type: ignore[index]
+    return f"{line[:at]}\\{line[at:]}"
+
+
+def _value(value: str) -> str:
+    return value if _SCALAR.fullmatch(value) else write_value(value)
+
+
+def _header(found: SessionFile) -> list[str]:
+    keys = (
+        "session",
+        "client",
+        "project",
+        "started",
+        "through",
+        "parent",
+        "title",
+        "outcome",
+        "open",
+        "read_by",
+    )
+    known = [(key, getattr(found, key)) for key in keys]
+    return ["---", *(f"{key}: {_value(value)}" for key, value in known if value), "---", ""]
+
+
+def show(found: SessionFile) -> bytes:
+    """The file of a session, from all that is known of it."""
+    lines, day = _header(found), found.day
+    for turn in found.turns:
+        lines += _show(turn, day)
+        day = turn.day
+    return ("\n".join(lines[:-1]) + "\n").encode("utf-8", "replace")
+
+
+# -- what of a turn is kept --------------------------------------------------------------------------------
+# All of a person's words, and the agent's but for announcements: a short turn of which every sentence says
+# that a step comes next ("Let me read the file") and that names no number, identifier or result.
+
+
+_STEP = re.compile(
+    r"(?:(?:ok(?:ay)?|sure|great|good|right|alright|now|first|next|then|perfect|got it|understood|thanks)"
+    r"[,.!:]?\s+)*(?:(?:let me|let's|i'll|i will|i'm going to|i am going to|i need to|now i|next i|going to)"
+    r"(?:\s+(?:now|first|also|just|quickly|then))*\s+)?"
+    r"(?:look|check|read|run|open|search|see|find|start|take a look|verify|inspect|examine|list|explore"
+    r"|review|investigate|dig|trace|view|scan|begin|continue|proceed|go ahead|have a look|make sure|confirm)(?:ing)?\b",
+    re.IGNORECASE,
+)
+_OTHER_STEP = re.compile(
+    r"(?:lass mich|ich (?:schaue|prüfe|lese|sehe mir|suche)|mal sehen|je (?:regarde|vérifie|lis|cherche)|voyons"
+    r"|laissez-moi|déjame|voy a (?:ver|leer|revisar|buscar|mirar)|veamos|(?:確認|調査|検索)し(?:ます|てみます))",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
+_SENTENCE = re.compile(r"(?<=[.!?:…。])\s*")
+
+
+def announces(text: str) -> bool:
+    """Whether an agent's turn says no more than which step comes next."""
+    if len(text) > 240 or _NAMED.search(text):
+        return False
+    said = [part for part in _SENTENCE.split(" ".join(text.split())) if any(map(str.isalnum, part))]
+    return bool(said) and all(_STEP.match(part) or _OTHER_STEP.match(part) for part in said)
+
+
+def kept(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
+    """The turns that stand in a session's file. `agent` is the setting sessions.agent: spoken, all or none."""
+    for turn in turns:
+        person = turn.role == "person"
+        if turn.agent or not (person or (turn.role == "assistant" and agent != "none")):
+            continue
+        if person or agent == "all" or not announces(turn.text):
+            yield turn
+
+
+def shortened(text: str) -> str:
+    """A turn's words with long blocks of code, and what is beyond 32 KB, left out and counted."""
+    rows, code, fence = list[str](), list[str](), ""
+    for line in text.split("\n"):
+        if not fence:
+            fence = fence_of(line.strip())
+            rows.append(line)
+        elif closes(line.strip(), fence):
+            rows += [*_shortened_code(code), line]
+            code, fence = [], ""
+        else:
+            code.append(line)
+    found = "\n".join([*rows, *_shortened_code(code)])
+    if len(found) <= CUT_TURN:
+        return found
+    return f"{found[:CUT_TURN]}\n\n[{len(found) - CUT_TURN:,} more characters]"
+
+
+def _shortened_code(code: list[str]) -> list[str]:
+    if len(code) <= CODE_LINES:
+        return code
+    return [*code[:CODE_KEPT], f"[{len(code) - CODE_KEPT} more lines]"]
+
+
+def outcome_of(turns: Sequence[SessionTurn]) -> str:
+    """The agent's last long sentence, '' where there is none: how the session ended, in the agent's words."""
+    for turn in reversed(turns):
+        if turn.speaker == "agent":
+            text = " ".join(re.sub(r"```.*?(```|\Z)", " ", turn.text, flags=re.DOTALL).split())
+            said = [part.strip() for part in re.split(r"(?<=[.!?。])\s+", text)]
+            if long := [part for part in said if len(part) >= 40]:
+                return _line(long[-1], 160)
+    return ""
+
+
+_OPEN = re.compile(
+    r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow|later today"
+    r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on|next))\b"
+    r"|\b(?:morgen|noch offen|muss noch|steht noch aus|warten? auf|demain|reste à|encore à|en attente|mañana|falta(?:n)?"
+    r"|queda(?:n)? por|pendientes?)\b|明日|残っている|未対応|まだ",
+    re.IGNORECASE,
+)
+LAST_TURNS = 10
+"""Turns at the end of a session in which what was left to do is looked for."""
+
+
+def open_of(turns: Sequence[SessionTurn]) -> str:
+    """The last sentence at the end of a session that says what is left to do, '' where there is none."""
+    for turn in reversed(turns[-LAST_TURNS:]):
+        for part in reversed(_SENTENCE.split(" ".join(turn.text.split()))):
+            if len(part) >= 12 and _OPEN.search(part) and not part.endswith(("?", "？")):
+                return _line(part, 160)
+    return ""
+
+
+def title_of(turns: Sequence[SessionTurn]) -> str:
+    """The first thing that a person asked, as a title."""
+    said = (turn.text for turn in turns if turn.speaker == "person" and not turn.text.startswith("/"))
+    said = (re.sub(r"```.*?(```|\Z)", " ", text, flags=re.DOTALL) for text in said)
+    return next((_line(text, 80) for text in said if any(map(str.isalnum, text))), "")
+
+
+def _line(text: str, most: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else flat[:most].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+
+
+# -- passages ----------------------------------------------------------------------------------------------
+# What is searched: neighbouring turns together, each after the name of its speaker.
+
+
+PASSAGE = 900
+"""Characters of a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPassage:
+    """Neighbouring turns, or a part of one. `line` to `end` are its lines in the file."""
+
+    text: str
+    line: int
+    end: int
+    day: str
+    speakers: frozenset[str]
+
+
+def passages(found: SessionFile) -> Iterator[SessionPassage]:
+    """The passages of a session, in order, without what was forgotten."""
+    group: list[SessionTurn] = []
+    size = 0
+    for turn in found.turns:
+        if turn.text.strip() == FORGOTTEN:
+            continue
+        if group and size + len(turn.text) > PASSAGE:
+            yield from _passage(group)
+            group, size = [], 0
+        group.append(turn)
+        size += len(turn.text)
+    if group:
+        yield from _passage(group)
+
+
+def _passage(group: list[SessionTurn]) -> Iterator[SessionPassage]:
+    first, last = group[0], group[-1]
+    if len(first.text) > PASSAGE:
+        for text in _pieces(first.text):
+            said = f"{first.speaker.title()}: {text}"
+            yield SessionPassage(said, first.line, first.end, first.day, frozenset({first.speaker}))
+        return
+    said = "\n".join(f"{turn.speaker.title()}: {turn.text}" for turn in group)
+    yield SessionPassage(said, first.line, last.end, first.day, frozenset(turn.speaker for turn in group))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A long turn in pieces that end where a line or a sentence does, if one does."""
+    while len(text) > PASSAGE:
+        half = text[PASSAGE // 2 : PASSAGE]
+        cut = max(half.rfind("\n"), half.rfind(". "), half.rfind("。"))
+        at = PASSAGE // 2 + cut + 1 if cut >= 0 else PASSAGE // 2 + half.rfind(" ") + 1
+        yield text[:at].strip()
+        text = text[at:]
+    if text.strip():
+        yield text.strip()
+
+
+# -- files -------------------------------------------------------------------------------------------------
+# The files of a bank's sessions: found, written, and deleted.
+
+
+FOLDER = "sessions"
+NO_SESSION = "no such session"
+_NAME = re.compile(r"[\w.-]+")
+_CITED = re.compile(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
+
+
+class SessionFiles:
+    """The sessions of one bank."""
+
+    def __init__(self, store: Store) -> None:
+        self.folder, self._store = store.bank.sessions, store
+
+    def add(
+        self,
+        session: Session,
+        turns: Iterable[Turn],
+        *,
+        now: datetime,
+        agent: str = "spoken",
+        title: str = "",
+    ) -> SessionFile | None:
+        """Write those turns that are to be kept and do not stand there yet; the session as it stands then,
+        None where it has no words. On the disk when this returns. CannotWrite, Busy."""
+        wanted = list(kept(turns, agent))
+        if not wanted and not (there := self.find(session)):
+            return None
+        with self._writing():
+            there = self.find(session) or self._begun(session, wanted[0].at or now)
+            known = {turn.id for turn in there.turns}
+            fresh = [self._turn(turn, now) for turn in wanted if turn_id(turn.id) not in known]
+            every = (*there.turns, *fresh)
+            new = replace(_summed_up(there, every), title=title or there.title or title_of(every))
+            if new != there:
+                self._write(new)
+            return new
+
+    def mark(self, session: Session, *, read_by: str, through: str) -> None:
+        """Note what chose the facts of a session, and up to which turn it has read. CannotWrite, Busy."""
+        with self._writing():
+            there = self.find(session)
+            if there and (there.read_by, there.through) != (read_by, through):
+                self._write(replace(there, read_by=read_by, through=through))
+
+    def find(self, session: Session) -> SessionFile | None:
+        """The file of a client's session, None if it has none."""
+        for path in sorted(self.folder.glob(f"*-{_stem(session)}*.md")):
+            found = self._read(path)
+            if found and (found.client, found.session) == (session.client, session.session):
+                return found
+        return None
+
+    def all(self, *, project: str = "") -> Iterator[SessionFile]:
+        """The sessions, newest first; those of one project, if one is named."""
+        for path in sorted(self.folder.glob("*.md"), reverse=True):
+            found = self._read(path)
+            if found and (not project or found.project == project):
+                yield found
+
+    def get(self, name: str) -> SessionFile:
+        """A session by its file's name, or by the beginning of its id. NotFound, Usage."""
+        bare = name.removeprefix("sessions/").removesuffix(".md")
+        if _NAME.fullmatch(bare) and (found := self._read(self.folder / f"{bare}.md")):
+            return found
+        near = [one for one in self.all() if one.session.startswith(bare)] if bare else []
+        if len(near) > 1:
+            raise Usage(f"{len(near)} sessions begin so", where=name, hint="ua-memory sessions list")
+        if not near:
+            raise NotFound(NO_SESSION, where=name, hint="ua-memory sessions list")
+        return near[0]
+
+    def turn(self, text: str) -> tuple[SessionFile, SessionTurn] | None:
+        """The turn that a citation in a text links to, `[[NAME#^t-…]]`; None where it is not here."""
+        cited = _CITED.search(text)
+        found = self._read(self.folder / f"{cited['name']}.md") if cited else None
+        said = (
+            next((turn for turn in found.turns if turn.id == cited["id"]), None) if found and cited else None
+        )
+        return (found, said) if found and said else None
+
+    def named(self, file: str, block: str | None) -> tuple[Path, str] | None:
+        """The file that `sessions/NAME` or a link to a turn names, and the lines of the turn ('' for all);
+        None for what is no session's. NotFound for a session that is not on this machine."""
+        name = file.removeprefix(f"{FOLDER}/").removesuffix(".md")
+        if not file.startswith(f"{FOLDER}/") and not (block or "").startswith("t-"):
+            return None
+        found = self._read(self.folder / f"{name}.md") if _NAME.fullmatch(name) else None
+        turn = next((turn for turn in found.turns if turn.id == block), None) if found and block else None
+        if found is None or (block and turn is None):
+            where = f"{file}#^{block}" if block else file
+            raise NotFound("this session is not on this machine", where=where, hint="ua-memory sessions list")
+        return found.path, f"{turn.line}-{turn.end}" if turn else ""
+
+    def delete(self, found: SessionFile) -> None:
+        """Delete a session's file. CannotWrite."""
+        with self._writing(), swap.translating_errors(found.path):
+            found.path.unlink(missing_ok=True)
+            swap.sync_folder(self.folder)
+
+    def expire(self, before: str) -> list[str]:
+        """Delete the sessions last spoken in before an ISO day; their names."""
+        gone = [one for one in self.all() if one.day < before and all(t.day < before for t in one.turns)]
+        for one in gone:
+            self.delete(one)
+        return [one.name for one in gone]
+
+    def forget(self, holds: Callable[[SessionTurn], bool]) -> int:
+        """Empty the turns that `holds` is true of; how many. CannotWrite, Busy."""
+        count = 0
+        with self._writing():
+            for one in self.all():
+                turns = tuple(replace(t, text=FORGOTTEN) if holds(t) else t for t in one.turns)
+                if turns != one.turns:
+                    count += sum(a != b for a, b in zip(turns, one.turns, strict=True))
+                    self._write(replace(_summed_up(one, turns), title=title_of(turns)))
+        return count
+
+    # -- one file ----------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with swap.translating_errors(self.folder):
+            make_private(self.folder)
+        with locked(self.folder / ".lock", self._store.config.lock_seconds):
+            yield
+
+    def _local(self, at: datetime) -> datetime:
+        """A time where the bank is."""
+        return at.astimezone(self._store.config.zone or self._store.now().tzinfo)
+
+    def _begun(self, session: Session, at: datetime) -> SessionFile:
+        local = self._local(at)
+        stem = f"{local:%Y-%m-%d-%H%M}-{_stem(session)}"
+        path, number = self.folder / f"{stem}.md", 2
+        while path.exists():  # another session of the client, begun in the same minute
+            path, number = self.folder / f"{stem}-{number}.md", number + 1
+        project = project_of(Path(session.cwd)) if session.cwd else ""
+        started = self._local(session.started or at).isoformat(timespec="seconds")
+        return SessionFile(path, session.session, session.client, project, started, parent=session.parent)
+
+    def _turn(self, turn: Turn, now: datetime) -> SessionTurn:
+        at = self._local(turn.at or now)
+        speaker = "person" if turn.role == "person" else "agent"
+        return SessionTurn(
+            turn_id(turn.id), speaker, shortened(turn.text.strip("\n")), f"{at:%Y-%m-%d %H:%M}"
+        )
+
+    def _read(self, path: Path) -> SessionFile | None:
+        try:
+            return parse(path.read_bytes(), path)
+        except FileNotFoundError:
+            return None
+
+    def _write(self, found: SessionFile) -> None:
+        beside = found.path.with_name(f".{found.path.name}.{secrets.token_hex(4)}")
+        with swap.translating_errors(found.path):
+            swap.write(beside, show(found), mode=0o600)
+            os.replace(beside, found.path)
+            swap.sync_folder(self.folder)
+
+
+def _summed_up(found: SessionFile, turns: tuple[SessionTurn, ...]) -> SessionFile:
+    return replace(found, turns=turns, outcome=outcome_of(turns), open=open_of(turns))
+
+
+def _stem(session: Session) -> str:
+    """`claude-code-0b7c52e1`: the client and the beginning of the session's id."""
+    bare = re.sub(r"[^\w-]", "-", session.session, flags=re.ASCII)[:8].strip("-") or "unnamed"
+    return f"{re.sub(r'[^a-z0-9-]', '-', session.client.lower())}-{bare}"
+
+
+def older_than(now: datetime, days: int) -> str:
+    """The ISO day before which a session is older than so many days."""
+    return (now - timedelta(days=days)).date().isoformat()
