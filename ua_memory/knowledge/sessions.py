@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,9 +65,9 @@ class SessionTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A session as its file has it. `started` is an ISO time, `open` what was left to do; `read_by` names what
-    chose its facts (`extraction` or a model's name), '' before its first flush; `through` is the last turn
-    that was read."""
+    """A session as its file has it. `started` is an ISO time, `open` what was left to do; `read_by` names
+    what chose its facts (`extraction` or a model's name), '' before its first flush; `through` is the last
+    turn that was read."""
 
     path: Path
     session: str
@@ -224,12 +223,15 @@ _STEP = re.compile(
     r"[,.!:]?\s+)*(?:(?:let me|let's|i'll|i will|i'm going to|i am going to|i need to|now i|next i|going to)"
     r"(?:\s+(?:now|first|also|just|quickly|then))*\s+)?"
     r"(?:look|check|read|run|open|search|see|find|start|take a look|verify|inspect|examine|list|explore"
-    r"|review|investigate|dig|trace|view|scan|begin|continue|proceed|go ahead|have a look|make sure|confirm)(?:ing)?\b",
+    r"|review|investigate|dig|trace|view|scan|begin|continue|proceed|go ahead|have a look|make sure"
+    r"|confirm)(?:ing)?\b",
     re.IGNORECASE,
 )
 _OTHER_STEP = re.compile(
-    r"(?:lass mich|ich (?:schaue|prüfe|lese|sehe mir|suche)|mal sehen|je (?:regarde|vérifie|lis|cherche)|voyons"
-    r"|laissez-moi|déjame|voy a (?:ver|leer|revisar|buscar|mirar)|veamos|(?:確認|調査|検索)し(?:ます|てみます))",
+    r"(?:lass mich|ich (?:schaue|prüfe|lese|sehe mir|suche)|mal sehen|je (?:regarde|vérifie|lis|cherche)"
+    r"|voyons"
+    r"|laissez-moi|déjame|voy a (?:ver|leer|revisar|buscar|mirar)|veamos"
+    r"|(?:確認|調査|検索)し(?:ます|てみます))",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
@@ -245,7 +247,7 @@ def announces(text: str) -> bool:
 
 
 def kept(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
-    """The turns that stand in a session's file. `agent` is the setting sessions.agent: spoken, all or none."""
+    """The turns that stand in a session's file. `agent` is sessions.agent: spoken, all or none."""
     for turn in turns:
         person = turn.role == "person"
         if turn.agent or not (person or (turn.role == "assistant" and agent != "none")):
@@ -290,9 +292,12 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
 
 
 _OPEN = re.compile(
-    r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow|later today"
-    r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on|next))\b"
-    r"|\b(?:morgen|noch offen|muss noch|steht noch aus|warten? auf|demain|reste à|encore à|en attente|mañana|falta(?:n)?"
+    r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow"
+    r"|later today"
+    r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on"
+    r"|next))\b"
+    r"|\b(?:morgen|noch offen|muss noch|steht noch aus|warten? auf|demain|reste à|encore à|en attente"
+    r"|mañana|falta(?:n)?"
     r"|queda(?:n)? por|pendientes?)\b|明日|残っている|未対応|まだ",
     re.IGNORECASE,
 )
@@ -539,7 +544,7 @@ class SessionFiles:
         beside = found.path.with_name(f".{found.path.name}.{secrets.token_hex(4)}")
         with swap.translating_errors(found.path):
             swap.write(beside, show(found), mode=0o600)
-            os.replace(beside, found.path)
+            beside.replace(found.path)
             swap.sync_folder(self.folder)
 
 

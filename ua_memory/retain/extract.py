@@ -54,26 +54,33 @@ _ASKING = (
 _IT = r"(?:this|that|these|those)"
 _DOES = r"(?:was|were|are|will|would|can|could|should|may|might|did|won't|can't|doesn't|isn't|wasn't)"
 _MY = (
-    r"(?:name|wife|husband|partner|son|daughter|kids?|mother|father|parents?|sister|brother|friend|boss|colleagues?|"
-    r"team|company|birthday|address|phone|email|doctor|dog|cat|car|house|flat|job|manager|landlord|server|laptop|account)"
+    r"(?:name|wife|husband|partner|son|daughter|kids?|mother|father|parents?|sister|brother|friend|boss"
+    r"|colleagues?|"
+    r"team|company|birthday|address|phone|email|doctor|dog|cat|car|house|flat|job|manager|landlord|server"
+    r"|laptop|account)"
 )
 _MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|march|april|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|"
+    r"(?:jan(?:uary)?|feb(?:ruary)?|march|april|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|"
     r"dec(?:ember)?)"
 )
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _DETAIL = (
-    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:how|what|whats|which|who|when|where|why|is|are|can|could|do|does|did"
+    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:how|what|whats|which|who|when|where|why|is|are|can"
+    r"|could|do|does|did"
     r"|wie|was|wann|wer|warum|comment|quand|pourquoi|qui|combien|cómo|cuándo|quién|cuánto)\b)"
     r"(?=.*(?:\d|`[^`]+`|\"[^\"]{3,}\"|\w/\w|#[a-z]|(?-i:[a-z][A-Z]|[^\W\d_],? [A-Z][a-z]{2,})"
     r"|[ァ-ン]{3,}|[一-龯]{2,}さん))"
 )
 """A number, a name, a path or other words that stand for one thing alone."""
 _STATES = (
-    r"(?:\b(?:is|are|was|were|its|it's|thats|that's|has|have|takes?|goes|does|moved?|moves|slips?|called|named|went|"
-    r"starts?|begins?|ends?|planned|limit|budget|total|quote|needs?|expires?|leaves?|owns?|decides?|from now|no longer|"
-    r"heißt|ist|sind|macht|hat|haben|dürfen|darf|verschiebt|est|sont|c['’]est|passe|prévue?s?|repoussée?s?|es|son|"
+    r"(?:\b(?:is|are|was|were|its|it's|thats|that's|has|have|takes?|goes|does|moved?|moves|slips?|called"
+    r"|named|went|"
+    r"starts?|begins?|ends?|planned|limit|budget|total|quote|needs?|expires?|leaves?|owns?|decides?"
+    r"|from now|no longer|"
+    r"heißt|ist|sind|macht|hat|haben|dürfen|darf|verschiebt|est|sont|c['’]est|passe|prévue?s?|repoussée?s?"
+    r"|es|son|"
     r"serán?|hace|quedan?|tiene|están?|se llama)\b|[はがを]|まで)"
 )
 
@@ -107,7 +114,8 @@ CUES = (
         r"\b(?:instead of|rather than)\b",
         rf"\bwe(?:'ll| will| want to|'re going to) (?!see|need|{_ERRAND})|\bno, we\b|\bbecomes the\b",
         r"\blet's (?:use|keep|not|drop|go with|move to|switch|call|put)\b|\bin favou?r of\b",
-        r"^so we (?:use|keep|take)\b|^(?:gut|abgemacht|beschlossen|bien|entendu|d'accord|queda así|acordado|decidido) ?[:.]",
+        r"^so we (?:use|keep|take)\b|^(?:gut|abgemacht|beschlossen|bien|entendu|d'accord|queda así"
+        r"|acordado|decidido) ?[:.]",
         r"^では.*ます|\b(?:on commence|wir nehmen|usamos)\b|にし(?:ます|よう)|で実装",
         r"\bswitch(?:ed|ing)? to\b|\bstick(?:ing)? (?:with|to)\b|\S (?:->|→) \S",
     ),
@@ -122,7 +130,8 @@ CUES = (
         r"\b(?:turn(?:s|ed) out|learn(?:ed|t) that)\b",
         r"\bthe (?:(?:key|real|underlying|main|actual) )?(?:cause|reason|point|difference) (?:is|was)\b",
         r"\b(?:comes?|came) from\b|^(?:in short|result|found it|short version)\b",
-        r"\b(?:ursache|grund (?:ist|war|dafür)|weil|d'après|vient de|parce que|porque|debido a|resultado)\b|原因|ため|ので",
+        r"\b(?:ursache|grund (?:ist|war|dafür)|weil|d'après|vient de|parce que|porque|debido a"
+        r"|resultado)\b|原因|ため|ので",
         r"\bthe key (?:is|was)\b|\bkey fix\b|\bthe (?:pattern|idea|insight|trick|catch|lesson) (?:is|was)\b",
     ),
     _cue(
@@ -181,8 +190,10 @@ CUES = (
         "outcome",
         0.75,
         1.0,
-        r"\b(?:fixed|resolved|removed|renamed|replaced|migrated|moved|completed?|released|shipped|merged|deployed)\b",
-        r"\b(?:consolidated|split|introduced|propagated|configured|implemented|rewrote|rewritten|disabled|enabled)\b",
+        r"\b(?:fixed|resolved|removed|renamed|replaced|migrated|moved|completed?|released|shipped|merged"
+        r"|deployed)\b",
+        r"\b(?:consolidated|split|introduced|propagated|configured|implemented|rewrote|rewritten|disabled"
+        r"|enabled)\b",
         r"\b(?:bought|paid|booked|signed|hired|met|launched)\b",
     ),
     _cue(
@@ -268,7 +279,8 @@ PENALTIES = (
         "step of a plan",
         0.0,
         -1.5,
-        r"^(?:add|use|create|update|remove|replace|move|extract|take|handle|implement|define|register|call|don't)\b",
+        r"^(?:add|use|create|update|remove|replace|move|extract|take|handle|implement|define|register|call"
+        r"|don't)\b",
     ),
     LEANS,
 )
@@ -328,8 +340,10 @@ _OTHER = re.compile(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$
 _DUMP = re.compile(
     r"\s*(?:[{}\[\]()]+[,;]?\s*$|[{\[]\s*[\"'{\[]|at\s+\S+\s*\(|File \"|Traceback |diff --git|@@ |"
     r"[+-]{3} [ab]/|"
-    r"[\w.$]+\s*=\s*\S.*[;{(]\s*$|(?:import|from|const|let|var|def|class|function|export|return)\b.*[;:{(]\s*$|"
-    r"(?:\w+)?Error\b:?\s|[\w./-]+:\d+(?::\d+)?:?(?:\s|$)|\"?[\w-]+\"?:\s\S.*,\s*$)|.*(?:[{};]|=>|\\)\s*$|.*\{\"|"
+    r"[\w.$]+\s*=\s*\S.*[;{(]\s*$|(?:import|from|const|let|var|def|class|function|export"
+    r"|return)\b.*[;:{(]\s*$|"
+    r"(?:\w+)?Error\b:?\s|[\w./-]+:\d+(?::\d+)?:?(?:\s|$)|\"?[\w-]+\"?:\s\S.*,\s*$)|.*(?:[{};]|=>|\\)\s*$"
+    r"|.*\{\"|"
     r"\s*(?:\"?[\w-]+\"?:\s+)?[\"{\[].*[\"\]},]\s*$"
 )
 _BOLD = re.compile(r"(\*\*\*|\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
@@ -339,7 +353,8 @@ _ITALIC = re.compile(
 _CODE = re.compile(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
 _END = re.compile(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
 _NO_END = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a|z\.B|bzw)|"
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a"
+    r"|z\.B|bzw)|"
     r"(?<=\w)str|\b(?:am|den|dem|der|vom|zum|bis|ab) \d{1,2}|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
@@ -539,12 +554,16 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"\b(?:is|are|was|were|be|been|has|have|had|do|does|did|can|could|will|would|should|must|may|might|need|needs|"
-    r"want|wants|use|uses|used|isn't|aren't|don't|doesn't|can't|won't|goes|gets|makes|takes|keeps|requires|becomes|fails|breaks|works|means|causes|holds|"
+    r"\b(?:is|are|was|were|be|been|has|have|had|do|does|did|can|could|will|would|should|must|may|might"
+    r"|need|needs|"
+    r"want|wants|use|uses|used|isn't|aren't|don't|doesn't|can't|won't|goes|gets|makes|takes|keeps|requires"
+    r"|becomes|fails|breaks|works|means|causes|holds|"
     r"returns|bypass(?:es)?|moves?|adds?|i'm|we're|it's|that's|there's|[a-z]{3,}ed|"
     r"[a-z]{3,}(?<!s)s (?:the|a|an|its|to|no)|made|"
-    r"built|wrote|took|went|came|got|kept|left|put|ran|sent|set|cut|split|chose|found|gave|held|lost|met|paid|said|"
-    r"sold|told|won|bought|began|broke|drove|fell|felt|grew|knew|led|rose|saw|spent|stood|taught|thought|wore)\b|"
+    r"built|wrote|took|went|came|got|kept|left|put|ran|sent|set|cut|split|chose|found|gave|held|lost|met"
+    r"|paid|said|"
+    r"sold|told|won|bought|began|broke|drove|fell|felt|grew|knew|led|rose|saw|spent|stood|taught|thought"
+    r"|wore)\b|"
     r"\b(?:i|we|you|they|he|she) [a-z]+|→|->|'ll\b|'re\b",
     re.IGNORECASE,
 )
@@ -650,7 +669,8 @@ _SAME = 0.7
 _LEANING = 1.25
 """What a sentence loses by leaning on another: given back where that one is kept with it."""
 _CONTINUES = re.compile(
-    r"(?:it|its|it's|this|that|that's|these|those|they|them|he|she|both|so|but|because|otherwise|then|therefore|hence|"
+    r"(?:it|its|it's|this|that|that's|these|those|they|them|he|she|both|so|but|because|otherwise|then"
+    r"|therefore|hence|"
     r"which|unless|until|except|however|instead)\b",
     re.IGNORECASE,
 )
