@@ -496,6 +496,8 @@ class SessionFiles:
     def forget(self, holds: Callable[[SessionTurn], bool]) -> int:
         """Empty the turns that `holds` is true of; how many. CannotWrite, Busy."""
         count = 0
+        if not self.folder.is_dir():
+            return 0
         with self._writing():
             for one in self.all():
                 turns = tuple(replace(t, text=FORGOTTEN) if holds(t) else t for t in one.turns)

@@ -58,8 +58,8 @@ ENGLISH = _any(
     r"|such)[a-z][\w-]+",
     r"\buse [\w./`+-]+(?: \w+){0,3},? (?:not|never|everywhere|only|here|by default|for (?:all|every|any"
     r"|everything))\b",
-    rf"(?:please|pls) (?:keep|use|make|write|put|avoid|name|call|stick|answer|reply|format)\b(?! (?:it"
-    rf"|this|that) (?:now|again)\b)",
+    r"(?:please|pls) (?:keep|use|make|write|put|avoid|name|call|stick|answer|reply|format)\b(?! (?:it"
+    r"|this|that) (?:now|again)\b)",
     r"\b(?:nobody|no one|none) (?:is allowed|may|can|should|must|gets to|touches|applies|of that|but)\b",
     r"\b(?:allergic to|veggie|vegetarian|vegan|halal|kosher)\b|\b(?:nut|gluten|lactose|sugar)[- ]free\b",
     r"\b(?:has|have|needs?) to (?:approve|sign off|agree|confirm)\b|\bneeds? (?:approval|sign[- ]?off"

@@ -20,6 +20,7 @@ from ua_memory.git import rewrite
 from ua_memory.index.sync import within as within_reading
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
+from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.paths import is_truth, make_private
 from ua_memory.reflect.consolidate import CLAIM
 from ua_memory.reflect.decide import Answers
@@ -301,6 +302,8 @@ class CleanupReport:
 
     pending: list[str] = field(default_factory=list)
     logs: int = 0
+    turns: int = 0
+    """Turns of sessions whose words were emptied."""
     embeddings: int = 0
     left: int = 0
     """Files that the index has not read again yet: the next search does."""
@@ -343,6 +346,8 @@ def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared
                     cleared.pending.append(key)
     if _answers(store, needles, ids):
         cleared.pending.append("consolidation")
+    said = SessionFiles(store)
+    cleared.turns += said.forget(lambda turn: any(needle.within(turn.text) for needle in needles))
     for file in sorted(store.bank.local.glob("*.log*")):
         data = file.read_bytes()
         lines = data.split(b"\n")
@@ -535,6 +540,11 @@ class Cleanup:
         with swap.translating_errors(self.store.bank.state):
             for queue, one in of_session(self.store, session) if session else ():
                 queue.drop(one.key)
+            said = SessionFiles(self.store)
+            for words in list(said.all()) if session else ():
+                if is_session(words.session, session):
+                    said.delete(words)
+                    cleared.turns += len(words.turns)
             clear(self.store, sought, ids, cleared)
             reindex(self.store, self.index(), self.store.config.search_seconds, cleared)
             begun.unlink(missing_ok=True)

@@ -341,6 +341,7 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
             "cleared": {
                 "pending": list(found.cleared.pending),
                 "logLines": found.cleared.logs,
+                "turns": found.cleared.turns,
                 "embeddings": found.cleared.embeddings,
             },
         }
