@@ -177,7 +177,7 @@ def test_without_a_model_the_speakers_own_sentences_are_kept(memory: Memory) -> 
         assert fact.text in " ".join(TALK) and not made_up(fact.text, [whole], SAID)
     text = files(memory)["memory/2026-11-20.md"].decode()
     assert "## 14:30 · claude-code · session 258c7280\n<!-- through: claude-code/" in text
-    assert "origin: person (turn 258c7280-e1)" in text
+    assert "origin: person ([[2026-11-20-1430-claude-code-258c7280#^t-" in text
     assert memory.health.verify() == [] and memory.search("why did we leave Heroku").hits
 
 
@@ -477,12 +477,18 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
     for fact in done.facts:
         assert "Zanzibar" not in fact.text
         source = fact.trail or (fact.quotes[0].source if fact.quotes else "") or ""
-        near = [n for id, n in by_id.items() if source == f"turn {memory_short(id)}"]
+        near = [n for id, n in by_id.items() if source == cited(memory, id)]
         window = [said[k].text for n in near for k in range(max(0, n - 1), min(n + 2, len(said)))]
         assert window and not made_up(fact.text, window, said[near[0]].at)
     assert ops(memory) == ["flush", "init"]
     with path.open("rb") as stream:
         assert memory.flush(stream, force=True).turns == 0
+
+
+def cited(memory: Memory, entry: str) -> str:
+    """How a fact names the turn that it is from: by a link into the session, for what tools say by its id."""
+    (words,) = memory.sessions.all()
+    return words.link(entry) or f"turn {memory_short(entry)}"
 
 
 def memory_short(name: str) -> str:

@@ -105,18 +105,13 @@ def page(bank: Bank, name: str, head: str) -> None:
     (folder / f"{name}.md").write_text(f"---\n{head}\n---\n\nname: not this\n")
 
 
-def test_a_start_is_told_core_memory_pages_and_what_is_open(bank: Bank) -> None:
+def test_a_start_is_told_core_memory_and_pages(bank: Bank) -> None:
     page(bank, "hosting", 'id: hosting\nname: "Where it runs"\nsource_query: which provider, and why')
     page(bank, "odd", "name: >\n  folded")
     page(bank, "secret", "name: the key sk0aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa of it")
-    bank.pending.mkdir()
-    (bank.pending / "turns-a-1.jsonl").write_text('{"session": {}}\n{"put": "x", "open": true}\n')
-    assert 'kind="open"' not in told(bank, event())
-    (bank.pending / "turns-a-2.jsonl").write_text('{"put": "x", "open": true}\n{"due": "x"}\n')
     text = told(bank, event())
     assert text.index("Short answers.") < text.index("- hosting: Where it runs (which provider, and why)")
     assert "- odd: odd\n" in text and "- secret: the key … of it" in text and "not this" not in text
-    assert "1 conversation waits for the flush" in text
 
 
 def test_all_of_it_has_room(bank: Bank) -> None:

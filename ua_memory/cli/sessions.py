@@ -8,8 +8,8 @@ import typer
 
 from ua_memory.cli import app, search
 from ua_memory.views import sessions as views
-from ua_memory.views.hits import show_hits
-from ua_memory.views.output import emit, parse_day, show, show_list
+from ua_memory.views.hits import search_shape, show_hits
+from ua_memory.views.output import Screen, emit, parse_day, show, show_list
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -58,8 +58,10 @@ def sessions_search(
     text = search.one(query)
     (answer,) = search.asked(call, memory, [text], limit, None, filters)
     if call.as_json:
-        return emit(call, search.search_shape(answer, False))
-    return show_hits(call, memory, text, answer, False, bool(project or since or until))
+        emit(call, search_shape(answer))
+        return
+    today, filtered = memory.store.now().date(), bool(project or since or until)
+    show_hits(Screen(call), text, answer, today, explain=False, filtered=filtered)
 
 
 @app.verb(sessions_app, "forget")

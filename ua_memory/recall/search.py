@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from unicodedata import normalize
 
 from ua_memory.config import Config
 from ua_memory.errors import UaMemoryError
@@ -33,7 +34,7 @@ from ua_memory.recall.arms import (
     read,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
-from ua_memory.recall.fusion import DEPTH, by_words, crossed, facts_first, in_time, lowered, ordered
+from ua_memory.recall.fusion import DEPTH, FACT, by_words, crossed, facts_first, in_time, lowered, ordered
 from ua_memory.text import dates
 from ua_memory.text.noise import QueryText, read_query
 from ua_memory.text.wording import counted
@@ -443,23 +444,46 @@ class RecallResult:
 # What of an answer goes into a prompt that nobody searched for: facts, then at most two passages of sessions.
 
 
-PASSAGES, SHARED = 2, 2
-"""Passages that a prompt is given, and words of its own that one must share with it."""
+PASSAGES, SHARED, GOOD_PASSAGE = 2, 2, 0.5
+"""Passages that a prompt is given, the words that one must share with it, and its least score. A fact that is
+no good answer (`fusion.FACT`) must share one."""
 
 
 def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) -> SearchResult:
     """The answer with those hits only that a prompt of a project is given."""
     asked = _content_words(prompt)
-    facts = [hit for hit in answer.hits if hit.item.record != SESSION][: config.search_limit]
+
+    def shares(hit: Hit, least: int) -> bool:
+        return len(asked & _content_words(hit.item.text)) >= min(least, len(asked))
+
+    facts = [
+        hit for hit in answer.hits if hit.item.record != SESSION and (hit.score >= FACT or shares(hit, 1))
+    ]
     said = [
         hit for hit in answer.hits
-        if hit.item.record == SESSION and hit.score >= PASSAGE and config.sessions_recall
-        and (not project or f"project:{project}".casefold() in hit.item.tags)
-        and len(asked & _content_words(hit.item.text)) >= min(SHARED, len(asked))
+        if hit.item.record == SESSION and hit.score >= GOOD_PASSAGE and config.sessions_recall
+        and (not project or f"project:{project}".casefold() in hit.item.tags) and shares(hit, SHARED)
     ]  # fmt: skip
-    return replace(answer, hits=(*facts, *said[:PASSAGES]))
+    return replace(answer, hits=(*facts[: config.search_limit], *said[:PASSAGES]))
+
+
+_SMALL_WORDS = frozenset(
+    """
+aber als also auch auf aus bei bin bis bitte das dass dein dem den der des die dir doch ein eine einem einen
+einer eines fur hat ich ihr ins ist jetzt mach machen man mein mich mir mit nach neue neuen neues nicht noch
+nur oder schreib sie sind und uns vom von war was weil wenn wie wir wird zum zur avec aux bien ces cette comme
+dans des dit elle est fais fait ils les leur lui mais moi mon nos notre nous par pas plus pour quand que qui sans
+ses son sur tout toi tous une vos votre vous algo aqui como con cual cuando del desde ella ellos ese eso esta este
+esto hay haz las los mas muy para pero por quien sin sobre sus todo tus una uno unos add book get into make need
+new now please set use want write
+""".split()  # noqa: SIM905
+)
+"""Words, without accents, that tell nothing of what a prompt is about: German, French, Spanish, and what
+prompts ask in English."""
 
 
 def _content_words(text: str) -> frozenset[str]:
     """The words of a text that say something, as far as their endings do not tell them apart."""
-    return frozenset(word[:5] for word in words_of(clean(text)) if len(word) > 2 and word not in STOP)
+    bare = (re.sub("[\u0300-\u036f]", "", normalize("NFKD", word)) for word in words_of(clean(text)))
+    found = (word for word in bare if word not in STOP and word not in _SMALL_WORDS)
+    return frozenset(word[:5] for word in found if len(word) > 2 or not re.fullmatch("[a-z]*|[ぁ-ん]+", word))
