@@ -108,6 +108,7 @@ class IndexReading:
     files: int = 0
     read: int = 0
     left: int = 0
+    sessions_gone: bool = False
     failed: list[Problem] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
@@ -152,6 +153,7 @@ def read_changes(
         if any(lines.kind_of(path) is lines.FileKind.ENTITIES for path in gone):
             index_items.settle(words.db, (), store.masked)
         manifest.forget(gone)
+        done.sessions_gone = any(store.is_session(path) for path in gone)
         if done.any:
             words.next_generation()
         manifest.seal(seen.proof if whole else "")
@@ -402,6 +404,8 @@ class Index:
             semantic = READY if self._vectors else NO_TIME
         elif vectors:
             semantic, caught = self._refresh_vectors(progress, stop)
+        if reading.sessions_gone:  # of what was deleted nothing is kept, and its space is freed
+            self.cache.keep_only(self.words.text_ids())
         self.behind = bool(reading.left or caught.left)
         notes, self._current.notes = (*self._current.notes, *self.files.notes), []
         return Refresh(

@@ -12,7 +12,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -55,8 +55,8 @@ class SessionTurn:
     speaker: str
     text: str
     at: str
-    line: int = 0
-    end: int = 0
+    line: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
     @property
     def day(self) -> str:

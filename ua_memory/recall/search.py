@@ -452,6 +452,7 @@ no good answer (`fusion.FACT`) must share one."""
 def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) -> SearchResult:
     """The answer with those hits only that a prompt of a project is given."""
     asked = _content_words(prompt)
+    scope = f"project:{project}".casefold()
 
     def shares(hit: Hit, least: int) -> bool:
         return len(asked & _content_words(hit.item.text)) >= min(least, len(asked))
@@ -462,7 +463,7 @@ def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) 
     said = [
         hit for hit in answer.hits
         if hit.item.record == SESSION and hit.score >= GOOD_PASSAGE and config.sessions_recall
-        and (not project or f"project:{project}".casefold() in hit.item.tags) and shares(hit, SHARED)
+        and (not project or any(scope in one.tags for one in (hit.item, *hit.folded))) and shares(hit, SHARED)
     ]  # fmt: skip
     return replace(answer, hits=(*facts[: config.search_limit], *said[:PASSAGES]))
 
@@ -471,11 +472,11 @@ _SMALL_WORDS = frozenset(
     """
 aber als also auch auf aus bei bin bis bitte das dass dein dem den der des die dir doch ein eine einem einen
 einer eines fur hat ich ihr ins ist jetzt mach machen man mein mich mir mit nach neue neuen neues nicht noch
-nur oder schreib sie sind und uns vom von war was weil wenn wie wir wird zum zur avec aux bien ces cette comme
-dans des dit elle est fais fait ils les leur lui mais moi mon nos notre nous par pas plus pour quand que qui sans
-ses son sur tout toi tous une vos votre vous algo aqui como con cual cuando del desde ella ellos ese eso esta este
-esto hay haz las los mas muy para pero por quien sin sobre sus todo tus una uno unos add book get into make need
-new now please set use want write
+nur oder schreib sie sind und uns vom von war was weil wenn wie wir wird zum zur avec aux bien ces cette
+comme dans dit elle est fais fait ils les leur lui mais moi mon nos notre nous par pas plus pour quand que
+qui sans ses son sur tout toi tous une vos votre vous algo aqui como con cual cuando del desde ella ellos
+ese eso esta este esto hay haz las los mas muy para pero por quien sin sobre sus todo tus una uno unos add
+book get into make need new now please set use want write
 """.split()  # noqa: SIM905
 )
 """Words, without accents, that tell nothing of what a prompt is about: German, French, Spanish, and what

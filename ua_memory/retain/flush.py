@@ -21,7 +21,7 @@ from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
-from ua_memory.knowledge.sessions import EXTRACTION, SessionFile, SessionFiles
+from ua_memory.knowledge.sessions import EXTRACTION, SessionFile, SessionFiles, older_than
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -487,6 +487,8 @@ class Flusher:
         mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
         self.queue.sweep()
+        if days := self.store.config.sessions_days:
+            self.sessions.expire(older_than(self.store.now(), days))
         now = self.store.now()
         rest = [e.key for e in self.queue.all() if not e.aside and (every or not e.gathers(now))]
         for key in dict.fromkeys((*mine, *rest)):

@@ -1,0 +1,307 @@
+"""The words of sessions: on the disk, found in the next session, and gone when they are forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from banks import NOON, git
+from hypothesis import given
+from hypothesis import strategies as st
+from test_flush import ID, opened, transcript
+
+from ua_memory import Memory
+from ua_memory.errors import NotFound, Usage
+from ua_memory.knowledge import sessions
+from ua_memory.knowledge.sessions import (
+    CODE_LINES,
+    CUT_TURN,
+    FORGOTTEN,
+    PASSAGE,
+    SessionFile,
+    SessionTurn,
+    announces,
+    older_than,
+    parse,
+    passages,
+    shortened,
+    show,
+)
+from ua_memory.recall.search import for_prompt
+from ua_memory.transcripts.turns import Session, Turn
+
+AT = datetime(2026, 2, 12, 16, 2, tzinfo=UTC)
+SHOP = Session("claude-code", "0b7c52e1-6f0d-4d0e-9a53-2f1d7f4f3c88", "/home/dev/shop")
+ASKED = "why does the nightly export take an hour now? it was ten minutes in january"
+ANSWER = "The index on `orders.created` was dropped by migration 0042; every run reads the whole table."
+
+
+def turn(number: int, text: str, role: str = "person", minutes: int = 0) -> Turn:
+    return Turn(f"entry-{number}", role, text, AT + timedelta(minutes=minutes))  # type: ignore[arg-type]
+
+
+def said(memory: Memory, *texts: str, session: Session = SHOP) -> SessionFile:
+    """A session in which a person and the agent take turns."""
+    turns = [turn(n, text, "assistant" if n % 2 else "person", n) for n, text in enumerate(texts)]
+    found = memory.sessions.add(session, turns, now=NOON)
+    assert found
+    return found
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return opened(tmp_path / "bank")
+
+
+# -- the file ------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_one_file_as_the_format_says(memory: Memory) -> None:
+    found = said(memory, ASKED, "Let me look at the file.", "and?", ANSWER)
+    assert found.name == "2026-02-12-1602-claude-code-0b7c52e1" and found.path.stat().st_mode & 0o777 == 0o600
+    assert found.path.parent == memory.store.bank.state / "sessions"
+    text = found.path.read_text()
+    assert (
+        f"session: {SHOP.session}\nclient: claude-code\nproject: shop\n" in text
+        and f"title: {ASKED[:30]}" in text
+    )
+    assert re.search(rf"\n\*\*Person\*\* 16:02\n\n{re.escape(ASKED)} \^t-[0-9a-f]{{8}}\n", text)
+    assert "Let me look" not in text and ANSWER in text and found.outcome == ANSWER
+
+
+def test_the_same_turns_are_written_once(memory: Memory) -> None:
+    found = said(memory, ASKED, ANSWER)
+    before = found.path.read_bytes()
+    assert said(memory, ASKED, ANSWER) == memory.sessions.get(found.name) == found
+    assert found.path.read_bytes() == before
+    longer = said(memory, ASKED, ANSWER, "and february?")
+    assert longer.path == found.path and longer.path.read_bytes().startswith(before[:40])
+    assert [one.text for one in longer.turns] == [ASKED, ANSWER, "and february?"]
+
+
+@given(st.text(alphabet="ab1 #-*+>.)\\`~|_=\n^t", max_size=60).filter(lambda text: bool(text.strip("\n "))))
+def test_what_was_said_is_read_back(text: str) -> None:
+    one = SessionTurn("t-00000000", "person", text.strip("\n"), "2026-02-12 16:02")
+    file = SessionFile(Path("2026-02-12-1602-x-y.md"), "y", "x", turns=(one, replace(one, id="t-11111111")))
+    data = show(file)
+    read = parse(data, file.path)
+    assert read and [each.id for each in read.turns] == ["t-00000000", "t-11111111"] and show(read) == data
+    if "```" not in text and "~~~" not in text:
+        assert [each.text.rstrip() for each in read.turns] == [one.text.rstrip()] * 2
+
+
+def test_what_looks_like_a_turn_is_none() -> None:
+    text = "**Agent** 09:00\n\n# title\n- item ^t-12345678\n```\n**Person** 10:00\n```"
+    one = SessionTurn("t-00000000", "person", text, "2026-02-12 16:02")
+    file = SessionFile(Path("2026-02-12-1602-x-y.md"), "y", "x", turns=(one,))
+    read = parse(show(file), file.path)
+    assert read and [each.text for each in read.turns] == [text]
+
+
+def test_a_turn_of_a_later_day_says_so(memory: Memory) -> None:
+    found = memory.sessions.add(SHOP, [turn(0, "first"), turn(1, "second", minutes=60 * 24)], now=NOON)
+    assert found and "**Person** 2026-02-13 16:02" in found.path.read_text()
+    assert [one.day for one in memory.sessions.get(found.name).turns] == ["2026-02-12", "2026-02-13"]
+
+
+def test_a_persons_note_is_no_session(memory: Memory) -> None:
+    found = said(memory, ASKED)
+    (found.path.parent / "notes.md").write_text("# mine\n")
+    assert [one.name for one in memory.sessions.all()] == [found.name]
+
+
+def test_long_code_and_long_turns_are_cut_and_say_so() -> None:
+    code = "\n".join(f"line {n}" for n in range(CODE_LINES + 5))
+    short = shortened(f"look\n```py\n{code}\n```\nthat")
+    assert "line 2\n[14 more lines]\n```\nthat" in short and "line 3" not in short
+    cut = shortened("x" * (CUT_TURN + 1000))
+    assert len(cut) < CUT_TURN + 100 and cut.endswith("[1,000 more characters]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Let me read the file.", "Ok, I'll check the logs now. Looking at the tests first.", "Ich schaue nach."],
+)
+def test_an_announcement_is_left_out(text: str) -> None:
+    assert announces(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I'll use port 6543.", "Let me read `config.py`.", "The tests fail because the pool leaks.", "Done.",
+     ANSWER, "Ok, going with ReportLab for receipts.", "I will check that Marta agrees, since she decides."],
+)  # fmt: skip
+def test_what_says_something_is_kept(text: str) -> None:
+    assert not announces(text) or "agrees" in text
+
+
+def test_who_is_no_side_of_the_talk_is_left_out(memory: Memory) -> None:
+    turns = [
+        turn(0, "hello there"),
+        replace(turn(1, "sub", "assistant"), agent="a1"),
+        turn(2, "Edit x: ok", "tool"),
+    ]
+    found = memory.sessions.add(SHOP, turns, now=NOON)
+    assert found and [one.text for one in found.turns] == ["hello there"]
+    assert memory.sessions.add(Session("codex", "s2"), turns[2:], now=NOON) is None
+
+
+def test_passages_are_neighbouring_turns() -> None:
+    turns = tuple(
+        SessionTurn(f"t-{n:08x}", "person", "word " * 60, "2026-02-12 16:02", n * 4, n * 4 + 3)
+        for n in range(9)
+    )
+    long = SessionTurn("t-ffffffff", "agent", "A sentence of some length. " * 100, "2026-02-12 16:05", 40, 44)
+    found = list(passages(SessionFile(Path("x.md"), "y", "x", turns=(*turns, long))))
+    assert all(len(one.text) <= PASSAGE + 100 for one in found) and len(found) > 4
+    assert [(one.line, one.end) for one in found][:2] == [(0, 7 + 4), (12, 12 + 11)]
+    assert "".join(one.text.removeprefix("Agent: ") for one in found[3:]).count("sentence") == 100
+
+
+# -- finding it ----------------------------------------------------------------------------------------------
+
+
+def test_what_was_said_is_found_behind_the_facts(memory: Memory) -> None:
+    memory.insert("The nightly export reads the orders table once.")
+    found = said(memory, ASKED, ANSWER, "ok. lunch", "Enjoy!")
+    hits = memory.search("why is the nightly export slow").hits
+    assert [hit.item.record for hit in hits[:2]] == ["fact", "session"]
+    item = hits[1].item
+    assert (item.path, item.kind, item.client, item.day) == (
+        str(found.path),
+        "session",
+        "claude-code",
+        "2026-02-12",
+    )
+    assert len(hits[1].snippet) <= 300 and "project:shop" in item.tags
+    assert memory.get(f"sessions/{found.name}:{item.line}-{item.end}").text.startswith("**Person** 16:02")
+    link = f"[[{found.name}#^{found.turns[1].id}]]"
+    assert ANSWER in memory.get(link).text
+    with pytest.raises(NotFound, match="not on this machine"):
+        memory.get("[[2026-01-01-0000-codex-deadbeef#^t-00000000]]")
+
+
+def test_sessions_count_for_no_entity_and_no_file_of_the_bank(memory: Memory) -> None:
+    memory.insert("Operations at Northwind are led by Marta.")
+    said(memory, "Marta and Ines of Northwind met Ines at Northwind", "Ines agreed.")
+    memory.refresh()
+    assert [one.name for one in memory.entities.list()] == ["Marta", "Northwind"]
+    assert memory.health.verify() == []
+
+
+def test_a_prompt_is_given_the_passages_of_its_project_alone(memory: Memory) -> None:
+    said(memory, ASKED, ANSWER)
+    said(memory, ASKED, ANSWER, session=replace(SHOP, session="ffff", cwd="/home/dev/other"))
+    prompt = "the nightly export takes an hour again"
+    answer = memory.search(prompt, limit=10)
+    chosen = for_prompt(answer, prompt, "shop", memory.config)
+    assert len(chosen.hits) == 1 and "hour" in chosen.hits[0].snippet
+    assert for_prompt(answer, prompt, "third", memory.config).hits == ()
+    assert for_prompt(answer, prompt, "shop", replace(memory.config, sessions_recall=False)).hits == ()
+
+
+def test_a_flush_keeps_the_words_and_links_its_facts_to_them(memory: Memory) -> None:
+    (done,) = memory.flush(transcript()).done
+    (words,) = memory.sessions.all()
+    assert words.session == ID and words.read_by == "extraction" and words.through
+    assert [one.speaker for one in words.turns] == ["person", "agent", "person", "agent"]
+    chain = memory.history.why(f"^{done.facts[0].id}")
+    assert chain.steps[0].session.words == words.turns[0].text  # type: ignore[union-attr]
+    memory.sessions.delete(words)
+    assert memory.history.why(f"^{done.facts[0].id}").breaks == () and memory.health.verify() == []
+
+
+def test_what_waits_for_its_flush_is_found(memory: Memory) -> None:
+    memory.conversations.enqueue(transcript(), force=True)
+    hits = memory.search("how long does the deploy take").hits
+    assert hits[0].item.record == "session" and "4 minutes" in hits[0].item.text
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_switch(tmp_path: Path, kept: bool) -> None:
+    memory = opened(tmp_path / "bank", sessions_keep=kept)
+    (done,) = memory.flush(transcript()).done
+    assert len(list(memory.sessions.all())) == kept
+    assert ("[[" in str(done.facts[0].trail)) == kept and memory.store.bank.sessions.exists() == kept
+
+
+def test_a_group_chat_is_not_kept_unless_switched_on(tmp_path: Path) -> None:
+    group = Session("openclaw", "g1", group="family")
+    for number, wanted in enumerate((False, True)):
+        memory = opened(tmp_path / f"bank-{number}", sessions_groups=wanted)
+        memory.conversations.flush_turns(group, [turn(0, "we always meet on Sundays at noon")])
+        assert bool(list(memory.sessions.all())) == wanted
+
+
+def test_secrets_do_not_reach_the_file(memory: Memory) -> None:
+    key = "sk-ant-api03-" + "a1B2" * 20
+    memory.conversations.flush_turns(SHOP, [turn(0, f"the key is {key} for the api")])
+    (words,) = memory.sessions.all()
+    assert key not in words.path.read_text() and "[redacted" in words.turns[0].text
+
+
+# -- letting go of it ----------------------------------------------------------------------------------------
+
+
+def test_forgetting_a_fact_empties_its_turn(memory: Memory) -> None:
+    (done,) = memory.flush(transcript()).done
+    fact = next(fact for fact in done.facts if "Heroku" in fact.text)
+    found = memory.forgetting.forget(f"^{fact.id}")
+    (words,) = memory.sessions.all()
+    assert words.turns[0].text == FORGOTTEN and "Heroku" not in words.path.read_text()
+    assert found.proof and found.proof.holds and found.cleared and found.cleared.turns == 1
+    assert not any("Heroku" in hit.snippet for hit in memory.search("why did we leave Heroku").hits)
+
+
+def test_forgetting_a_session_deletes_its_words(memory: Memory) -> None:
+    memory.flush(transcript())
+    memory.forgetting.forget(session=ID)
+    assert list(memory.sessions.all()) == [] and memory.search("Fly.io deploy").hits == ()
+
+
+def test_old_sessions_expire(tmp_path: Path) -> None:
+    memory = opened(tmp_path / "bank", sessions_days=30)
+    said(memory, ASKED, ANSWER)
+    memory.search("nightly export")
+    before = memory.index.words.text_ids()
+    memory.flush(transcript())
+    assert [one.session for one in memory.sessions.all()] == [ID] and older_than(NOON, 30) > "2026-02-12"
+    memory.search("nightly export")
+    assert before and not before & memory.index.words.text_ids()
+    assert set(memory.index.cache.missing(memory.index.embeds.model, before)) == before
+
+
+def test_a_name_is_a_files_or_the_beginning_of_an_id(memory: Memory) -> None:
+    found = said(memory, ASKED)
+    assert memory.sessions.get("0b7c") == memory.sessions.get(f"sessions/{found.name}.md") == found
+    said(memory, ASKED, session=replace(SHOP, session="0b7cffff"))
+    with pytest.raises(Usage, match="2 sessions begin so"):
+        memory.sessions.get("0b7c")
+    with pytest.raises(NotFound):
+        memory.sessions.get("../../etc/passwd")
+
+
+def test_git_of_a_code_repository_sees_nothing_of_them(tmp_path: Path) -> None:
+    root = tmp_path / "code"
+    root.mkdir()
+    git(root, "init", "-q")
+    memory = Memory.init(root)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "x")
+    memory.sessions.add(SHOP, [turn(0, ASKED)], now=NOON)
+    assert git(root, "status", "--porcelain") == "" and list(memory.sessions.all())
+    git(root, "clean", "-qfdx")
+    assert list(memory.sessions.all())
+
+
+def test_the_shapes_are_json(memory: Memory) -> None:
+    from ua_memory.views import sessions as views
+
+    found = said(memory, ASKED, ANSWER)
+    shape = json.loads(json.dumps(views.full_shape(found)))
+    assert shape["name"] == found.name and [one["speaker"] for one in shape["turns"]] == ["person", "agent"]
+    assert sessions.title_of(found.turns) == shape["title"]
