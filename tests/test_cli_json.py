@@ -85,6 +85,32 @@ def test_search(shell: Shell) -> None:
     }
 
 
+def test_sessions(shell: Shell) -> None:
+    shell.ok(
+        "flush",
+        "-",
+        "--force",
+        stdin=b"User: Never restart the ledger.\nAssistant: The ledger runs on port 6543,"
+        b" and Oksana reconciles it by hand each Friday.\n",
+    )
+    printed = shell.ok("sessions", "list", "--json").json
+    agrees("sessions list", {"sessions": [{**one, "project": "shop"} for one in printed["sessions"]]})
+    (name,) = (one["name"] for one in printed["sessions"])
+    whole = shell.ok("sessions", "get", name, "--json").json
+    assert [one["speaker"] for one in whole["turns"]] == ["person", "agent"]
+    assert set(whole["turns"][0]) == {"id", "speaker", "at", "text", "startLine", "endLine"}
+    hit = shell.ok("sessions", "search", "ledger port", "--json").json["results"][0]
+    assert (
+        hit["kind"] == "session"
+        and hit["source"] == "sessions"
+        and hit["path"].endswith(f"/sessions/{name}.md")
+    )
+    assert shell.ok("sessions", "forget", name, "--yes", "--json").json == {"deleted": name}
+    assert shell.ok("sessions", "off", "--yes", "--json").json == {"keep": False, "deleted": []}
+    shell.ok("flush", "-", "--force", stdin=b"User: Never restart the tablets.\nAssistant: ok\n")
+    assert shell.ok("sessions", "list", "--json").json == {"sessions": []}
+
+
 def test_recall(shell: Shell) -> None:
     shell.ok(*FACT)
     printed = shell.ok("recall", "why leave Heroku", "--limit", "1", "--json").json

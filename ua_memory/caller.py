@@ -241,6 +241,7 @@ def opened(ctx: Context, *, lenient: bool = False) -> Iterator[tuple[Call, Memor
     call = call_of(ctx)
     with bank_of(call, lenient=lenient) as memory:
         tell_untrusted(call, memory.config)
+        tell_sessions(call, memory)
         yield call, memory
 
 
@@ -272,6 +273,19 @@ def tell_untrusted(call: Call, config: Config) -> None:
     """Say, once a command, which settings of the bank's file do not count; with `--json`, too."""
     if text := untrusted(config):
         call.stderr.write(f"ua-memory: {text}\n")
+
+
+def tell_sessions(call: Call, memory: Memory) -> None:
+    """Tell a person at a terminal, once a bank, that the words of sessions are kept, and how to end that."""
+    folder, told = memory.store.bank.sessions, memory.store.bank.local / "sessions.told"
+    if not (memory.config.sessions_keep and is_person(call) and call.on_terminal and folder.is_dir()):
+        return
+    if not told.exists() and any(folder.glob("*.md")):
+        told.touch(mode=0o600)
+        call.stderr.write(
+            f"ua-memory: the words of sessions are kept in {folder}, on this machine only; "
+            "to stop that and delete them: ua-memory sessions off\n"
+        )
 
 
 def untrusted(config: Config) -> str:

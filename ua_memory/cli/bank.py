@@ -378,7 +378,8 @@ def config_set(
         before = discovery.read(file) if file.exists() else b""
         config.save(file, config.put(before, str(file), key, typed))
     else:
-        file, result = _set_in_bank(call, key, typed)
+        with caller.bank_of(call, lenient=True) as memory:
+            file, result = set_in_bank(call, memory, key, typed)
         config.trust(root, caller.environment(call), caller.settings_of(call, root, lenient=True), [name])
     loaded = caller.settings_of(call, root, lenient=True)
     if call.as_json:
@@ -393,22 +394,21 @@ def config_set(
     return None
 
 
-def _set_in_bank(call: Call, key: str, value: Any) -> tuple[Path, Result | None]:
+def set_in_bank(call: Call, memory: Memory, key: str, value: Any) -> tuple[Path, Result | None]:
     """Where it stands now, and the revision that put it there; None where it stood there already."""
     if find(str(value)):
         raise Usage(
             "this value holds a secret, and the bank's file is committed and synced", where=key,
             hint="add --user, or set its variable",
         )  # fmt: skip
-    with caller.bank_of(call, lenient=True) as memory:
-        with memory.store.revision("config", door="cli") as draft:
-            draft.by_person = is_person(call)
-            before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
-            after = config.put(before, SETTINGS, key, views.plain(value))
-            if after != before:
-                draft.write(SETTINGS, after, restored=True)
-                draft.subject = f"config: set {key}"
-        return memory.store.bank.root / SETTINGS, draft.result if after != before else None
+    with memory.store.revision("config", door="cli") as draft:
+        draft.by_person = is_person(call)
+        before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
+        after = config.put(before, SETTINGS, key, views.plain(value))
+        if after != before:
+            draft.write(SETTINGS, after, restored=True)
+            draft.subject = f"config: set {key}"
+    return memory.store.bank.root / SETTINGS, draft.result if after != before else None
 
 
 def _user_file(call: Call) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ua_memory.cli import app, search
+from ua_memory.cli.bank import set_in_bank
 from ua_memory.views import sessions as views
 from ua_memory.views.hits import search_shape, show_hits
 from ua_memory.views.output import Screen, emit, parse_day, show, show_list
@@ -78,3 +79,23 @@ def sessions_forget(
     memory.sessions.delete(found)
     memory.refresh(vectors=False)
     show(call, found, views.gone_shape, views.show_gone)
+
+
+@app.verb(sessions_app, "off")
+def sessions_off(
+    call: Call,
+    memory: Memory,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Keep no more words of sessions in this bank, and delete those that are there.
+
+    It sets sessions.keep to 0. Facts stay.
+    """
+    found = list(memory.sessions.all())
+    if not yes and found and not views.confirmed_all(call, found):
+        return
+    set_in_bank(call, memory, "sessions.keep", False)
+    for one in found:
+        memory.sessions.delete(one)
+    memory.refresh(vectors=False)
+    show(call, found, views.off_shape, views.show_off)

@@ -8,6 +8,8 @@ from ua_memory.text.wording import counted
 from ua_memory.views.output import Screen, agrees, without_empty
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ua_memory.caller import Call
     from ua_memory.knowledge.sessions import SessionFile
 
@@ -65,3 +67,18 @@ def confirmed(call: Call, one: SessionFile) -> bool:
 def show_gone(screen: Screen, one: SessionFile) -> None:
     """Say that a session was deleted."""
     screen.line("Deleted: ", (one.name, "path"))
+
+
+def confirmed_all(call: Call, found: Sequence[SessionFile]) -> bool:
+    """Whether a person agrees to delete all sessions."""
+    return agrees(call, f"Delete the words of {counted(len(found), 'session')}, and keep none from now on?")
+
+
+def off_shape(found: Sequence[SessionFile]) -> dict[str, Any]:
+    """What says that no words are kept any more."""
+    return {"keep": False, "deleted": [one.name for one in found]}
+
+
+def show_off(screen: Screen, found: Sequence[SessionFile]) -> None:
+    """Say that no words are kept any more."""
+    screen.line(f"Deleted {counted(len(found), 'session')}; no words are kept from now on.")
