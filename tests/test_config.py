@@ -49,6 +49,10 @@ GOOD: dict[str, tuple[str, Any]] = {
     "tool_filter": ('toolFilter = ["mcp__*"]', ("mcp__*",)),
     "redact": ('redaction.patterns = { host = "[a-z]+[.]corp" }', {"host": "[a-z]+[.]corp"}),
     "enabled": ("enabled = false", False),
+    "sessions_keep": ("sessions.keep = false", False),
+    "sessions_agent": ('sessions.agent = "all"', "all"),
+    "sessions_groups": ("sessions.groups = true", True),
+    "sessions_recall": ("sessions.recall = false", False),
 }
 
 for _name, _key, _, _, _default in config.settings():

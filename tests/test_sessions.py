@@ -7,18 +7,23 @@ import os
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ua_memory.config import Config
 from ua_memory.hooks import context as beginning
 from ua_memory.hooks import context as sessions
 from ua_memory.hooks.events import Event
+from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.paths import Bank
 from ua_memory.recall.readonly import core_block
+from ua_memory.store.store import Store
 from ua_memory.text.noise import MOST
+from ua_memory.transcripts.turns import Session, Turn
 
 
 @pytest.fixture
@@ -112,6 +117,31 @@ def test_a_start_is_told_core_memory_and_pages(bank: Bank) -> None:
     text = told(bank, event())
     assert text.index("Short answers.") < text.index("- hosting: Where it runs (which provider, and why)")
     assert "- odd: odd\n" in text and "- secret: the key … of it" in text and "not this" not in text
+
+
+def test_a_start_is_told_of_its_project(bank: Bank) -> None:
+    files = SessionFiles(cast(Store, SimpleNamespace(bank=bank, config=Config(), now=lambda: datetime.now(UTC))))
+    for number in range(7):
+        session = Session("claude-code", f"s{number}", "/home/noor/shop")
+        at = datetime(2026, 10, 1 + number, 9, tzinfo=UTC)
+        said = Turn(
+            f"b{number}", "assistant", f"The cause of number {number} was a stale lock in the queue.", at
+        )
+        left = Turn(f"c{number}", "person", f"tomorrow we do part {number}", at)
+        files.add(session, [Turn(f"a{number}", "person", f"Look into {number}", at), said, left], now=at)
+    files.add(
+        Session("codex", "x", "/home/noor/other"), [Turn("a", "person", "something else", None)], now=at
+    )
+    known = [f"- never touch part {n} (2026-10-05)" for n in range(200)], ["- the port is 6543 (2026-10-05)"]
+    here = event()
+    here.cwd = "/home/noor/shop"
+    text = beginning.start_text(here, bank, core, None, known) or ""
+    assert "- 2026-10-07: Look into 6 — The cause of number 6 was a stale lock in the queue." in text
+    assert "Look into 2" in text and "Look into 1" not in text and "something else" not in text
+    assert "tomorrow we do part 6" in text and "never touch part 0" in text and "port is 6543" in text
+    assert "never touch part 199" not in text and len(text) - len(core(9000)) < 4 * 800 + 200
+    here.session = "s6"
+    assert "Look into 6" not in (beginning.start_text(here, bank, core, None, known) or "")
 
 
 def test_all_of_it_has_room(bank: Bank) -> None:

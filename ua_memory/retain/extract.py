@@ -67,6 +67,7 @@ _MONTH = (
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _DETAIL = (
+    r"(?!.*\b(?:needs? to (?!know)|want you|should|please|can you|could you|i would)\b)"
     r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:how|what|whats|which|who|when|where|why|is|are|can"
     r"|could|do|does|did"
     r"|wie|was|wann|wer|warum|comment|quand|pourquoi|qui|combien|cómo|cuándo|quién|cuánto)\b)"
@@ -749,7 +750,7 @@ class Extraction:
         ranked = sorted(self._held.values(), key=lambda held: (-held.candidate.score, held.order))
         rules = [held for held in ranked if held.candidate.reason == RULE.cues[0]]
         ranked = [held for held in ranked if held.candidate.reason != RULE.cues[0]]
-        kept = rules + ranked[:budget]
+        kept = rules + ranked[: max(0, budget - len(rules))]
         if any(held.candidate.who == "person" for held in ranked):
             rest = sorted(ranked[budget:], key=lambda held: held.candidate.who != "person")
             kept += rest[: max(0, at_least - len(kept) + len(rules))]

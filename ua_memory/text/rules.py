@@ -66,15 +66,14 @@ ENGLISH = _any(
     r"|\w+ notice|notice)\b",
     r"\bwithout (?:asking|pinging|telling|checking with|talking to|approval|my ok)\b|\bdon['’]?t let me\b",
     rf"\b(?:everything|everyone|every \w+|all (?:the |our )?(?!i\b|we\b|you\b|of\b|that\b"
-    rf"|this\b)\w+)(?: \w+){{0,4}} (?:is|are|stays?|goes|must|uses?|needs?)\b(?! (?:\w+ )?{_STATE})",
+    rf"|this\b)\w+)(?: \w+){{0,4}} (?:is|are|stays?|goes|must|uses|needs?)\b(?! (?:\w+ )?{_STATE})",
     r"\b(?:max(?:imum)?|at most|at least|min(?:imum)?|no more than|not more than|up to) (?:\d|one\b|two\b"
     r"|three\b|a\b)|\bmax\b\s*[.,!]?$",
     r"\bi (?:want|prefer|hate|only (?:want|like|use|get)|never|always|insist"
-    r"|can[o'’]?t stand) (?!to (?:know|see|ask|try|do))",
+    r"|can[o'’]?t stand) (?!you to\b|us to\b|to\b)",
     r"\b(?:deploys?|releases?|builds?|tests?|commits?|migrations?) (?:only )?(?:via|through|with"
     r"|go through|are run with)\b",
-    r"\b(?:has to|have to|must|needs to) be (?:excluded|included|approved|signed|written|kept|done|in|on"
-    r"|by)\b",
+    r"\b(?:has to|have to|must|needs to) be (?:excluded|included|approved|signed|kept)\b",
 )
 GERMAN = _any(
     r"\b(?:niemals|auf keinen fall|unter keinen umständen|ausschließlich|grundsätzlich|ab sofort|ab jetzt"
@@ -127,15 +126,16 @@ MOMENT = _any(
     r"^\s*(?:why|how|what|when|where|who|which|can|could|would|will|is|are|do|does|did|should|warum|wie"
     r"|wann|wer|pourquoi|comment|por qué|cómo)\b(?!.*!)",
     r"\bi (?:always|never) (?:thought|knew|wondered|liked|got|used|had|wanted|understood)\b",
+    r"^(?:if (?:we|i|you) (?:could|can|would)|you (?:can|could|may)|could|maybe|i think|i guess)\b",
     r"^(?:it|this|that|he|she|they|which)(?: \w+)? (?:always|never|only)\b",
     r"\b(?:never ?mind|no worries|as always|like always|wie immer|comme toujours|como siempre)\b",
 )
-LONGEST = 400
+RULE_LENGTH = 400
 """Characters: what is longer explains something."""
 
 
 def standing_rule(text: str) -> bool:
     """Whether a person's sentence holds beyond the moment in which it was said."""
-    if not 6 <= len(text) <= LONGEST or MOMENT.search(text):
+    if not 6 <= len(text) <= RULE_LENGTH or MOMENT.search(text):
         return False
     return any(language.search(text) for language in LANGUAGES)

@@ -1,0 +1,73 @@
+"""Standing rules: what a person says always holds is kept as a preference, in five languages, without a model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ua_memory.retain.extract import extract
+from ua_memory.text.rules import RULE_LENGTH, standing_rule
+from ua_memory.transcripts.turns import Turn
+
+RULES = (
+    "don't touch legacy/, it ships to a customer",
+    "use UTC everywhere",
+    "never deploy on fridays",
+    "we use pnpm here",
+    "and money is always integer cents",
+    "pls no emojis in commit messages",
+    "terraform is applied only from CI",
+    "nobody is allowed to edit the archive",
+    "Leave the old scheduler alone.",
+    "my wife is allergic to nuts",
+    "Bitte immer per du, nie sie.",
+    "Die Karten kommen nur von unserem Server.",
+    "Freitags darf man nicht deployen.",
+    "Il ne faut rien prévoir avant 9h.",
+    "N'utilise jamais npm ici.",
+    "On utilise toujours des virgules.",
+    "No toques la carpeta legacy.",
+    "Los nombres siempre en minúsculas.",
+    "La base de datos no se toca.",
+    "価格は必ず税込で表示して。",
+    "本番のサーバーには触らないで",
+    "コメントは英語でお願い",
+)
+OTHERS = (
+    "it never worked on my machine",
+    "don't commit yet",
+    "should we always use pnpm?",
+    "why do you never ask",
+    "I don't know what that means",
+    "no worries, thanks",
+    "the build always fails on mac",
+    "this plan must be written for a new session",
+    "you can look up the history only in that folder",
+    "I want you to do a deep analysis",
+    "Das hat nie funktioniert.",
+    "C'est fait, merci.",
+    "¿Usamos pnpm aquí?",
+    "ログを確認してもらえますか",
+    "403 Forbidden: csrf token mismatch",
+    "ok",
+)
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_what_always_holds_is_a_rule(text: str) -> None:
+    assert standing_rule(text)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_is_no_rule(text: str) -> None:
+    assert not standing_rule(text) and not standing_rule(f"never do {'this ' * RULE_LENGTH}")
+
+
+@pytest.mark.parametrize(
+    "text", ["use UTC everywhere", "No toques la carpeta legacy.", "価格は必ず税込で表示して。"]
+)
+def test_a_persons_rule_is_a_preference(text: str) -> None:
+    at = datetime(2026, 10, 5, 9, 12, tzinfo=UTC)
+    (kept,) = extract([Turn("a", "person", text, at), Turn("b", "assistant", text, at)])
+    assert (kept.text, kept.kind, kept.who) == (text, "preference", "person")
