@@ -6,7 +6,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
@@ -474,10 +474,11 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
         model = Scripted(calls, DONE) if scripted else None
         (done,) = memory.flush(stream, force=True, model=model).done
     assert done.turns == len(said) and done.facts and memory.health.verify() == []
+    ways = cited(memory, by_id)
     for fact in done.facts:
         assert "Zanzibar" not in fact.text
         source = fact.trail or (fact.quotes[0].source if fact.quotes else "") or ""
-        near = [n for id, n in by_id.items() if source == cited(memory, id)]
+        near = [n for id, n in by_id.items() if source == ways[id]]
         window = [said[k].text for n in near for k in range(max(0, n - 1), min(n + 2, len(said)))]
         assert window and not made_up(fact.text, window, said[near[0]].at)
     assert ops(memory) == ["flush", "init"]
@@ -485,10 +486,10 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
         assert memory.flush(stream, force=True).turns == 0
 
 
-def cited(memory: Memory, entry: str) -> str:
-    """How a fact names the turn that it is from: by a link into the session, for what tools say by its id."""
+def cited(memory: Memory, entries: Iterable[str]) -> dict[str, str]:
+    """How facts name the turns that they are from: by a link into the session, for what tools say by the id."""
     (words,) = memory.sessions.all()
-    return words.link(entry) or f"turn {memory_short(entry)}"
+    return {entry: words.link(entry) or f"turn {memory_short(entry)}" for entry in entries}
 
 
 def memory_short(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Standing rules: what a person says always holds is kept as a preference, in five languages, without a model."""
+"""Standing rules: what a person says always holds is a preference, in five languages, without a model."""
 
 from __future__ import annotations
 

@@ -120,7 +120,9 @@ def test_a_start_is_told_core_memory_and_pages(bank: Bank) -> None:
 
 
 def test_a_start_is_told_of_its_project(bank: Bank) -> None:
-    files = SessionFiles(cast(Store, SimpleNamespace(bank=bank, config=Config(), now=lambda: datetime.now(UTC))))
+    files = SessionFiles(
+        cast(Store, SimpleNamespace(bank=bank, config=Config(), now=lambda: datetime.now(UTC)))
+    )
     for number in range(7):
         session = Session("claude-code", f"s{number}", "/home/noor/shop")
         at = datetime(2026, 10, 1 + number, 9, tzinfo=UTC)

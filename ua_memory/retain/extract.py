@@ -750,7 +750,8 @@ class Extraction:
         ranked = sorted(self._held.values(), key=lambda held: (-held.candidate.score, held.order))
         rules = [held for held in ranked if held.candidate.reason == RULE.cues[0]]
         ranked = [held for held in ranked if held.candidate.reason != RULE.cues[0]]
-        kept = rules + ranked[: max(0, budget - len(rules))]
+        budget = max(0, budget - len(rules))
+        kept = rules + ranked[:budget]
         if any(held.candidate.who == "person" for held in ranked):
             rest = sorted(ranked[budget:], key=lambda held: held.candidate.who != "person")
             kept += rest[: max(0, at_least - len(kept) + len(rules))]

@@ -42,8 +42,7 @@ ENGLISH = _any(
     rf"{_START}(?:please |pls )*(?:do ?n[o'’]?t|do not|never)(?: ever)? (?!{_TALK})[a-z]{{2,}}",
     rf"\b(?:always|never)\b(?! (?:\w+ )?{_STORY})(?!\s*$)",
     r"\b(?:never|ever)\s*[.!,;]?\s*$",
-    r"\b(?:must|should|may|can|shall) (?:always|never|not|only)\b|\bmust ?n[o'’]t\b|\b(?:has|have) to be\b"
-    r"|\bmust be\b",
+    r"\b(?:must|should|may|can|shall) (?:always|never|not|only)\b|\bmust ?n[o'’]t\b",
     r"\b(?:not allowed|(?<!\d )forbid(?:s|den)?|prohibited|off[- ]limits|hands off|stay away from"
     r"|no exceptions?)\b",
     r"\b(?:under no circumstances|at all times|from now on|as a rule|unless i (?:say|ask|tell)|by default)\b",
