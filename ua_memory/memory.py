@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
     from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
+    from ua_memory.knowledge.core_proposals import CoreProposals
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
     from ua_memory.knowledge.sessions import SessionFiles
@@ -82,6 +83,8 @@ class Status:
     """None before the first consolidation."""
     purges: tuple[Unfinished, ...] = ()
     """Purges of the history that are not finished."""
+    proposals: int = 0
+    """What is proposed for core memory and not decided."""
 
 
 class Memory:
@@ -420,6 +423,7 @@ class Memory:
             index=doctor.index_state(store), settings=self.config.problems,
             beliefs=self.observations.counts() if any(map(os.path.exists, consolidated)) else None,
             purges=tuple(self.purges.unfinished()) if purging else (),
+            proposals=len(self.proposals.list()) if not damage else 0,
         )  # fmt: skip
 
     # -- parts -----------------------------------------------------------------------------------------
@@ -428,6 +432,13 @@ class Memory:
     def core(self) -> CoreMemory:
         """The blocks of MEMORY.md."""
         return CoreMemory(self.store, self.door)
+
+    @cached_property
+    def proposals(self) -> CoreProposals:
+        """What is proposed for core memory."""
+        from ua_memory.knowledge.core_proposals import CoreProposals
+
+        return CoreProposals(self.store, self.door, lambda revision: self.history.undo(revision).result)
 
     @cached_property
     def facts(self) -> Facts:

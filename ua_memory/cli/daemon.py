@@ -22,10 +22,11 @@ from ua_memory.daemon import protocol, spawn
 from ua_memory.daemon.server import given
 from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
 from ua_memory.errors import Busy, Usage
-from ua_memory.hooks.context import places
+from ua_memory.hooks.context import places, records_of_caller
 from ua_memory.mcp import relay, server, tools
 from ua_memory.mcp.tools import switched_on
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
+from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
@@ -267,7 +268,29 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
         _folders(call),
         lambda bank, args: _scope(call, bank, args),
         tags,
+        lambda: _words(memory, given.get("process"), session or ""),
     )
+
+
+MOST_SESSIONS = 4
+"""Sessions of one client's process whose transcripts are read for a check."""
+
+
+def _words(memory: Memory, process: object, session: str) -> TranscriptWords | None:
+    """What was said and printed in the sessions that the caller's client runs, as far as their transcripts
+    tell; None where there is none to be read."""
+    pid = process if isinstance(process, int) else 0
+    records = records_of_caller(memory.store.bank.pending, pid, session)
+    found = [
+        transcript_words(str(one.get("transcript") or ""), str(one.get("client")))
+        for one in records[:MOST_SESSIONS]
+    ]
+    read = [words for words in found if words]
+    if not read:
+        return None
+    said = tuple(text for words in read for text in words.said)
+    outputs = tuple(text for words in read for text in words.outputs)
+    return TranscriptWords(said, outputs, len(read) == len(records) and all(w.complete for w in read))
 
 
 def _folders(call: Call) -> tuple[Path, ...]:

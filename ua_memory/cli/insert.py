@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
+from ua_memory.knowledge.core_proposals import BLOCK
 from ua_memory.views import knowledge as views
 from ua_memory.views import output
 from ua_memory.views.output import Screen, emit, show
@@ -152,3 +154,45 @@ def core_replace(
     person = is_person(call)
     done = memory.core.replace(name, text, expect=expect, request=request, session=session, by_person=person)
     show(call, done, views.block_change_shape, views.show_block_change)
+
+
+Names = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="As `core proposals` prints them.", show_default=False)
+]
+
+
+@app.verb(core_app, "proposals")
+def core_proposals(call: Call, memory: Memory) -> None:
+    """List what is proposed for core memory.
+
+    Rules and preferences that you stated in two sessions, or once with a word such as always or never; edits
+    that an agent asked for in words that a tool printed; and edits of agents that you have not seen.
+    """
+    show(call, memory.proposals.list(), views.proposals_shape, views.show_proposals)
+
+
+@app.verb(core_app, "accept")
+def core_accept(
+    call: Call,
+    memory: Memory,
+    ids: Names,
+    block: Annotated[
+        str, typer.Option(metavar="NAME", help="The block that rules are added to; created if new.")
+    ] = BLOCK,
+) -> None:
+    """Put proposals into core memory, or keep what an agent wrote there.
+
+    Only for a person at a terminal.
+    """
+    done = memory.proposals.accept(ids, block=block, by_person=is_person(call))
+    show(call, done, views.decided_shape, partial(views.show_decided, did="Accepted"))
+
+
+@app.verb(core_app, "reject")
+def core_reject(call: Call, memory: Memory, ids: Names) -> None:
+    """Reject proposals, or undo what an agent wrote into core memory.
+
+    Only for a person at a terminal. What was rejected is not proposed again.
+    """
+    done = memory.proposals.reject(ids, by_person=is_person(call))
+    show(call, done, views.decided_shape, partial(views.show_decided, did="Rejected"))

@@ -207,6 +207,26 @@ def session_records(pending: Path | str) -> Iterator[tuple[str, dict[str, Any]]]
                 yield path, found
 
 
+MOST_ANCESTORS = 12
+"""Processes between a client and what it started that are looked at."""
+
+
+def records_of_caller(pending: Path | str, process: int, session: str) -> list[dict[str, Any]]:
+    """The records of the sessions of the client that `process` runs in, told by /proc, and of the session
+    that is named; the latest first."""
+    born: dict[int, str] = {}
+    while process > 1 and len(born) < MOST_ANCESTORS:
+        _, parent, when = _process(process)
+        born[process], process = when, parent
+    found = []
+    for path, record in session_records(pending):
+        ours = record.get("pid") in born and born[record["pid"]] == record.get("born") != ""
+        if ours or (session and record.get("session") == session):
+            with contextlib.suppress(OSError):
+                found.append((os.stat(path).st_mtime_ns, record))  # noqa: PTH116
+    return [record for _, record in sorted(found, key=lambda row: row[0], reverse=True)]
+
+
 def has_ended(path: str, found: dict[str, Any]) -> bool:
     """Whether a session has ended: it said so, or its client's process is gone."""
     pid = found.get("pid")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as change
 
@@ -80,7 +80,7 @@ def blocks(store: Store) -> list[CoreBlock]:
 def block(store: Store, name: str) -> CoreBlock:
     """One block by name, ignoring case and brackets. NotFound lists the names."""
     there = blocks(store)
-    found = _named(there, _bare(name))
+    found = _named(there, bare_name(name))
     if found is None:
         known = ", ".join(b.name for b in there) or "none"
         raise NotFound(
@@ -108,19 +108,21 @@ def replace(
     request: str | None = None,
     session: str | None = None,
     by_person: bool = False,
+    trailers: Mapping[str, str] | None = None,
 ) -> BlockChange:
     """Replace one block's value, or add the block at the end; nothing else of the file changes.
 
     Blank lines around the value are left out, as they are when it is read. `[NAME]` makes a new block
     labelled. `expect` is the value the caller read: ChangedOnDisk if it is another one now. TooLarge
     where the new value would pass a budget that the old one did not. Usage for a value that would end
-    the block or open another.
+    the block or open another. `trailers` are added to the commit.
     """
     with store.revision("core replace", door=door, request=request, session=session) as draft:
         if draft.answered is None:
             draft.by_person = by_person
             draft.even_if_empty = request is not None
             done = put(store, draft, name, value, expect=expect)
+            draft.trailers |= {key: [said] for key, said in (trailers or {}).items()}
     if draft.answered is not None:
         return _answered(store, draft, _new_block(name))
     return change(done, result=draft.result)
@@ -216,14 +218,14 @@ def _blocks(data: bytes, path: str) -> list[CoreBlock]:
     return list(document.parse(data, path).of(CoreBlock))
 
 
-def _bare(name: str) -> str:
+def bare_name(name: str) -> str:
     name = name.strip().removeprefix("##").strip()
     return name[1:-1].strip() if name.startswith("[") and name.endswith("]") else name
 
 
 def _new_block(name: str) -> CoreBlock:
     """An empty block of this name. Usage if a heading cannot say it."""
-    bare = _bare(name)
+    bare = bare_name(name)
     made = CoreBlock(bare, "", labelled=name.strip().removeprefix("##").strip() != bare)
     try:
         shown = printer.show(made)
@@ -365,3 +367,48 @@ def _was_said(plain: str, thing: str) -> bool:
     """Whether a thing is named there: `fly.io` also by who says Fly."""
     short = _SHORT.fullmatch(thing)
     return grounding.names(plain, thing) or (short is not None and grounding.names(plain, short[1]))
+
+
+# -- words of a tool ---------------------------------------------------------------------------------------
+# Whether an agent's edit repeats what a tool printed in its session.
+#
+# A page that an agent reads may tell it what to write into core memory. What the person said as well is the
+# person's. Words are compared, not meanings: what an agent puts in other words is the agent's.
+
+
+RUN = 5
+"""Words in a row that are not shared by chance, if most of them carry meaning."""
+_RUN_OF_SIGNS = 10
+"""Signs in a row where no spaces stand between words."""
+
+
+def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[str]) -> str:
+    """What of `value` a tool printed and no person said: a sentence that shares a run of words with an
+    output, or an address, path, file or flag; '' where there is nothing. `kept` is what the block had."""
+    persons = "\n".join((kept, *said))
+    flat, plain = grounding.flat(persons), grounding.plain_text(persons)
+    runs = [(one, run) for one in grounding.sentences(value) for run in _runs(one) if run not in flat]
+    things = [each for each in sorted(grounding.content_words(value)) if not _was_said(plain, each)]
+    for output in outputs if runs or things else ():
+        theirs = grounding.flat(output)
+        if found := next((one for one, run in runs if run in theirs), ""):
+            return found.strip()
+        seen = grounding.plain_text(output) if things else ""
+        if found := next((each for each in things if grounding.names(seen, each)), ""):
+            return found
+    return ""
+
+
+def _runs(sentence: str) -> Iterator[str]:
+    """The runs of a sentence that are not shared by chance; a shorter sentence of four words as a whole."""
+    flat = grounding.flat(sentence)
+    if grounding.UNSPACED.search(flat):
+        signs, size = flat.strip(), _RUN_OF_SIGNS
+        yield from (signs[at : at + size] for at in range(len(signs) - size + 1))
+        return
+    words = flat.split()
+    size = min(RUN, max(RUN - 1, len(words)))
+    for at in range(len(words) - size + 1):
+        run = f" {' '.join(words[at : at + size])} "
+        if len(grounding.terms(run)) > size // 2:
+            yield run

@@ -185,7 +185,8 @@ class Relay:
 
     def _ask(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
         session = os.environ.get("CLAUDE_CODE_SESSION_ID")
-        found = ask(self.words, {**request, "client": self.client, "session": session}, self.mode, running)
+        who = {"client": self.client, "session": session, "process": os.getppid()}
+        found = ask(self.words, {**request, **who}, self.mode, running)
         for line in found.pop("notes", ()):
             if line not in self._noted:  # each call is a command of its own and would repeat it
                 self._noted.add(line)

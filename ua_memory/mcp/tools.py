@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS
 from ua_memory.errors import NotFound, UaMemoryError, Usage
+from ua_memory.knowledge.core_proposals import CoreProposal
 from ua_memory.memory import Memory
 from ua_memory.paths import DATED
 from ua_memory.recall import readonly
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ua_memory.reflect.reflection import Reflection
     from ua_memory.retain.queue import TextItem
     from ua_memory.retain.retain import RetainResult
+    from ua_memory.transcripts.reader import TranscriptWords
 
 
 # -- declared ----------------------------------------------------------------------------------------------
@@ -48,7 +50,8 @@ class Caller(NamedTuple):
     `model` is the model of the caller's own environment. `behind` starts a command of ours that goes on when
     the call is over, and returns the path of its log. `folders` are those whose files may be read on the
     caller's behalf. `scope` reads the arguments that filter, with the caller's places filled in. `said_in`
-    are the tags of what is kept for it.
+    are the tags of what is kept for it. `words` reads the transcript of the session that calls; None where
+    there is none.
     """
 
     client: str = "mcp"
@@ -58,6 +61,7 @@ class Caller(NamedTuple):
     folders: tuple[Path, ...] = ()
     scope: Scope | None = None
     said_in: tuple[str, ...] = ()
+    words: Callable[[], TranscriptWords | None] = lambda: None
 
 
 class Param(NamedTuple):
@@ -222,12 +226,22 @@ def _search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
 
 
 def _replace(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
-    done = memory.core.replace(given["section"], given["value"], session=caller.session)
+    done = memory.proposals.edit(
+        given["section"], given["value"], caller.words(), client=caller.client, session=caller.session
+    )
+    if isinstance(done, CoreProposal):
+        return (
+            f"Core memory is unchanged: the edit waits for the person as {done.id}. {WAITS} They decide with"
+            " `ua-memory core proposals`; tell them so."
+        )
     did = "Replaced" if done.before else "Added"
     return " ".join(
         [f"{did} core block {done.after.name!r}.", *(f"{each}." for each in done.warnings),
          *aside(done.result.redacted, done.result.notes)]
     )  # fmt: skip
+
+
+WAITS = "Its words stand in what a tool printed in this session, and the person has not said them."
 
 
 def blocks(memory: Memory, _given: Mapping[str, Any], _: Caller) -> str:

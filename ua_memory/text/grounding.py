@@ -764,6 +764,8 @@ _THING = re.compile(
 
 def plain_text(text: str) -> str:
     """A text as it reads: letter case, letters without width and those that only look different aside."""
+    if text.isascii():  # most outputs of tools are, and they are long
+        return text.lower()
     seen = "".join(sign for sign in normalize("NFKC", text) if category(sign) not in ("Cf", "Mn"))
     return seen.casefold().translate(_ALIKE)
 

@@ -138,3 +138,22 @@ def standing_rule(text: str) -> bool:
     if not 6 <= len(text) <= RULE_LENGTH or MOMENT.search(text):
         return False
     return any(language.search(text) for language in LANGUAGES)
+
+
+FOR_GOOD = _any(
+    r"\b(?:always|never|remember|do ?n[o'’]?t (?:ever )?forget|from now on|at all times"
+    r"|under no circumstances)\b",
+    r"\b(?:immer|niemals|nie|merk(?:e|t)? dir|merkt euch|vergiss nicht|ab (?:sofort|jetzt)|von nun an"
+    r"|auf keinen fall|unter keinen umständen)\b",
+    r"\b(?:toujours|jamais|désormais|à partir de maintenant|en aucun cas|retiens|retenez)\b"
+    r"|\b(?:souviens-toi|souvenez-vous|rappelle-toi|n['’]oublie)",
+    r"\b(?:siempre|nunca|jamás|a partir de ahora|desde ahora|en ningún caso|recuerda|acuérdate"
+    r"|no (?:te )?olvides)\b",
+    r"必ず|常に|いつも|絶対|決して|今後は|覚えて|忘れないで",
+)
+
+
+def stated_for_good(text: str) -> bool:
+    """Whether a rule or preference has a word by which one statement of it is enough: always, never,
+    remember, and their like in the five languages."""
+    return len(text) <= LONGEST and not MOMENT.search(text) and FOR_GOOD.search(text) is not None

@@ -72,6 +72,7 @@ class ClaudeCode(Format):
         """Marks of what a person said in records of its own, which the queue's ledger only repeats."""
         self._strand = self._main
         self._seen: tuple[object, ...] = ()
+        self._our_calls: set[str] = set()
 
     def name(self, line: int, record: Record) -> str:
         if record.get("type") == "queue-operation":
@@ -247,6 +248,15 @@ class ClaudeCode(Format):
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if self.keep[line] == 1 and record.get("type") in ("user", "assistant"):
             yield from filling(table(record.get("message")).get("content"))
+
+    tells_outputs = True
+
+    def outputs(self, record: Record) -> Iterator[str]:
+        for block in blocks(table(record.get("message")).get("content")):
+            if block.get("type") == "tool_use" and ours(word(block.get("name")), None):
+                self._our_calls.add(word(block.get("id")))
+            elif block.get("type") == "tool_result" and block.get("tool_use_id") not in self._our_calls:
+                yield "\n".join(texts(block.get("content")))
 
 
 def _is_summary(record: Record) -> bool:

@@ -52,6 +52,7 @@ class Codex(Format):
         self._dropped: list[tuple[int, int]] = []
         self._compacted: list[Boundary] = []
         self._spoken = 0
+        self._our_calls: set[str] = set()
 
     def name(self, line: int, record: Record) -> str:
         _, item = _opened(record)
@@ -167,6 +168,18 @@ class Codex(Format):
                 yield word(item.get(key))
             if "output" in item:
                 yield _outcome(item["output"])[0]
+
+    tells_outputs = True
+
+    def outputs(self, record: Record) -> Iterator[str]:
+        kind, item = _opened(record)
+        inner, key = word(item.get("type")), word(item.get("call_id"))
+        if kind != "response_item":
+            return
+        if inner in _CALLS and ours(word(item.get("name")), None, word(item.get("namespace"))):
+            self._our_calls.add(key)
+        elif inner.endswith("_output") and key not in self._our_calls:
+            yield _outcome(item.get("output"))[0]
 
 
 def _opened(record: Record) -> tuple[str, Record]:

@@ -381,6 +381,14 @@ class Format(ABC):
     def contents(self, line: int, record: Record) -> Iterator[str]:
         """The texts of a record that fill the context."""
 
+    tells_outputs: ClassVar[bool] = False
+    """Whether the client's records hold what tools printed, and `outputs` reads it."""
+
+    def outputs(self, record: Record) -> Iterator[str]:
+        """What tools printed, as a record has it, without what our own tools answered. Records are given in
+        the file's order, all of them."""
+        yield from ()
+
 
 class EntryIds:
     """Gives the turns of one record their ids: `a1`, `a1.2`, `a1.3`."""

@@ -185,6 +185,15 @@ class Pi(Format):
         ):
             yield word(record.get("summary"))
 
+    tells_outputs = True
+
+    def outputs(self, record: Record) -> Iterator[str]:
+        message = table(record.get("message"))
+        if message.get("role") == "toolResult" and not ours(word(message.get("toolName")), None):
+            yield "\n".join(texts(message.get("content")))
+        elif message.get("role") == "bashExecution":
+            yield word(message.get("output"))
+
 
 class Clawdbot(Pi):
     """pi's v3, whose user texts a chat channel delivered."""

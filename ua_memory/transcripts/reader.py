@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import IO
 
+from ua_memory import discovery
 from ua_memory.errors import Malformed
 from ua_memory.errors import Usage as UsageError
 from ua_memory.records import Problem
@@ -230,6 +233,12 @@ class TranscriptReading:
             if line >= first or line == own:
                 yield from filter(None, self._format.contents(line, record))
 
+    def outputs(self) -> Iterator[str]:
+        """What tools printed, on dropped branches too, without what our own tools answered. It is for
+        comparing alone: it must never be stored, shown or sent anywhere."""
+        for _, record in self._format.records(self._source, Unreadable()):
+            yield from filter(None, self._format.outputs(record))
+
     def _kept(self) -> Iterator[tuple[int, Record]]:
         keep = self._format.keep
         for line, record in self._format.records(self._source, Unreadable(), keep):
@@ -253,6 +262,41 @@ def read(
     source = ByteSource(stream)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
     return TranscriptReading(source, _FORMATS[client or sniff(source.start)](), ids)
+
+
+# -- words of a session ------------------------------------------------------------------------------------
+# What was said and printed in a session that is under way, for checking what its agent writes.
+
+
+MOST_READ = 16 << 20
+"""Bytes of a transcript that are read for this: its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptWords:
+    """The turns of a session's person, and what tools printed in it. `complete`: none of it is missing."""
+
+    said: tuple[str, ...]
+    outputs: tuple[str, ...]
+    complete: bool
+
+
+def transcript_words(path: str, client: str) -> TranscriptWords | None:
+    """The words of the transcript at `path`; None where it cannot be read, or where its client does not write
+    down what tools print."""
+    if client not in _FORMATS or not _FORMATS[client].tells_outputs:
+        return None
+    try:
+        with discovery.open_regular(path) as file:
+            start = max(0, file.seek(0, os.SEEK_END) - MOST_READ)
+            file.seek(start)
+            if start:
+                file.readline()
+            reading = read(io.BytesIO(file.read(MOST_READ)), client=client)
+    except (OSError, discovery.Irregular, Malformed):
+        return None
+    said = [t.text for t in reading.turns() if t.role == "person" and not t.agent and not t.summary]
+    return TranscriptWords(tuple(said), tuple(reading.outputs()), not start and not reading.broken)
 
 
 # -- transcript --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from ua_memory.git import rewrite
 from ua_memory.index.sync import within as within_reading
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
+from ua_memory.knowledge.core_proposals import forget_edits
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.paths import is_truth, make_private
 from ua_memory.reflect.consolidate import CLAIM
@@ -346,6 +347,8 @@ def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared
                     cleared.pending.append(key)
     if _answers(store, needles, ids):
         cleared.pending.append("consolidation")
+    if forget_edits(store, lambda text: any(needle.within(text) for needle in needles)):
+        cleared.pending.append("core memory")
     said = SessionFiles(store)
     cleared.turns += said.forget(lambda turn: any(needle.within(turn.text) for needle in needles))
     for file in sorted(store.bank.local.glob("*.log*")):

@@ -140,6 +140,7 @@ def status_shape(found: Status, watch: Mapping[str, Any], accepted: Sequence[str
         **({"watch": watched} if watched else {}),
         **({} if accepted is None else {"accepted": list(accepted)}),
         **({"beliefs": asdict(found.beliefs)} if found.beliefs else {}),
+        "proposals": found.proposals,
         **({"purges": [asdict(one) for one in found.purges]} if found.purges else {}),
     }
 
@@ -172,6 +173,8 @@ def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, An
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
+    proposed = f"{count(found.proposals, 'proposal')} for core memory: ua-memory core proposals"
+    rows.append(("Proposed", proposed if found.proposals else ""))
     problems: Piece = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
     rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
     rows.append(("Purge", ("\n".join(map(_purge, found.purges)), "bad")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from difflib import ndiff
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ua_memory.views.output import MODEL_BY, Piece, Screen, commit, count
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails, EntitySummary
     from ua_memory.knowledge.core import BlockChange, Budget
+    from ua_memory.knowledge.core_proposals import CoreProposal, DecidedProposals
     from ua_memory.knowledge.entities import EntityDecision, Suggestion
     from ua_memory.knowledge.facts import InsertResult
     from ua_memory.knowledge.observations import ObservationView
@@ -106,6 +108,52 @@ def show_block_change(screen: Screen, done: BlockChange) -> None:
         if not row.startswith("?"):
             style = {"+": "added", "-": "removed"}.get(row[0], "faint")
             screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+    screen.outcome(done.result, *done.warnings)
+
+
+def proposals_shape(found: Sequence[CoreProposal]) -> dict[str, Any]:
+    """What is proposed for core memory, as JSON; what is empty is left out."""
+    return {"proposals": [{key: value for key, value in asdict(one).items() if value} for one in found]}
+
+
+def show_proposals(screen: Screen, found: Sequence[CoreProposal]) -> None:
+    """A proposal each: its id, why, and the rule or the changed lines."""
+    for one in found:
+        about = [one.why, *(f"project {name}" for name in one.projects)]
+        about += [f"block {one.block}"] if one.kind != "statement" else []
+        screen.item([(_short_id(one), "id"), "  "], "; ".join(about))
+        if one.kind == "statement":
+            screen.item("    ", (one.text, "strong"))
+            continue
+        for row in one.text.splitlines():
+            style = "added" if row.startswith("+") else "removed"
+            screen.item([(f"    {row[:2]}", style)], (row[2:], style))
+    if not found:
+        screen.line("Nothing is proposed for core memory.")
+    else:
+        screen.note("to decide: ua-memory core accept ID, ua-memory core reject ID")
+
+
+def _short_id(one: CoreProposal) -> str:
+    return one.id[:10] if one.kind == "unseen" else one.id
+
+
+def decided_shape(done: DecidedProposals) -> dict[str, Any]:
+    """What was decided, as JSON."""
+    return {
+        **proposals_shape(done.proposals),
+        "revision": done.result.revision,
+        "redacted": dict(done.result.redacted),
+        "warnings": list(done.warnings),
+        "notes": list(done.result.notes),
+    }
+
+
+def show_decided(screen: Screen, done: DecidedProposals, did: str) -> None:
+    """What was decided, a line each."""
+    for one in done.proposals:
+        first, *more = one.text.splitlines()
+        screen.item([f"{did} ", (_short_id(one), "id"), "  "], first + (" …" if more else ""))
     screen.outcome(done.result, *done.warnings)
 
 

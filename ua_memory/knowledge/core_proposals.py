@@ -1,0 +1,370 @@
+"""What is proposed for core memory: rules that a person stated, and what agents want or wrote there.
+
+Rules are computed from the files and never stored. What a person decided stands in trailers of the commits
+that say so. An agent's edit that waits for the person is one durable file in `pending/`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import ndiff
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from ua_memory.errors import Busy, NotFound, Usage
+from ua_memory.git.repository import Revision
+from ua_memory.knowledge import core
+from ua_memory.knowledge.core import BlockChange
+from ua_memory.knowledge.statements import texts
+from ua_memory.markdown import document
+from ua_memory.markdown.lines import day_of
+from ua_memory.paths import make_private
+from ua_memory.records import CoreBlock, Fact
+from ua_memory.store import pending, swap
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.store import Store
+from ua_memory.text import grounding, wording
+from ua_memory.text.rules import stated_for_good
+from ua_memory.transcripts.reader import TranscriptWords
+
+BLOCK = "Rules"
+"""The block that an accepted rule is added to, unless another is named."""
+ACCEPTED, REJECTED, SEEN = "Core-Accepted", "Core-Rejected", "Core-Seen"
+"""Trailers: the names of what a person accepted or rejected, and the revisions of agents that they kept."""
+BY_AGENT = "Core-By-Agent"
+"""Trailer: the block that an agent changed in its own words, which no transcript could be held against."""
+PREFIX = "core-"
+MOST_WAITING = 50
+"""Edits that wait at most: an agent that repeats itself must not fill the disk."""
+NAMES = 8
+"""Digits of the hashes that name proposals."""
+
+ProposalKind = Literal["statement", "waiting", "unseen"]
+
+
+@dataclass(frozen=True, slots=True)
+class CoreProposal:
+    """One proposal. `id` is what `accept` and `reject` take.
+
+    A `statement` is a rule or preference of a person; its `text` would be added to a block. Of a `waiting`
+    edit, which an agent asked for, and of an `unseen` one, which an agent made, `text` has the lines that it
+    adds (`+ …`) and removes (`- …`) in `block`. `days` are those on which it was said.
+    """
+
+    id: str
+    kind: ProposalKind
+    text: str
+    why: str
+    block: str = BLOCK
+    days: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    client: str = ""
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedProposals:
+    """The proposals that were accepted or rejected, and the revision that says so."""
+
+    proposals: tuple[CoreProposal, ...]
+    result: Result
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEdit:
+    """An agent's edit as it waits: the block's value then (`before`, None where it was new) and wanted."""
+
+    section: str
+    value: str
+    before: str | None
+    repeated: str
+    client: str
+    session: str
+    at: str
+
+    @property
+    def id(self) -> str:
+        named = f"{self.section}\0{self.value}".encode("utf-8", "surrogatepass")
+        return f"c-{hashlib.sha256(named).hexdigest()[:NAMES]}"
+
+
+class CoreProposals:
+    """The proposals of one bank; `door` names who decides. `undo` takes back a revision by its id."""
+
+    def __init__(self, store: Store, door: str, undo: Callable[[str], Result]) -> None:
+        self._store, self._door, self._undo = store, door, undo
+
+    def list(self) -> Sequence[CoreProposal]:
+        """All that a person has not decided: agents' edits first, then rules, the latest first."""
+        return [*self._waiting(), *self._unseen(), *self._statements()]
+
+    def accept(self, ids: Sequence[str], *, block: str = BLOCK, by_person: bool = False) -> DecidedProposals:
+        """Put proposals into core memory, in one commit: rules as lines of `block`, what waits as it stands.
+        An agent's edit that stands is kept. Usage unless a person does it; NotFound, TooLarge, and
+        ChangedOnDisk where the block of a waiting edit is another one by now."""
+        chosen = self._chosen(ids, by_person)
+        edits = {one.id: one for one in _edits(self._store)}
+        warnings: list[str] = []
+        with self._store.revision("core accept", door=self._door) as draft:
+            draft.by_person = draft.even_if_empty = True
+            for one in chosen:
+                if one.kind == "statement":
+                    done = self._add_line(draft, one, block)
+                elif one.kind == "waiting":
+                    edit = edits[one.id]
+                    done = core.put(self._store, draft, edit.section, edit.value, expect=edit.before or "")
+                else:
+                    continue
+                warnings += [each for each in done.warnings if each not in warnings]
+            draft.subject = f"core: accept {wording.counted(len(chosen), 'proposal')}"
+            draft.trailers |= _trailers(chosen, ACCEPTED)
+        self._drop(chosen)
+        return DecidedProposals(tuple(chosen), draft.result, tuple(warnings))
+
+    def reject(self, ids: Sequence[str], *, by_person: bool = False) -> DecidedProposals:
+        """Reject proposals; they are not made again. An agent's edit that stands is undone, in its own
+        commit. Usage unless a person does it; NotFound, and Conflict where an edit cannot be undone."""
+        chosen = self._chosen(ids, by_person)
+        undone = [self._undo(one.id) for one in chosen if one.kind == "unseen"]
+        rest = [one for one in chosen if one.kind != "unseen"]
+        if not rest:
+            return DecidedProposals(tuple(chosen), undone[-1])
+        with self._store.revision("core reject", door=self._door) as draft:
+            draft.by_person = draft.even_if_empty = True
+            draft.subject = f"core: reject {wording.counted(len(rest), 'proposal')}"
+            draft.trailers |= _trailers(rest, REJECTED)
+        self._drop(rest)
+        return DecidedProposals(tuple(chosen), draft.result)
+
+    def edit(
+        self, section: str, value: str, words: TranscriptWords | None, *, client: str = "",
+        session: str | None = None,
+    ) -> BlockChange | CoreProposal:  # fmt: skip
+        """An agent's replacement of a block, held against what its session's tools printed.
+
+        What repeats them in words that the person did not say waits for the person. What could not be checked
+        is done, and its commit says that the agent wrote it. Raises what `core.replace` raises.
+        """
+        store, value = self._store, self._store.redacted(value)
+        core.check(store, {section: value})
+        before = next((b.value for b in core.blocks(store) if b.name.casefold() == section.casefold()), None)
+        found = core.find_repeated(value, before or "", words.said, words.outputs) if words else ""
+        if not found:
+            trailers = {} if words and words.complete else {BY_AGENT: " ".join(section.split())}
+            return core.replace(store, section, value, door=self._door, session=session, trailers=trailers)
+        at = store.now().isoformat(timespec="minutes")
+        made = WaitingEdit(section, value, before, store.redacted(found), client, session or "", at)
+        if made.id in self._names(REJECTED):
+            raise Usage("the person has rejected this edit", hint="leave it out, or ask the person")
+        self._save(made)
+        return self._shown(made)
+
+    # -- rules -----------------------------------------------------------------------------------------
+
+    def _statements(self) -> Iterator[CoreProposal]:
+        """The rules and preferences that a person stated often enough, the latest first."""
+        groups: dict[str, list[Fact]] = {}
+        for path, data in texts(self._store):
+            for fact in document.parse(data, path).of(Fact) if b"preference" in data else ():
+                if _is_persons_rule(fact):
+                    groups.setdefault(grounding.flat(fact.text), []).append(fact)
+        decided = self._names(ACCEPTED) | self._names(REJECTED) if groups else set()
+        stands = grounding.flat("\n".join(block.value for block in core.blocks(self._store)))
+        found = []
+        for words, facts in groups.items():
+            if grounding.within(words, stands) or any(_name(fact) in decided for fact in facts):
+                continue
+            if why := self._why(facts):
+                found.append(_of(facts, why))
+        yield from sorted(found, key=lambda one: (max(one.days, default=""), one.id), reverse=True)
+
+    def _why(self, facts: Sequence[Fact]) -> str:
+        """Why a statement is proposed, '' where it is not."""
+        days = _days(facts)
+        if len(days) > 1:
+            return f"stated on {', '.join(days[-4:])}"
+        if len({fact.heading.session for fact in facts if fact.heading.session}) > 1 or self._told_again(
+            facts
+        ):
+            return f"stated in two sessions on {days[0]}" if days else "stated in two sessions"
+        said = (text for fact in facts for text in (fact.text, *(quote.text for quote in fact.quotes)))
+        return "said with a word such as always, never or remember" if any(map(stated_for_good, said)) else ""
+
+    def _told_again(self, facts: Sequence[Fact]) -> bool:
+        """Whether a later session of the same day stated it again: the commits tell the sessions."""
+        seen = {f"^{fact.id}" for fact in facts if fact.seen and fact.id}
+        if not seen:
+            return False
+        log = self._store.history.with_trailer("Facts", "")
+        told = (one for one in log if any(seen & set(v.split()) for v in one.trailers["Facts"]))
+        return len({one.trailer("Session") for one in told} - {""}) > 1
+
+    def _add_line(self, draft: Draft, one: CoreProposal, name: str) -> BlockChange:
+        path = core.core_path(self._store)
+        there = document.parse(draft.read(path), path).of(CoreBlock)
+        known = next((block for block in there if block.name.casefold() == name.casefold()), None)
+        line = f"- {' '.join(one.text.split())}"
+        return core.put(self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line)
+
+    # -- edits that wait -------------------------------------------------------------------------------
+
+    def _waiting(self) -> Iterator[CoreProposal]:
+        there = {block.name.casefold(): block.value for block in core.blocks(self._store)}
+        for one in _edits(self._store):
+            if there.get(one.section.casefold()) != one.value:  # else a kill left the file behind
+                yield self._shown(one)
+
+    def _shown(self, one: WaitingEdit) -> CoreProposal:
+        why = f"an agent wants it; no person said what a tool printed: {one.repeated!r}"
+        return CoreProposal(
+            one.id, "waiting", _diff(one.before or "", one.value), why, one.section, (one.at[:10],),
+            client=one.client, session=one.session,
+        )  # fmt: skip
+
+    def _save(self, made: WaitingEdit) -> None:
+        """Write an edit down; it is on the disk when this returns. Busy where too many wait, CannotWrite."""
+        file = _file(self._store, made.id)
+        self._store.make_state()
+        with self._store.locked(), swap.translating_errors(file):
+            if not file.exists() and sum(1 for _ in _edits(self._store)) >= MOST_WAITING:
+                raise Busy(
+                    f"{MOST_WAITING} edits of core memory wait for the person",
+                    hint="ua-memory core proposals",
+                )
+            make_private(file.parent)
+            fresh = file.with_suffix(pending.FRESH)
+            fresh.unlink(missing_ok=True)
+            swap.write(fresh, json.dumps(asdict(made), ensure_ascii=False, indent=1).encode(), mode=0o600)
+            fresh.replace(file)
+            swap.sync_folder(file.parent)
+
+    def _drop(self, decided: Iterable[CoreProposal]) -> None:
+        for one in decided:
+            if one.kind == "waiting":
+                _file(self._store, one.id).unlink(missing_ok=True)
+
+    # -- edits that stand ------------------------------------------------------------------------------
+
+    def _unseen(self) -> Iterator[CoreProposal]:
+        """The edits of agents that no person has seen and of which something is left, the latest first."""
+        history = self._store.history
+        made = history.with_trailer(BY_AGENT)
+        settled = (history.taken_back() | self._names(SEEN)) if made else set()
+        there = {block.name.casefold(): block.value for block in core.blocks(self._store)} if made else {}
+        for one in made:
+            name = one.trailer(BY_AGENT)
+            if one.id in settled:
+                continue
+            before, after = self._value(one, name, "^"), self._value(one, name, "")
+            if text := _left(before, after, there.get(core.bare_name(name).casefold(), "")):
+                yield CoreProposal(
+                    one.id, "unseen", text, "written by an agent, not seen yet", name,
+                    (one.when.date().isoformat(),), session=one.trailer("Session"),
+                )  # fmt: skip
+
+    def _value(self, revision: Revision, name: str, parent: str) -> str:
+        path = core.core_path(self._store)
+        data = self._store.history.read(f"{revision.id}{parent}", path) or b""
+        wanted = core.bare_name(name).casefold()
+        found = (b.value for b in document.parse(data, path).of(CoreBlock) if b.name.casefold() == wanted)
+        return next(found, "")
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def _chosen(self, ids: Sequence[str], by_person: bool) -> Sequence[CoreProposal]:
+        """The proposals of these names, each once. Usage, NotFound."""
+        if not by_person:
+            raise Usage("only a person decides on core memory", hint="run it at a terminal")
+        if not ids:
+            raise Usage("name what is meant", hint="ua-memory core proposals")
+        known = self.list()
+        chosen: dict[str, CoreProposal] = {}
+        for named in ids:
+            bare = named.removeprefix("^")
+            fits = [one for one in known if one.id.removeprefix("^") == bare]
+            if not fits and len(bare) >= 7:
+                fits = [one for one in known if one.kind == "unseen" and one.id.startswith(bare)]
+            if len(fits) != 1:
+                raise NotFound("no such proposal", where=named, hint="ua-memory core proposals")
+            chosen[fits[0].id] = fits[0]
+        return list(chosen.values())
+
+    def _names(self, key: str) -> set[str]:
+        """The names in a trailer of all revisions that nobody took back."""
+        log = self._store.history.with_trailer(key)
+        gone = self._store.history.taken_back() if log else set()
+        return {name for one in log if one.id not in gone for name in one.trailers.get(key, ())}
+
+
+def forget_edits(store: Store, holds: Callable[[str], bool]) -> int:
+    """Delete the waiting edits that have words for which `holds` is true; their number."""
+    gone = [one for one in _edits(store) if holds(one.value) or holds(one.before or "")]
+    for one in gone:
+        _file(store, one.id).unlink(missing_ok=True)
+    return len(gone)
+
+
+def _edits(store: Store) -> Iterator[WaitingEdit]:
+    for file in swap.beside(store.bank.pending, PREFIX):
+        if file.suffix == ".json":
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                yield WaitingEdit(**json.loads(file.read_bytes()))
+
+
+def _file(store: Store, id: str) -> Path:
+    return store.bank.pending / f"{PREFIX}{id.removeprefix('c-')}.json"
+
+
+def _is_persons_rule(fact: Fact) -> bool:
+    """What was said in a group chat is no owner's rule."""
+    own = fact.said_by == "person" and not wording.group_of((*fact.tags, *fact.heading.tags))
+    return own and fact.kind == "preference" and not fact.retired and not fact.untrusted
+
+
+def _name(fact: Fact) -> str:
+    """What a trailer calls a fact: its id, or the place and hash of a line without one."""
+    if fact.ref:
+        return f"^{fact.ref}"
+    return f"{quote(fact.place.path, safe='/@+=~')}#{document.texthash(fact.text)[:NAMES]}"
+
+
+def _of(facts: Sequence[Fact], why: str) -> CoreProposal:
+    tags = (tag for fact in facts for tag in (*fact.tags, *fact.heading.tags))
+    projects = sorted({tag.partition(":")[2] for tag in tags if tag.startswith("project:")})
+    head = facts[0]
+    client, session = head.heading.client or "", head.heading.session or ""
+    days = tuple(_days(facts))
+    return CoreProposal(
+        _name(head), "statement", head.text, why, BLOCK, days, tuple(projects), client, session
+    )
+
+
+def _days(facts: Sequence[Fact]) -> list[str]:
+    """The days on which facts were said or seen again."""
+    said = (day_of(fact.place.path) or "" for fact in facts)
+    seen = (stamp[:10] for fact in facts for stamp in fact.seen)
+    return sorted({*said, *seen} - {""})
+
+
+def _trailers(decided: Sequence[CoreProposal], key: str) -> Mapping[str, list[str]]:
+    named = [one.id for one in decided if one.kind != "unseen"]
+    seen = [one.id for one in decided if one.kind == "unseen"]
+    return {**({key: named} if named else {}), **({SEEN: seen} if seen else {})}
+
+
+def _diff(before: str, after: str) -> str:
+    rows = ndiff(before.splitlines(), after.splitlines())
+    return "\n".join(row for row in rows if row[:2] in ("+ ", "- ") and row[2:].strip())
+
+
+def _left(before: str, after: str, now: str) -> str:
+    """The lines of a change that still hold: added ones that stand, removed ones that do not."""
+    there = set(now.splitlines())
+    rows = _diff(before, after).splitlines()
+    return "\n".join(row for row in rows if (row[2:] in there) == (row[0] == "+"))
