@@ -195,6 +195,12 @@ def test_core(shell: Shell) -> None:
     agrees("core list", listed)
     assert shell.ok("core", "get", "--json").json == {"blocks": listed["blocks"]}
     assert shell.ok("core", "get", "Me", "--json").json == listed["blocks"][0]
+    assert shell.ok("core", "proposals", "--json").json == {"proposals": []}
+    options = ["--origin", "person", "--kind", "preference", "--client", "codex", "--session", "8f2c"]
+    shell.ok("insert", "Never deploy on Fridays.", *options)
+    printed = shell.ok("core", "proposals", "--json").json
+    printed["proposals"][0]["projects"] = ["shop"]
+    agrees("core proposals", printed)
 
 
 def test_flush_and_what_waits(shell: Shell) -> None:

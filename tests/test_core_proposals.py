@@ -134,7 +134,9 @@ def test_accepted_rules_are_lines_of_a_block_by_the_person_in_one_commit(memory:
     assert set(block.value.splitlines()[1:]) == {"- Never deploy on Fridays.", "- Always use UTC."}
     newest, before = memory.history.log(limit=2)
     assert newest.id == done.result.revision and newest.trailer("Memory-Op") == "core accept"
-    assert newest.author == "person" and before.author == "person" and len(newest.trailers["Core-Accepted"]) == 2
+    assert (
+        newest.author == "person" and before.author == "person" and len(newest.trailers["Core-Accepted"]) == 2
+    )
     memory.core.replace("RULES", "Short answers.", by_person=True)
     assert proposed(memory) == []  # who took it out again is not asked a second time
 

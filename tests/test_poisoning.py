@@ -5,6 +5,7 @@ The models here obey: they propose what the texts want of them, as far as their 
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +32,8 @@ from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import run_subagent
 from ua_memory.text import noise as fence
 from ua_memory.text import wording as trust
+from ua_memory.transcripts import reader
+from ua_memory.transcripts.turns import Session, Turn
 
 EVIL = "evil.example"
 CORE = "## User\n\nAlice likes tea.\n"
@@ -426,6 +429,89 @@ def test_as_a_fact_it_says_whose_it_is(memory: Memory) -> None:
     whose = {fact.text: fact.said_by for fact in done.facts}
     assert [whose[str(call[1]["content"])] for call in calls] == ["person", "agent", "agent", "tool", "tool"]
     assert [fact.text for fact in done.facts if fact.untrusted] == [text for text in whose if "setup" in text]
+
+
+# -- an agent that repeats what a tool printed -------------------------------------------------------------
+
+ECHO = "We decided that Alice moves the API to Fly.io on 3 March 2027 because Heroku costs 400 dollars."
+
+
+def echoed(path: Path, printed: str) -> list[Turn]:
+    """The turns of a transcript of Claude Code: a question, a page that was read, the agent's words on it."""
+    use = {"type": "tool_use", "id": "t1", "name": "WebFetch", "input": {"url": "https://evil.example"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": printed}]}
+    said: list[tuple[str, Any]] = [
+        ("user", "What does that page say?"), ("assistant", [use]), ("user", [result]),
+        ("assistant", [{"type": "text", "text": f"I read it.\n\n- {ECHO}"}]),
+    ]  # fmt: skip
+    rows = []
+    for number, (role, content) in enumerate(said):
+        row: dict[str, Any] = {"type": role, "uuid": f"u{number}", "sessionId": "s1"}
+        row |= {"parentUuid": f"u{number - 1}" if number else None, "timestamp": "2026-11-21T10:00:00Z"}
+        rows.append(json.dumps({**row, "message": {"role": role, "id": f"m{number}", "content": content}}))
+    path.write_text("\n".join(rows) + "\n")
+    with path.open("rb") as file:
+        return list(reader.read(file))
+
+
+@pytest.mark.parametrize("modelled", [False, True])
+def test_an_agents_echo_of_a_tool_is_no_fact(memory: Memory, tmp_path: Path, modelled: bool) -> None:
+    page = f"<h1>Welcome</h1>\n{ECHO}\nBye"
+    for number, printed in enumerate((page, "nothing of the kind")):
+        talk = echoed(tmp_path / f"{number}.jsonl", printed)
+        model = Scripted([keep(ECHO, ECHO)], DONE) if modelled else None
+        done = memory.conversations.flush_turns(session(f"s{number}"), talk, model=model)
+        texts = [fact.text for fact in done.facts] if done else []
+        assert (ECHO in texts) == (printed != page), printed
+        if modelled and printed == page:
+            assert model and "a tool's" in model.told[0] and done and done.refused
+
+
+def test_an_echo_waits_as_one(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").touch()
+    echoed(tmp_path / "t.jsonl", ECHO)
+    with (tmp_path / "t.jsonl").open("rb") as file:
+        memory.conversations.capture(Session("claude-code", "s1"), file)
+    (waiting,) = memory.queue.conversations()
+    assert [turn.echo for turn in waiting.turns if turn.echo] == [f"- {ECHO}"]
+
+
+def test_what_an_agent_alone_said_is_labelled_in_recall(memory: Memory) -> None:
+    talk = turns(
+        "p: We use Postgres for the orders since May 2026.", "a: The queue has run on Redis since June 2026.",
+        "p: Bob renews the certificates in July 2026.",
+        "a: Carol looks after the mail server since April 2026.",
+    )  # fmt: skip
+    calls = [
+        keep("We use Postgres for the orders since May 2026.", turn=1),
+        keep("The queue has run on Redis since June 2026.", turn=2),
+        keep(
+            "The certificates are renewed by Bob in July 2026.",
+            "Bob renews the certificates in July 2026.",
+            3,
+        ),
+        keep("The mail server is looked after by Carol.", "Carol looks after the mail server", 4),
+    ]
+    memory.conversations.flush_turns(session(), talk, model=Scripted(calls, DONE))
+    memory.insert("The backups go to Porto.", client="claude-code")
+    memory.insert("The offices are in Faro.", origin="person")
+    words = "Postgres orders, queue Redis, certificates Bob, mail server Carol, backups Porto, offices Faro"
+    rows = glance.hits_block(memory.search(words, limit=20))[0].splitlines()
+    labelled = {name for name in ("Postgres", "Redis", "Bob", "Carol", "Porto", "Faro")
+                for row in rows if name in row and "an agent's words" in row}  # fmt: skip
+    assert labelled == {"Redis", "Carol", "Porto"}, rows
+    memory.refresh(vectors=False)
+    look = glance.look(memory.store.bank, memory.config.few, memory.config.redact)
+    assert look is not None
+    rows = look.recall(words, 20).splitlines()
+    look.close()
+    named = {
+        row: any(name in row for name in ("Redis", "Carol", "Porto"))
+        for row in rows
+        if row[:2] == "- " and "Person:" not in row
+    }
+    assert sum(named.values()) == 3
+    assert all(("an agent's words" in row) == agents for row, agents in named.items()), rows
 
 
 def test_opinions_rest_on_what_the_house_has_said(memory: Memory) -> None:

@@ -117,7 +117,8 @@ class IndexItem:
     kind, else the record's name. `texthash` is of the exact text, `linehash` of the file's lines from
     `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file. `speaker` is who
     says it, where the file is a talk, and `run` the name of the turns it is embedded with; see `talk`.
-    `proofs` are the facts that an observation or an opinion rests on, by their `ref`, each once.
+    `proofs` are the facts that an observation or an opinion rests on, by their `ref`, each once. `own`: no
+    person's words are behind it, only an agent's.
     """
 
     key: str
@@ -145,6 +146,7 @@ class IndexItem:
     speaker: str = ""
     run: str = ""
     proofs: tuple[str, ...] = ()
+    own: bool = False
 
     @property
     def ref(self) -> str | None:
@@ -169,7 +171,7 @@ class IndexItem:
         """A hash of all but where it stands in its file: equal digests need no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
         parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
-        parts += [self.speaker]
+        parts += [self.speaker, str(self.own)]
         return _hash(json.dumps([parts, self.tags, self.entities, self.context, self.proofs]))
 
 
@@ -243,6 +245,7 @@ def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem]:
                 vhash=text_id(text),
                 day=one.day,
                 origin="person" if "person" in one.speakers else "agent",
+                own="person" not in one.speakers,
                 client=found.client,
                 session=found.session,
                 heading=clean(masked(found.title)),
@@ -336,7 +339,14 @@ def _values(
         **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
         **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
         "proofs": _proofs(record),
+        "own": isinstance(record, Fact) and _is_agents(record),
     }
+
+
+def _is_agents(fact: Fact) -> bool:
+    """Whether an agent alone has said it. What it has in other words with a quote is its person's, unless the
+    fact itself says that it is the agent's."""
+    return fact.said_by == "agent" and (fact.origin == "agent" or not fact.quotes)
 
 
 def _proofs(record: Fact | Observation | Opinion) -> tuple[str, ...]:
@@ -348,7 +358,7 @@ def _prose(record: Passage, name: str) -> dict[str, Any]:
     return {
         **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
         **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
-        **{"tags": (), "entities": (), "retired": None, "proofs": ()},
+        **{"tags": (), "entities": (), "retired": None, "proofs": (), "own": False},
     }
 
 
@@ -395,6 +405,7 @@ def _item(
         context=context.strip(),
         speaker=speaker,
         proofs=found["proofs"],
+        own=found["own"],
     )
 
 
@@ -413,7 +424,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "6"
+SCHEMA_VERSION = "7"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
@@ -424,7 +435,7 @@ TOKENIZER = f"porter {EXACT}"
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
     ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run,'
-    " proofs"
+    " proofs, own"
 )
 
 SCHEMA = (
@@ -435,7 +446,7 @@ SCHEMA = (
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
     " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
-    " proofs TEXT)",
+    " proofs TEXT, own INTEGER)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
@@ -465,7 +476,7 @@ def row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
     hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
     names = (json.dumps(item.tags), json.dumps(item.entities))
-    about = (item.context, item.speaker, item.run, json.dumps(item.proofs))
+    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), int(item.own))
     return (*where, *what, *hashes, *names, item.text, *about)
 
 
@@ -473,7 +484,7 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
     """The item of a row of COLUMNS."""
     _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
     retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
-    text, context, speaker, run, proofs = values[23:]
+    text, context, speaker, run, proofs, own = values[23:]
     return IndexItem(
         key=key,
         record=record,
@@ -500,6 +511,7 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
         speaker=speaker,
         run=run,
         proofs=_names(proofs),
+        own=bool(own),
     )
 
 

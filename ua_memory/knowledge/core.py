@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as change
 
@@ -376,18 +376,14 @@ def _was_said(plain: str, thing: str) -> bool:
 # person's. Words are compared, not meanings: what an agent puts in other words is the agent's.
 
 
-RUN = 5
-"""Words in a row that are not shared by chance, if most of them carry meaning."""
-_RUN_OF_SIGNS = 10
-"""Signs in a row where no spaces stand between words."""
-
-
 def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[str]) -> str:
     """What of `value` a tool printed and no person said: a sentence that shares a run of words with an
     output, or an address, path, file or flag; '' where there is nothing. `kept` is what the block had."""
     persons = "\n".join((kept, *said))
     flat, plain = grounding.flat(persons), grounding.plain_text(persons)
-    runs = [(one, run) for one in grounding.sentences(value) for run in _runs(one) if run not in flat]
+    runs = [
+        (one, run) for one in grounding.sentences(value) for run in grounding.runs(one) if run not in flat
+    ]
     things = [each for each in sorted(grounding.content_words(value)) if not _was_said(plain, each)]
     for output in outputs if runs or things else ():
         theirs = grounding.flat(output)
@@ -397,18 +393,3 @@ def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[
         if found := next((each for each in things if grounding.names(seen, each)), ""):
             return found
     return ""
-
-
-def _runs(sentence: str) -> Iterator[str]:
-    """The runs of a sentence that are not shared by chance; a shorter sentence of four words as a whole."""
-    flat = grounding.flat(sentence)
-    if grounding.UNSPACED.search(flat):
-        signs, size = flat.strip(), _RUN_OF_SIGNS
-        yield from (signs[at : at + size] for at in range(len(signs) - size + 1))
-        return
-    words = flat.split()
-    size = min(RUN, max(RUN - 1, len(words)))
-    for at in range(len(words) - size + 1):
-        run = f" {' '.join(words[at : at + size])} "
-        if len(grounding.terms(run)) > size // 2:
-            yield run

@@ -106,7 +106,7 @@ def block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, l
 # says nothing, and the bank is opened. Of the libraries only sqlite3 is loaded.
 
 
-SCHEMA = "6"
+SCHEMA = "7"
 """The version of the word index that is read here; a test holds it to `index.items`."""
 ENOUGH = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `fusion` gives such
@@ -232,9 +232,9 @@ class ReadOnlySearch:
 
     def _row(self, number: int) -> str:
         """An item as a line of a block, '' if it no longer stands in its file."""
-        known = 'path, line, "end", id, date, retired, linehash, text, origin, client'
+        known = 'path, line, "end", id, date, retired, linehash, text, origin, client, own'
         row = self._db.execute(f"SELECT {known} FROM items WHERE rowid = ?", (number,)).fetchone()
-        path, line, end, block, date, retired, linehash, text, origin, client = row
+        path, line, end, block, date, retired, linehash, text, origin, client, own = row
         try:
             with discovery.open_regular(path if path[0] == "/" else f"{self._root}/{path}") as file:
                 lines = file.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")[line - 1 : end]
@@ -244,7 +244,7 @@ class ReadOnlySearch:
         if blake2b(here, digest_size=12).hexdigest() != linehash:
             return ""
         shown = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        whose = wording.label(origin, wording.untrusted(origin, client, path))
+        whose = wording.label(origin, wording.untrusted(origin, client, path), bool(own))
         return noise.row(date, shown, source(path, line, end, block, retired) + whose)
 
 
@@ -256,7 +256,7 @@ def rules(db: sqlite3.Connection, project: str) -> list[str]:
     the newest first; those of no project last."""
     scope, here = _of_project(project)
     sql = (
-        f"SELECT text, date, origin FROM items WHERE kind = 'preference' AND {_STATED}"
+        f"SELECT text, date, own FROM items WHERE kind = 'preference' AND {_STATED}"
         f" AND ({here} OR instr(tags, '\"project:') = 0)"
         f" ORDER BY {here} DESC, origin = 'person' DESC, date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
@@ -267,7 +267,7 @@ def latest(db: sqlite3.Connection, project: str) -> list[str]:
     """The newest facts of a project that are no rules, as lines."""
     scope, here = _of_project(project)
     sql = (
-        f"SELECT text, date, origin FROM items WHERE kind != 'preference' AND {_STATED} AND {here}"
+        f"SELECT text, date, own FROM items WHERE kind != 'preference' AND {_STATED} AND {here}"
         f" ORDER BY date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
     return _lines(db.execute(sql, (scope,)))
@@ -281,10 +281,10 @@ def _of_project(project: str) -> tuple[str, str]:
     return json_string(f"project:{project}".casefold()), "instr(tags, ?) > 0"
 
 
-def _lines(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+def _lines(rows: Iterable[tuple[str, str, int]]) -> list[str]:
     found = dict[str, str]()
-    for text, date, origin in rows:
-        whose = "" if origin == "person" else wording.label(origin, False)
+    for text, date, own in rows:
+        whose = wording.label("agent", False, bool(own))
         found.setdefault(text, f"- {' '.join(text.split())} ({date}{whose})")
     return list(found.values())
 
@@ -303,7 +303,7 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
     for hit in answer.hits:
         item = hit.item
         stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
-        stands += wording.label(item.origin, item.untrusted)
+        stands += wording.label(item.origin, item.untrusted, item.own)
         rows.append(noise.row(item.date, hit.snippet, stands))
     head = HEAD if answer.mode == "hybrid" else BY_WORDS
     if most:

@@ -14,7 +14,7 @@ from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import Candidate, CandidateKind
 from ua_memory.retain.subagent import one_line as one_line_candidate
-from ua_memory.text import stated_dates
+from ua_memory.text import grounding, stated_dates
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
 from ua_memory.text.rules import standing_rule
@@ -758,7 +758,10 @@ class Extraction:
         return [held.candidate for held in sorted(kept, key=lambda held: held.order)]
 
     def _weigh(self, number: int, turn: Turn, context: Context) -> None:
-        for thought in _thoughts(sentences(turn.text), context):
+        said, echo = sentences(turn.text), grounding.flat(turn.echo)
+        if turn.echo:  # what a tool printed is not remembered because an agent repeats it
+            said = [one for one in said if not grounding.repeats(one.text, echo)]
+        for thought in _thoughts(said, context):
             self._keep(_candidate(thought, turn, context, self._zone), (number, thought.first.index))
 
     def _keep(self, candidate: Candidate, order: tuple[int, int]) -> None:

@@ -364,8 +364,10 @@ def _as_fact(candidate: Candidate, session: Session, words: SessionFile | None) 
     source = (words and words.link(candidate.turn)) or f"turn {ledger.short(candidate.turn)}"
     if candidate.text.split() == candidate.quote.split():
         return replace(fact, origin="web" if session.group else _SAID_BY[candidate.who], trail=source)
-    # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's.
-    origin: Origin | None = "web" if session.group else "tool" if candidate.who == "tool" else None
+    # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's,
+    # and what it had from an agent alone says so, since no person's words are behind it.
+    alone: Origin | None = None if candidate.who == "person" else _SAID_BY[candidate.who]
+    origin: Origin | None = "web" if session.group else alone
     return replace(fact, quotes=(Quote(candidate.quote, source),), origin=origin)
 
 

@@ -238,7 +238,9 @@ class TurnQueue:
             for turn in turns:
                 if turn.id not in known:
                     known.add(turn.id)
-                    lines.append(plain(replace(turn, text=self.clean(turn.text))))
+                    clean = replace(turn, text=self.clean(turn.text), echo=self.clean(turn.echo))
+                    row = plain(clean)
+                    lines.append(row if clean.echo else {k: v for k, v in row.items() if k != "echo"})
             put: Row = {"put": at.isoformat(), "size": size, "model": modelled}
             append(file, [*lines, {**put, "open": True} if more else put])
             swap.sync_folder(self.folder)

@@ -17,7 +17,7 @@ from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
-from ua_memory.text.grounding import around, locate, named, supported, ungrounded
+from ua_memory.text.grounding import around, flat, locate, named, repeats, supported, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
@@ -303,6 +303,9 @@ class _SubagentRun:
             raise ToolError(f"{when!r} is no ISO date; nothing was kept")
         if not text or not quote:
             raise ToolError("there is no statement, or no quote; nothing was kept")
+        if turn.echo and repeats(quote, flat(turn.echo)):
+            self._refuse(f"{text} (the agent repeats what a tool printed)")
+            raise ToolError("these words are a tool's, which the agent repeats; nothing was kept")
         claimed = f"{text}\n{when or ''}\n{', '.join(names)}"
         evidence = around(index, self.texts)
         missing = ungrounded(claimed, evidence, self._day(index))

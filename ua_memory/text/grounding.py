@@ -808,6 +808,32 @@ def within(sentence: str, text: str) -> bool:
     return (sentence if " " in bare or bare.isascii() else bare) in text
 
 
+RUN, _RUN_OF_SIGNS = 5, 10
+"""Words in a row that are not shared by chance, if most of them carry meaning; signs, where no spaces stand
+between words."""
+
+
+def runs(sentence: str) -> Iterator[str]:
+    """The runs of a sentence that are not shared by chance, flat; a sentence of four words is one."""
+    words, size = flat(sentence).split(), RUN
+    if UNSPACED.search(sentence):
+        signs, size = flat(sentence).strip(), _RUN_OF_SIGNS
+        yield from (signs[at : at + size] for at in range(len(signs) - size + 1))
+        return
+    size = RUN if len(words) >= RUN else RUN - 1
+    for at in range(len(words) - size + 1):
+        run = f" {' '.join(words[at : at + size])} "
+        if len(terms(run)) > size // 2:
+            yield run
+
+
+def repeats(sentence: str, source: str) -> bool:
+    """Whether a sentence is in the main a flat text's words: half of its runs stand there, those counted that
+    do not overlap."""
+    some = list(runs(sentence))[::RUN]
+    return bool(some) and 2 * sum(run in source for run in some) >= len(some)
+
+
 def content_words(text: str) -> frozenset[str]:
     """What is not said by chance: addresses, paths, names of files and hosts, the flags of commands."""
     return frozenset(one.rstrip(".,;:!?/") for one in _THING.findall(plain_text(text)))

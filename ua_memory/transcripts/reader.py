@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import IO
 
@@ -15,6 +16,7 @@ from ua_memory import discovery
 from ua_memory.errors import Malformed
 from ua_memory.errors import Usage as UsageError
 from ua_memory.records import Problem
+from ua_memory.text import grounding
 from ua_memory.text.noise import in_envelope
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
@@ -216,7 +218,9 @@ class TranscriptReading:
 
     def turns(self) -> Iterator[Turn]:
         """The turns after `since`, in the order of the conversation."""
-        for turn in settle(self._format.events(self._kept())):
+        heard: deque[str] = deque()
+        for turn in settle(self._format.events(self._heard(heard))):
+            turn = _with_echo(turn, heard) if turn.role == "assistant" and heard else turn
             named = _PART.match(turn.id)
             part = int(named[2]) if named else 1
             if (turn.line, part) > self._after:
@@ -239,11 +243,32 @@ class TranscriptReading:
         for _, record in self._format.records(self._source, Unreadable()):
             yield from filter(None, self._format.outputs(record))
 
+    def _heard(self, heard: deque[str]) -> Iterator[tuple[int, Record]]:
+        """The records of the conversation; what tools printed of late is put into `heard`, as flat texts."""
+        size = 0
+        for line, record in self._kept():
+            for text in self._format.outputs(record):
+                heard.append(grounding.flat(text[:LONGEST_OUTPUT]))
+                size += len(heard[-1])
+            while size > MOST_HEARD:
+                size -= len(heard.popleft())
+            yield line, record
+
     def _kept(self) -> Iterator[tuple[int, Record]]:
         keep = self._format.keep
         for line, record in self._format.records(self._source, Unreadable(), keep):
             if line < len(keep) and keep[line]:
                 yield line, record
+
+
+LONGEST_OUTPUT, MOST_HEARD = 32 << 10, 256 << 10
+"""Characters of one output, and of the latest ones, that an assistant's words are compared with."""
+
+
+def _with_echo(turn: Turn, heard: Collection[str]) -> Turn:
+    source = "\n".join(heard)
+    echo = [one.strip() for one in grounding.sentences(turn.text) if grounding.repeats(one, source)]
+    return replace(turn, echo="\n".join(echo)) if echo else turn
 
 
 def read(

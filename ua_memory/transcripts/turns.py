@@ -33,7 +33,8 @@ class Turn:
     line, `Edit src/foo.py: ok` (name, main argument, ok or error, a commit's subject), which ends before the
     colon where no result has been recorded. `at` is aware. `agent` names the sub-agent that spoke, "" for the
     main line. `summary` marks a compaction's summary, read only where the turns it sums up are gone. `line`
-    counts from 1 (lines of the file, or messages of a JSON list).
+    counts from 1 (lines of the file, or messages of a JSON list). `echo` has those sentences of an assistant,
+    a line each, that repeat what a tool printed shortly before.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Turn:
     agent: str = ""
     summary: bool = False
     line: int = 0
+    echo: str = ""
 
 
 @dataclass(frozen=True, slots=True)

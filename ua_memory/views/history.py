@@ -140,6 +140,9 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
         case "core replace":
             verb, _, name = logged.one.subject.removeprefix("core: ").partition(" ")
             return _by(logged, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
+        case "core accept" | "core reject":
+            done, _, what = logged.one.subject.removeprefix("core: ").partition(" ")
+            return _by(logged, f"{done.capitalize()}ed {what} for core memory")
         case "forget":
             ids = logged.one.trailers.get("Facts", ())
             named = f" ({', '.join(ids)})" if 0 < len(ids) < MANY else ""
