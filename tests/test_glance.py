@@ -49,7 +49,11 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
     rows = found.recall("why did we leave heroku, and its price?", 6).splitlines()
     assert "by keywords only" in rows[1] and len(rows) == 5
     assert rows[2].startswith("- 2026-11-19: Alice moved") and "[memory/2026-11-21.md#L" in rows[2]
-    assert found.recall("squeaking gates", 6).splitlines()[2].endswith(", no longer so: 2026-11-20, oiled; an agent's words]")
+    assert (
+        found.recall("squeaking gates", 6)
+        .splitlines()[2]
+        .endswith(", no longer so: 2026-11-20, oiled; an agent's words]")
+    )
     assert len(found.recall("heroku", 1).splitlines()) == 4
     assert found.recall('"by hand"', 6).count("\n- ") == 1
     assert "squeaks" in found.recall("sqeaks", 6) and not found.recall("sqeaks", 6, glance.ENOUGH)
