@@ -156,4 +156,4 @@ FOR_GOOD = _any(
 def stated_for_good(text: str) -> bool:
     """Whether a rule or preference has a word by which one statement of it is enough: always, never,
     remember, and their like in the five languages."""
-    return len(text) <= LONGEST and not MOMENT.search(text) and FOR_GOOD.search(text) is not None
+    return len(text) <= RULE_LENGTH and not MOMENT.search(text) and FOR_GOOD.search(text) is not None
