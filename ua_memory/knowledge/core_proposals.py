@@ -221,7 +221,7 @@ class CoreProposals:
                 yield self._shown(one)
 
     def _shown(self, one: WaitingEdit) -> CoreProposal:
-        why = f"an agent wants it; no person said what a tool printed: {one.repeated!r}"
+        why = f"asked for by an agent; a tool printed it and no person said it: {one.repeated!r}"
         return CoreProposal(
             one.id, "waiting", _diff(one.before or "", one.value), why, one.section, (one.at[:10],),
             client=one.client, session=one.session,
