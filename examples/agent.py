@@ -21,18 +21,28 @@ Reply = tuple[str, int]
 """What the model said, and the size of the context in tokens after it."""
 Ask = Callable[[list[Any]], Reply]
 
-SCRIPT = [
+STATED = [
     ("We leave Heroku for Fly.io today, because the price doubled to $1,400 a month.", "I will move it."),
     ("Alice has to approve every invoice above 500 euros from now on.", "I will ask her before I send one."),
-    ("How long does a deploy take?", "The last one took 4 minutes and 10 seconds."),
     ("I prefer deploys before ten in the morning, never on Fridays.", "At nine, then, Monday to Thursday."),
-    ("What should I know about invoices?", "Alice approves those above 500 euros."),
+    ("We decided to keep backups for 45 days, since Tariq needs two month ends.", "I will change the job."),
+    ("The tile server runs on port 8181 from now on, 8080 belongs to Grafana.", "Noted for the proxy."),
+    ("Always write dates as 2026-11-24 in reports.", "I will."),
 ]  # fmt: skip
-WORK = "(it reads files and runs commands, which fills the window) " * 12
+BETWEEN = [
+    ("Read the next file, please.", "Read."),
+    ("Run its tests.", "They pass."),
+    ("Go on.", "Done."),
+    ("And its callers?", "Three of them, all fine."),
+]
+SCRIPT = [said for one in STATED for said in (one, *BETWEEN)]
+"""Thirty exchanges: sixty turns."""
+WORK = "(it reads files and runs commands, which fills the window) " * 6
 
 
-def converse(memory: Memory, ask: Ask, typed: Iterator[str], threshold: int) -> None:
-    """Talk until nobody types any more; what is still unsaved then is flushed as well."""
+def converse(memory: Memory, ask: Ask, typed: Iterator[str], threshold: int) -> list[Any]:
+    """Talk until nobody types any more; what is still unsaved then is flushed as well. The messages that the
+    model would get next."""
     autoflush = AutoFlush(
         memory,
         threshold=threshold,
@@ -51,8 +61,18 @@ def converse(memory: Memory, ask: Ask, typed: Iterator[str], threshold: int) -> 
         if len(messages) < before:
             print(f"       context reset: {before} messages became {len(messages)}")
             report(autoflush)
-    autoflush.flush(messages)
+    messages = list(autoflush.flush(messages))
     report(autoflush)
+    return messages
+
+
+def reach(memory: Memory, messages: list[Any]) -> None:
+    """Say of each thing that was stated whether the model still has it, or finds it in memory."""
+    for stated, _ in STATED:
+        found = memory.search(stated, limit=1).hits
+        here = "in the context" if stated in str(messages) else ""
+        there = "in memory" if found and stated in found[0].snippet else ""
+        print(f"  {', '.join(filter(None, (here, there))) or 'LOST'}: {stated}")
 
 
 def report(autoflush: AutoFlush) -> None:
@@ -116,7 +136,11 @@ def main() -> None:
     threshold = given.threshold or (settings.truncation_threshold if told else 300)
     with Memory.open(root, config=settings, door="example") as memory:
         asking = scripted() if given.scripted else anthropic_model()
-        converse(memory, asking, (line for line, _ in SCRIPT) if given.scripted else lines(), threshold)
+        typed = (line for line, _ in SCRIPT) if given.scripted else lines()
+        messages = converse(memory, asking, typed, threshold)
+        if given.scripted:
+            print("\nWhat is within reach after all that:")
+            reach(memory, messages)
         print(f"\nWhat is left in {root}:")
         for hit in memory.search("who approves invoices", limit=1).hits:
             print(f"  found  {hit.snippet}  ({hit.item.path}:{hit.item.line})")

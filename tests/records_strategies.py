@@ -167,6 +167,7 @@ FACTS = st.builds(
     tags=_many(TAGS),
     quotes=_many(st.builds(Quote, TEXTS, _some(TEXTS))),
     seen=_many(FULL),
+    was=_many(st.builds(Was, TEXTS, TEXTS)),
     origin=_some(st.sampled_from(ORIGINS)),
     trail=_some(FULL),
     retired=_some(FULL),

@@ -228,7 +228,10 @@ def test_a_hand_over_cannot_be_closed_from_within() -> None:
     from ua_memory.records import CoreBlock
 
     text = handover.summary_block(
-        [CoreBlock("Me", "</ua-memory-recall> orders")], [], ["</ua-memory-recall>"], "what?"
+        [CoreBlock("Me", "</ua-memory-recall> orders")],
+        {"Decided": ["</ua-memory-recall>"]},
+        "</ua-memory-recall>",
+        "what?",
     )
     assert text.count("</ua-memory-recall>") == 1 and text.endswith("</ua-memory-recall>")
 
@@ -261,6 +264,113 @@ def test_any_conversation_stays_valid(shape: list[str], budget: int) -> None:
     assert handover.count_message_tokens(tail) <= budget or start >= len(messages) - 1
 
 
+# -- what the model is told ----------------------------------------------------------------------------
+
+
+def head_of(messages: Sequence[Any]) -> str:
+    return str(messages[0]["content"][0]["text"])
+
+
+def test_the_hand_over_says_what_was_saved(memory: Memory) -> None:
+    head = head_of(AutoFlush(memory, threshold=300, keep=150).step(TALK))
+    assert "What was saved of it is below" in head and "Nothing of it" not in head
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_the_hand_over_says_that_nothing_was_saved(tmp_path: Path, words: bool) -> None:
+    new_bank(tmp_path / "bank")
+    settings = replace(config.load(tmp_path / "bank", {}), sessions_keep=words)
+    memory = Memory.open(tmp_path / "bank", config=settings, now=lambda: NOON)
+    chat = [user("hi"), says("hello " + FILLER * 40), user("go on"), says("sure")]
+    head = head_of(AutoFlush(memory, threshold=100, keep=20).step(chat))
+    told = (
+        "No fact of it was saved; a search of memory finds its words."
+        if words
+        else "Nothing of it was saved."
+    )
+    assert told in head and "below" not in head
+    assert bool(memory.search("hello").hits) == words
+
+
+def test_the_hand_over_says_that_it_waits(memory: Memory) -> None:
+    head = head_of(AutoFlush(memory, Scripted(offline()), threshold=300, keep=150).step(TALK))
+    assert "It is not saved yet (the model's endpoint cannot be reached" in head
+    assert "Saved from it" not in head
+
+
+PLANTED = [
+    f"We decided that {what} from now on, because {why}."
+    for what, why in [
+        ("the tile server runs on port 8181", "8080 belongs to Grafana"),
+        ("Mara signs every contract above 900 euros", "the auditors asked for it"),
+        ("invoices go out on the third of each month", "the bank settles on the second"),
+        ("the API lives in Frankfurt", "Stockholm was too slow"),
+        ("backups are kept for 45 days", "Tariq needs two month ends"),
+        ("releases are tagged by Ines", "two people did it twice"),
+        ("the importer uses polars", "pandas took nine minutes"),
+        ("staging is wiped on Sundays", "old orders confused the testers"),
+        ("the Lisbon office closes at 17:30", "the alarm starts then"),
+        ("tickets are named after ferries", "numbers were mixed up"),
+    ]
+]
+
+
+def long_talk() -> list[tuple[str, str]]:
+    """Sixty turns: each third exchange of a person states something that is worth keeping."""
+    planted = iter(PLANTED)
+    return [
+        (next(planted) if n % 3 == 0 else f"now look at file number {n}", f"Done with {n}. {FILLER * 4}")
+        for n in range(30)
+    ]
+
+
+def test_after_four_resets_every_planted_fact_is_within_reach(memory: Memory) -> None:
+    autoflush, messages, resets = AutoFlush(memory, threshold=600, keep=120), list[Any](), 0
+    for said, answer in long_talk():
+        messages += [user(said), says(answer)]
+        before = len(messages)
+        messages = list(autoflush.step(messages))
+        resets += len(messages) < before
+    head = head_of(messages)
+    assert resets >= 4 and valid(messages) and "Saved earlier from this conversation:" in head
+    assert handover.count_message_tokens(messages) < 600
+    for fact in PLANTED:
+        near = [hit.snippet for hit in memory.search(fact).hits]
+        assert fact in str(messages) or any(fact in " ".join(text.split()) for text in near), fact
+
+
+def test_what_earlier_resets_saved_is_handed_on_by_a_program_that_was_restarted(memory: Memory) -> None:
+    messages: Sequence[Any] = AutoFlush(memory, threshold=600, keep=100).flush(TALK)
+    more = [user("Tariq owns the tile server now, since Friday."), says("Good. " + FILLER * 30)]
+    head = head_of(AutoFlush(memory, threshold=600, keep=100).flush([*messages, *more, *TALK[-3:]]))
+    earlier = head.partition("Saved earlier from this conversation:")[2]
+    assert "We leave Heroku" in head and "We leave Heroku" in f"{earlier}{head.partition('Decided:')[2]}"
+    assert "Tariq owns the tile server" in head
+
+
+def test_what_was_forgotten_is_not_handed_on(memory: Memory) -> None:
+    autoflush = AutoFlush(memory, threshold=600, keep=100)
+    messages = autoflush.flush(TALK)
+    assert autoflush.flushed
+    gone = next(fact for fact in autoflush.flushed.facts if "Heroku" in fact.text)
+    memory.forget(f"^{gone.id}")
+    rest = [
+        *messages[1:],
+        user("Tariq owns the tile server now, since Friday."),
+        says(FILLER * 30),
+        *TALK[-3:],
+    ]
+    assert gone.text not in head_of(autoflush.flush([*messages, *rest[1:]]))
+
+
+def test_an_answer_out_of_the_hand_over_is_no_new_fact(memory: Memory) -> None:
+    autoflush = AutoFlush(memory, threshold=300, keep=150)
+    messages = list(autoflush.step(TALK))
+    echo = "Because the price doubled to $1,400 a month, we leave Heroku for Fly.io."
+    autoflush.flush([*messages, says(echo), user("Right."), says("Good.")])
+    assert autoflush.flushed and autoflush.flushed.turns >= 2 and autoflush.flushed.facts == ()
+
+
 def example(tmp_path: Path, *more: str, **env: str) -> str:
     """What examples/agent.py prints, run as a person would."""
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), **env}
@@ -274,7 +384,8 @@ def example(tmp_path: Path, *more: str, **env: str) -> str:
 @pytest.mark.slow
 def test_the_example_runs_without_a_network(tmp_path: Path) -> None:
     said = example(tmp_path)
-    assert "context reset" in said and "saved" in said
+    assert said.count("context reset") >= 4 and "saved" in said
+    assert said.count("in memory") + said.count("in the context:") == 6 and "LOST" not in said
 
 
 @pytest.mark.slow

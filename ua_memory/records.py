@@ -116,6 +116,14 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class Was:
+    """A former wording of a fact or an observation and the day until which it held."""
+
+    text: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fact(_Identified):
     """One remembered statement. `text` is exact, newlines included; `id` has no caret.
 
@@ -137,6 +145,8 @@ class Fact(_Identified):
     tags: tuple[str, ...] = ()
     quotes: tuple[Quote, ...] = ()
     seen: tuple[str, ...] = ()
+    was: tuple[Was, ...] = ()
+    """Former wordings, the newest first."""
     origin: Origin | None = None
     trail: str | None = None
     """What `origin:` says beside the word: `origin: web (https://…)` has the trail `https://…`."""
@@ -176,14 +186,6 @@ class Proof:
     def ref(self) -> str:
         """What the id of the fact is known by; see `ref_of`."""
         return ref_of(self.file, self.id)
-
-
-@dataclass(frozen=True, slots=True)
-class Was:
-    """A former wording of an observation and the day until which it held."""
-
-    text: str
-    until: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import in_background, runs
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
-from ua_memory.views import flushed
-from ua_memory.views.output import Screen, count, emit, note, progress, show
+from ua_memory.views import flushed, output
+from ua_memory.views.output import Screen, agrees, count, emit, note, parse_day, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -290,6 +290,13 @@ FlushDryRun = Annotated[
 Detach = Annotated[
     bool, typer.Option("--detach/--wait", help="Queue it and return; the work continues in the background.")
 ]
+Again = Annotated[bool, typer.Option("--again", help="Have a model read kept sessions that none has read.")]
+AgainSince = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DATE", help="With --again: begun on this day or later: 30d.",
+                 show_default=False),
+]  # fmt: skip
+AgainYes = Annotated[bool, typer.Option("--yes", help="With --again: do not ask.")]
 FlushClient = Annotated[str | None, typer.Option(metavar="NAME", help="The client (default: detected).")]
 
 
@@ -302,6 +309,9 @@ def flush(
     detach: Detach = False,
     session: app.Session = None,
     client: FlushClient = None,
+    again: Again = False,
+    since: AgainSince = None,
+    yes: AgainYes = False,
     behind: Annotated[bool, typer.Option("--behind", hidden=True)] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -312,7 +322,17 @@ def flush(
     counts. With a model (docs/model.md) a sub-agent reads the conversation and
     writes the facts; without one the speakers' own sentences are kept. Nothing is lost if the model fails:
     the turns wait for the next flush.
+
+    With --again a model reads the sessions whose facts extraction chose: the price is shown first, its words
+    replace the extracted sentences, and what they were stays as `was:`.
     """
+    if again:
+        if transcript or detach or session or client:
+            raise Usage("--again takes no transcript, session or client", hint="ua-memory flush --again")
+        with caller.opened(ctx) as (call, memory):
+            return _read_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
+    if since or yes:
+        raise Usage("--since and --yes belong to --again", hint="ua-memory flush --again --since 30d")
     if detach:
         spawn.survive()
     with caller.opened(ctx) as (call, memory), _stream(call, memory, transcript) as stream:
@@ -335,6 +355,35 @@ def flush(
             _flush(call, memory, stream, chosen)
             if behind:
                 _index(memory)
+
+
+def _read_again(
+    call: Call, memory: Memory, since: str | None, *, force: bool, dry_run: bool, yes: bool
+) -> None:
+    """Show what a model would read and its price, ask a person at a terminal, and have it read."""
+    day, model = parse_day(since, "--since", memory.store.now().date()) or "", call.model(memory)
+    found, cost = memory.conversations.to_read_again(day, force=force, model=model)
+    turns = sum(len(each.turns) for _, each in found)
+    if not call.as_json:
+        flushed.show_again(Screen(call), len(found), turns, cost)
+    elif dry_run or not found:
+        more = {"estimate": output.estimate(cost)} if cost else {}
+        emit(call, {"sessions": len(found), "turns": turns, **more})
+    if dry_run or not found:
+        return
+    asks = model and call.reads_terminal and not (yes or call.as_json)
+    if asks and not agrees(call, f"Have {cost.model if cost else 'the model'} read them?"):
+        return
+    done: list[FlushedSession] = []
+    try:
+        with progress(call, "Reading turns") as tell:
+            for one in memory.conversations.read_again(found, model=model, tell=tell):
+                done.append(one)
+                if not call.as_json:
+                    flushed.show_flushed(Screen(call), one)
+    finally:  # what was read before another one failed is told in any case
+        if call.as_json and done:
+            emit(call, flushed.flushed_shape(None, done, len(memory.queue.conversations())))
 
 
 def _index(memory: Memory) -> None:

@@ -15,7 +15,7 @@ from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.lines import readable
-from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote
+from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote, Was
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, wording
@@ -95,6 +95,32 @@ def insert(
 def add(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None = None) -> tuple[Fact, bool]:
     """Put one fact into an open revision: as it stands then, and whether it was there. Usage, TooLarge."""
     return _place(draft, _redacted(_checked(fact), draft), said, said.heading, equal)
+
+
+def see_again(draft: Draft, path: str, block: str, at: datetime) -> Fact | None:
+    """Note that a fact of ours was said again; None where it is not there, retired, or a person's line."""
+    known = _placed(draft.read(path), path, block) if path.startswith(f"{LOGS}/") else None
+    if known is None or known.retired or not known.heading.client or _by_hand(draft, known):
+        return None
+    return _seen_again(draft, known, f"{at:%Y-%m-%dT%H:%M}")
+
+
+def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
+    """Give a fact of ours the words of another, in its place and with its id; the former ones stay as `was:`
+    with the day until which they held. None where a person had a hand in it, or it cannot stand there."""
+    new = _redacted(_checked(fact), draft)
+    wanted = replace(
+        new, id=known.id, seen=known.seen, was=(Was(known.text, until), *known.was),
+        entities=tuple(dict.fromkeys((*known.entities, *new.entities))),
+        tags=tuple(dict.fromkeys((*known.tags, *new.tags))),
+    )  # fmt: skip
+    path = known.place.path
+    data = draft.read(path)
+    lines = markdown_lines.replace_lines(data, known.place, lines_of(wanted, draft))
+    if _by_hand(draft, known, wholly=True) or _placed(lines, path, known.id) != wanted:
+        return None
+    draft.write(path, lines, removes=[known])
+    return _placed(draft.read(path), path, known.id)
 
 
 def shown(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
@@ -205,14 +231,21 @@ def _ours_with_text(draft: Draft, fact: Fact, said: Provenance, equal: Equal | N
 
 def _typed(draft: Draft, there: Fact) -> bool:
     """Whether a person typed this fact below our heading; its id may be of a machine."""
-    if there.said_by != "person":
-        return False
+    return there.said_by == "person" and _by_hand(draft, there)
+
+
+def _by_hand(draft: Draft, there: Fact, *, wholly: bool = False) -> bool:
+    """Whether a person typed this fact's first line, or, with `wholly`, any of its lines."""
     path = there.place.path
     file = draft.touched[path]
-    if _placed(file.start or b"", path, there.id) is None:
+    start = _placed(file.start or b"", path, there.id)
+    if start is None:
         return False  # this revision itself brings it
     was = _placed(file.trail or b"", path, there.id)
-    return was is None or draft.typed(path, file.trail or b"", was.place.line)
+    if was is None or (wholly and was != start):
+        return True
+    rows = range(was.place.line, was.place.end + 1 if wholly else was.place.line + 1)
+    return any(draft.typed(path, file.trail or b"", row) for row in rows)
 
 
 def _says_all(there: Fact, fact: Fact) -> bool:

@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from ua_memory.errors import NotFound, Usage
@@ -67,7 +67,7 @@ class SessionTurn:
 class SessionFile:
     """A session as its file has it. `started` is an ISO time, `open` what was left to do; `read_by` names
     what chose its facts (`extraction` or a model's name), '' before its first flush; `through` is the last
-    turn that was read."""
+    turn that was read. `group` names the group chat it was held in."""
 
     path: Path
     session: str
@@ -80,6 +80,7 @@ class SessionFile:
     read_by: str = ""
     through: str = ""
     parent: str = ""
+    group: str = ""
     turns: tuple[SessionTurn, ...] = ()
 
     @property
@@ -97,9 +98,19 @@ class SessionFile:
         return tuple(f"{key}:{value}" for key, value in known if value)
 
     def link(self, entry: str) -> str:
-        """The link that a fact cites a turn by, from the turn's entry id; '' where it does not stand here."""
-        block = turn_id(entry)
-        return f"[[{self.name}#^{block}]]" if any(turn.id == block for turn in self.turns) else ""
+        """The link that a fact cites a turn by, from the turn's entry id or its block id; '' where it does
+        not stand here."""
+        there = {turn.id for turn in self.turns}
+        block = entry if entry in there else turn_id(entry)
+        return f"[[{self.name}#^{block}]]" if block in there else ""
+
+    def said(self, zone: tzinfo | None) -> list[Turn]:
+        """The turns as a transcript would have them, each named by its block id; not what was forgotten."""
+        return [
+            Turn(one.id, "person" if one.speaker == "person" else "assistant", one.text,
+                 datetime.fromisoformat(one.at).replace(tzinfo=zone))
+            for one in self.turns if one.text.strip() != FORGOTTEN
+        ]  # fmt: skip
 
 
 def turn_id(entry: str) -> str:
@@ -118,7 +129,7 @@ def parse(data: bytes, path: Path) -> SessionFile | None:
 
 
 def _others(header: Header) -> dict[str, str]:
-    keys = ("project", "started", "title", "outcome", "open", "read_by", "through", "parent")
+    keys = ("project", "started", "title", "outcome", "open", "read_by", "through", "parent", "group")
     return {key: header.text(key) or "" for key in keys}
 
 
@@ -195,6 +206,7 @@ def _header(found: SessionFile) -> list[str]:
         "started",
         "through",
         "parent",
+        "group",
         "title",
         "outcome",
         "open",
@@ -527,7 +539,10 @@ class SessionFiles:
             path, number = self.folder / f"{stem}-{number}.md", number + 1
         project = project_of(Path(session.cwd)) if session.cwd else ""
         started = self._local(session.started or at).isoformat(timespec="seconds")
-        return SessionFile(path, session.session, session.client, project, started, parent=session.parent)
+        return SessionFile(
+            path, session.session, session.client, project, started, parent=session.parent,
+            group=session.group,
+        )  # fmt: skip
 
     def _turn(self, turn: Turn, now: datetime) -> SessionTurn:
         at = self._local(turn.at or now)

@@ -316,6 +316,7 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _TAGS,
         _lines("quote", "quotes", _alone(read_quote), write_quote),
         _listed("seen", "seen", read_list, write_list),
+        _lines("was", "was", _alone(read_was), write_was),
         Field("origin", _traced_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
         *_ENDING,
     ),

@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory.errors import UaMemoryError
+from ua_memory.knowledge import tombstones
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
 from ua_memory.retain.flush import due
 from ua_memory.retain.ledger import with_chained_ids
+from ua_memory.retain.subagent import one_line
 from ua_memory.text import tokens
-from ua_memory.text.noise import RECALL_CLOSE, fenced
+from ua_memory.text.noise import HAND_OVER, RECALL_CLOSE, SAVED, fenced
 from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -39,8 +41,16 @@ Message = Mapping[str, Any]
 _ASKED = "What you were asked last:\n"
 _LONGEST = 1_500
 """Characters of the last request that are handed over."""
-_NAMED = 12
-"""So many facts that were just saved are named."""
+_OPEN, _DECIDED = "Said to be left open", "Decided"
+_NEW, _EARLIER = f"{SAVED}from it", f"{SAVED}earlier from this conversation"
+_LINES = {_OPEN: 5, _DECIDED: 5, _NEW: 12, _EARLIER: 40}
+"""The parts of a hand-over in the order in which they get room, and how many lines each has at most."""
+_MOST = 200
+"""Lines that are carried on of each part."""
+_SENTENCES = 300
+"""Sentences of so many in 10,000 words in which decisions and open ends are looked for."""
+_ROOM = 0.25
+"""The share of the threshold that these parts may fill; each has one line in any case."""
 
 
 def count_message_tokens(messages: Iterable[Message]) -> int:
@@ -72,30 +82,54 @@ def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [opening]}, *map(dict, tail)]
 
 
-def summary_block(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[str], asked: str) -> str:
-    """What the agent needs to continue, as a block of recalled memory. `asked`, the last request, comes
-    last, so that `carried_request` finds it again."""
-    parts = ["The conversation before this point was saved to memory and left out."]
+def summary_block(
+    core: Sequence[CoreBlock], lines: Mapping[str, Sequence[str]], told: str, asked: str, room: int = 1_000
+) -> str:
+    """What the agent needs to go on, as a block of recalled memory. `told` says what became of the messages
+    that are gone, `lines` are those of each part, newest last, within `room` tokens. What was `asked` stands
+    last: where it is given, `carried_request` finds it there again."""
+    parts = [f"The conversation before this point was left out. {told}".strip()]
     if core:
         parts.append("Core memory:\n\n" + "\n\n".join(f"## {block.name}\n{block.value}" for block in core))
-    left = [each.text for each in extract(turns) if "open end" in each.reason][-5:]
-    if left:
-        parts.append("Left open:\n" + "\n".join(f"- {text}" for text in left))
-    if saved:
-        parts.append("Just saved:\n" + "\n".join(f"- {text}" for text in saved[-_NAMED:]))
+    seen: set[str] = set()
+    for name, most in _LINES.items():
+        kept: list[str] = []
+        for line in reversed(lines.get(name, ())):
+            size = tokens.count(line) + 2
+            if line in seen or len(kept) == most or (kept and size > room):
+                continue
+            kept.insert(0, f"- {line}")
+            seen.add(line)
+            room -= size
+        parts += ["\n".join([f"{name}:", *kept])] if kept else []
     if asked:
         more = " …" if len(asked) > _LONGEST else ""
         parts.append(f"{_ASKED}{asked[:_LONGEST]}{more}")
-    return fenced("hand-over", "\n\n".join(parts))
+    return fenced(HAND_OVER, "\n\n".join(parts))
 
 
 def carried_request(messages: Sequence[Message]) -> str:
-    """The request in an earlier summary among these messages, or ''."""
+    """The request that an earlier hand-over in these messages carries, or ""."""
+    return _carried(messages).partition(f"\n\n{_ASKED}")[2].strip()
+
+
+def carried_lines(messages: Sequence[Message]) -> dict[str, list[str]]:
+    """The lines of each part of an earlier hand-over in these messages."""
+    found: dict[str, list[str]] = {}
+    for part in _carried(messages).partition(f"\n\n{_ASKED}")[0].split("\n\n"):
+        name, *rows = part.split("\n")
+        if name.removesuffix(":") in _LINES and all(row.startswith("- ") for row in rows):
+            found[name.removesuffix(":")] = [row.removeprefix("- ") for row in rows]
+    return found
+
+
+def _carried(messages: Sequence[Message]) -> str:
+    """The hand-over that these messages begin with, or ""."""
     for message in messages[:1]:
         for block in blocks(message):
             text = str(_field(block, "text") or "")
-            if text.startswith(fenced("hand-over", "").partition("\n")[0]):
-                return text.removesuffix(RECALL_CLOSE).partition(f"\n\n{_ASKED}")[2].strip()
+            if text.startswith(fenced(HAND_OVER, "").partition("\n")[0]):
+                return text.removesuffix(RECALL_CLOSE)
     return ""
 
 
@@ -188,6 +222,8 @@ class AutoFlush:
         self._last = ""
         """What the last message that was read is told by."""
         self._size: int | None = None
+        self._lines: dict[str, list[str]] = {}
+        """What the next hand-over has of the parts that conversations fill bit by bit."""
 
     def step(self, messages: Sequence[Message], usage: Any = None) -> Sequence[Message]:
         """The messages to go on with: the same below the threshold, a new and shorter list above it.
@@ -206,46 +242,74 @@ class AutoFlush:
         if not self.enabled:
             return messages
         self._recognise(messages)
-        turns = self._turns(messages)
+        turns, recalled = self._turns(messages)
         fresh = [turn for turn in turns if turn.line > self._read]
         self.flushed = self.error = None
         if fresh:
             try:
                 self.flushed = self.memory.conversations.flush_turns(
-                    self.session, fresh, size=size, model=self.model
+                    self.session, fresh, size=size, model=self.model, recalled=recalled
                 )
             except UaMemoryError as error:
                 if not any(each.session == self.session for each in self.memory.queue.conversations()):
                     raise
                 self.error = error
+        self._gather(messages, fresh)
         start = cut(messages, self.keep)
         if start == 0:
             self._reach(messages, size)
             return messages
-        saved = [fact.text for fact in self.flushed.facts] if self.flushed else []
-        asked = _asked(messages, turns, start)
-        head = summary_block(self.memory.core.list(), fresh, saved, asked)
+        asked, room = _asked(messages, turns, start), int(self.threshold * _ROOM)
+        head = summary_block(self.memory.core.list(), self._lines, self._told(), asked, room)
+        self._lines[_EARLIER] = [*self._lines.get(_EARLIER, ()), *self._lines.pop(_NEW, ())]
         reset = context(head, messages[start:])
         self._reach(reset, None)
         return reset
+
+    def _gather(self, messages: Sequence[Message], fresh: Sequence[Turn]) -> None:
+        """Add what a flush saved, and what was decided and left open, to what earlier ones brought."""
+        for name, rows in () if self._lines else carried_lines(messages).items():
+            self._lines.setdefault(_EARLIER if name == _NEW else name, []).extend(rows)
+        done, said = self.flushed, extract(fresh, per_10_000_words=_SENTENCES, at_least=_LINES[_EARLIER])
+        new = {
+            _OPEN: [each.text for each in said if "open end" in each.reason],
+            _DECIDED: [each.text for each in said if "decision" in each.reason],
+            _NEW: [fact.text for fact in (*done.facts, *done.seen_again)] if done else [],
+        }
+        forgotten = tombstones.read(self.memory.store)
+        for name in _LINES:
+            every = [*self._lines.get(name, ()), *map(one_line, new.get(name, ()))]
+            self._lines[name] = [row for row in dict.fromkeys(every) if not forgotten.has(row)][-_MOST:]
+
+    def _told(self) -> str:
+        """What became of what is left out, as it is: saved, waiting, or only its words."""
+        if self.error:
+            return f"It is not saved yet ({self.error.what})."
+        if self._lines[_NEW]:
+            return "What was saved of it is below, the newest as far as there is room."
+        if self.memory.store.config.sessions_keep:
+            return "No fact of it was saved; a search of memory finds its words."
+        return "Nothing of it was saved."
 
     def _recognise(self, messages: Sequence[Message]) -> None:
         """Begin anew where what was read is not how these messages begin: a program went back, or took up
         another conversation."""
         if self._read and (len(messages) < self._read or fingerprint(messages[self._read - 1]) != self._last):
             self._reach((), None)
+            self._lines.clear()
 
     def _reach(self, messages: Sequence[Message], size: int | None) -> None:
         """All of these messages have been read."""
         self._read, self._size = len(messages), size
         self._last = fingerprint(messages[-1]) if messages else ""
 
-    def _turns(self, messages: Sequence[Message]) -> list[Turn]:
-        """All turns of these messages, by ids that no reset and no other run of the program repeats."""
+    def _turns(self, messages: Sequence[Message]) -> tuple[list[Turn], tuple[str, ...]]:
+        """All turns of these messages, by ids that no reset and no other run of the program repeats, and what
+        memory gave."""
         data = json.dumps(list(messages), default=plain, ensure_ascii=False)
         now = self.memory.store.now()
-        turns = with_chained_ids(read(io.BytesIO(data.encode("utf-8", "replace")), client="messages"))
-        return [replace(turn, at=turn.at or now) for turn in turns]
+        reading = read(io.BytesIO(data.encode("utf-8", "replace")), client="messages")
+        return [replace(turn, at=turn.at or now) for turn in with_chained_ids(reading)], reading.recalled
 
 
 def _asked(messages: Sequence[Message], turns: Sequence[Turn], start: int) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
-from ua_memory.errors import NotFound
+from ua_memory.errors import NotFound, Usage
 from ua_memory.knowledge import core
+from ua_memory.knowledge.sessions import SessionFile
+from ua_memory.llm.ledger import together
 from ua_memory.retain import ledger
 from ua_memory.retain.flush import Flush, Flusher, due, estimate
 from ua_memory.retain.queue import RETRY, QueueEntry, key_of
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
 
 
 OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
+
+
+CONFIGURE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
+Unstudied = tuple[SessionFile, QueueEntry]
+"""A session that no model has read, and its turns."""
 
 
 class Conversations:
@@ -119,7 +126,8 @@ class Conversations:
         if transcript is not None:
             seen, turns = flusher.take(transcript, client=client, session=session, force=force, keep=False)
         cost = estimate(turns, model, self._store.config.context_window) if model and turns else None
-        return replace(seen, preview=flusher.preview(turns), redacted=dict(flusher.redacted)), cost
+        recalled = (*seen.recalled, *(line for each in flusher.queue.all() for line in each.recalled))
+        return replace(seen, preview=flusher.preview(turns, recalled), redacted=dict(flusher.redacted)), cost
 
     def flush_turns(
         self,
@@ -128,15 +136,37 @@ class Conversations:
         *,
         size: int | None = None,
         model: ModelOrEndpoint = None,
+        recalled: Sequence[str] = (),
     ) -> FlushedSession | None:
-        """Flush turns given by a program; they are queued first. None if nothing is new or flushes are
-        off."""
+        """Flush turns that a program has in its hands. They wait first, as those of a transcript do. None
+        where nothing is new, or flushes are switched off. `recalled` is what memory gave the program."""
         if not self._store.config.enabled:
             return None
         with self._models.open(model) as asked:
             flusher = self.flusher(asked, None)
-            waiting = flusher.put(session, turns, size)
+            waiting = flusher.put(session, turns, size, recalled=recalled)
             return flusher.one(waiting.key, self._store.config.lock_seconds) if waiting else None
+
+    def to_read_again(
+        self, since: str = "", *, force: bool = False, model: ModelOrEndpoint = None
+    ) -> tuple[Sequence[Unstudied], Estimate | None]:
+        """The sessions since an ISO day of which no model has chosen the facts, newest first, and what the
+        model would take to read them. Sessions whose flush was undone only with `force`."""
+        found = [*self.flusher().unstudied(since, force=force)]
+        window = self._store.config.context_window
+        return found, together([estimate(each.turns, model, window) for _, each in found] if model else [])
+
+    def read_again(
+        self, sessions: Iterable[Unstudied], *, model: ModelOrEndpoint, tell: Tell | None = None
+    ) -> Iterator[FlushedSession]:
+        """Have a model read sessions anew, one after the other, each as a commit of its own: facts that
+        extraction kept get its words, new ones are added. Usage without a model; else as `flush`."""
+        if not model:
+            raise Usage("no model is configured to read them again", hint=CONFIGURE)
+        with self._models.open(model) as asked:
+            flusher = self.flusher(asked, tell)
+            for words, found in sessions:
+                yield flusher.study(words, found, self._store.config.lock_seconds)
 
     def flusher(
         self, model: Model | None = None, tell: Tell | None = None, *, wants: bool | None = None
@@ -277,12 +307,14 @@ class CaptureResult:
 
 @dataclass(frozen=True, slots=True)
 class _NewTurns:
-    """Turns nobody has heard, the ids that they follow, the context's size if told, and where they end."""
+    """Turns nobody has heard, the ids that they follow, the context's size if told, where they end, and what
+    memory gave the session meanwhile."""
 
     turns: list[Turn]
     reached: set[str]
     size: int | None
     spot: ReadPosition
+    recalled: tuple[str, ...] = ()
 
 
 def capture(
@@ -314,11 +346,13 @@ def capture(
     if words and (turns or words != spot.said) and words != _last_said(new.turns):
         turns.append(Turn(f"{_last(new)}{ledger.FOLLOWS}{words}", "assistant", text, store.now()))
     if turns:
-        waiting = flusher.put(session, turns, new.size, more=True) or waiting
+        waiting = flusher.put(session, turns, new.size, more=True, recalled=new.recalled) or waiting
     fires = waiting is not None and (close or (waiting.open and _fires(store, session, new.size)))
     if fires:
         flusher.queue.close(key, store.now())
-    return CaptureResult(len(turns), replace(new.spot, said=words or spot.said), fires)
+    # What memory gave before the first turn is read again with it.
+    until = spot if new.recalled and not turns else new.spot
+    return CaptureResult(len(turns), replace(until, said=words or spot.said), fires)
 
 
 def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: ReadPosition) -> CaptureResult:
@@ -376,7 +410,8 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition)
     turns = [turn for turn in reading if not (behind and (turn.summary or turn.agent))]
     last = turns[-1].id if turns else spot.last if behind else ""
     end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
-    return _NewTurns(turns, _reached(reading, spot if behind else None), reading.usage.context, end_at)
+    reached = _reached(reading, spot if behind else None)
+    return _NewTurns(turns, reached, reading.usage.context, end_at, reading.recalled)
 
 
 def _reached(reading: TranscriptReading, spot: ReadPosition | None) -> set[str]:

@@ -6,31 +6,42 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
 
 from ua_memory.config import Config
+from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
-from ua_memory.knowledge.sessions import EXTRACTION, SessionFile, SessionFiles, older_than
+from ua_memory.knowledge.sessions import EXTRACTION, SessionFile, SessionFiles, older_than, turn_id
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import extract
 from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, key_of
-from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, SubagentResult, run_subagent, shown
+from ua_memory.retain.subagent import (
+    DIRECTIVE,
+    Candidate,
+    CoreEdit,
+    RecalledLines,
+    SubagentResult,
+    one_line,
+    run_subagent,
+    shown,
+)
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens, wording
@@ -78,6 +89,7 @@ class FlushInput:
     turns: tuple[Turn, ...] = ()
     notes: tuple[str, ...] = ()
     silent: bool = False
+    recalled: tuple[str, ...] = ()
 
 
 def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> FlushDue:
@@ -94,18 +106,21 @@ def read_transcript(
     client: str | None = None,
     session: str | None = None,
     force: bool = False,
+    modelled: bool = False,
 ) -> FlushInput:
-    """Read a transcript from where the stream stands. Its turns are read only if a flush is due, or forced.
+    """Read a transcript from where the stream stands. Its turns are read only if a flush is due, or forced:
+    then also what a flush read that was undone since and, where a model is to read it (`modelled`), what one
+    read that kept nothing.
 
     `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
     for a client that cannot stand in a heading.
     """
     with _rereadable(stream) as again:
-        return _taken_in(store, again, client, session, force)
+        return _taken_in(store, again, client, session, force, modelled)
 
 
 def _taken_in(
-    store: Store, stream: IO[bytes], client: str | None, session: str | None, force: bool
+    store: Store, stream: IO[bytes], client: str | None, session: str | None, force: bool, modelled: bool
 ) -> FlushInput:
     start = stream.tell()
     reading = read(stream)
@@ -119,7 +134,7 @@ def _taken_in(
     now = _due(store, whose, reading)
     if not now.fires and not force:
         return FlushInput(whose, now, notes=tuple(_bounded(store)))
-    read_to, undone = ledger.ledger(store, whose)
+    read_to, undone = ledger.ledger(store, whose, kept=force and modelled)
     # What its owner took back comes only at their word: else each flush would bring it again.
     left = [UNDONE] if undone and not force else []
     read_to |= set() if force else undone
@@ -132,7 +147,8 @@ def _taken_in(
             reading = read(stream, since=ledger.base_ids(known))
         turns = list(ledger.without_recorded(reading, known, reading.reached))
     notes = (*_bounded(store), *left, *_notes(reading))
-    return FlushInput(whose, now, tuple(turns), notes, silent=not turns and not read_to)
+    silent = not turns and not read_to
+    return FlushInput(whose, now, tuple(turns), notes, silent, reading.recalled)
 
 
 def _bounded(store: Store) -> Iterator[str]:
@@ -222,13 +238,14 @@ def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
 # the like. They hold for all facts below a heading, and stand there once (`knowledge.facts.Provenance`).
 
 
-def scope_tags(session: Session, scopes: Iterable[str] = ()) -> tuple[str, ...]:
-    """The tags for everything that a flush saves of a session, from the setting `scopes`."""
+def scope_tags(session: Session, scopes: Iterable[str] = (), project: str = "") -> tuple[str, ...]:
+    """The tags of all that a flush keeps of a session. `scopes` are those of the setting; `project` is its
+    project where its folder is not known."""
     folder = Path(session.cwd) if session.cwd else None
     known = {
         "session": session.session, "parent": session.parent, "cwd": session.cwd,
         "group": session.group, "basedir": folder.name if folder else "",
-        "project": project_of(folder) if folder else "",
+        "project": project_of(folder) if folder else project,
     }  # fmt: skip
     return wording.said_in(session.client, known, wording.AUTO, scopes)
 
@@ -243,7 +260,8 @@ _SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "too
 @dataclass(frozen=True, slots=True)
 class FlushedSession:
     """What a flush of one session saved. `by` is the model's name, '' if the speakers' own sentences were
-    saved; `refused` is what a model proposed without support."""
+    saved; `reworded` are facts that a second reading gave better words; `refused` is what a model proposed
+    without support."""
 
     key: str
     client: str
@@ -252,6 +270,7 @@ class FlushedSession:
     by: str
     facts: tuple[Fact, ...] = ()
     seen_again: tuple[Fact, ...] = ()
+    reworded: tuple[Fact, ...] = ()
     core: tuple[BlockChange, ...] = ()
     refused: tuple[str, ...] = ()
     revision: str | None = None
@@ -261,14 +280,18 @@ class FlushedSession:
 
 
 class FlushWriter:
-    """One revision of one flush while it is written."""
+    """One revision of one flush while it is being put together. `words` is the session's file. With `again`
+    it is a second reading: what extraction kept of it gets better words, and how far was read stays."""
 
     def __init__(
         self, store: Store, waiting: QueueEntry, zone: tzinfo | None, equal: Equal | None,
-        words: SessionFile | None = None,
+        words: SessionFile | None = None, again: bool = False,
     ) -> None:  # fmt: skip
         self.store, self.waiting, self.zone, self.equal = store, waiting, zone, equal
-        self.words = words
+        self.words, self.second = words, again
+        self.recalled = RecalledLines(waiting.recalled)
+        self.extracted: list[Fact] = []
+        self.reworded: list[Fact] = []
         self.placed: list[tuple[Fact, str]] = []
         self.again: list[Fact] = []
         self.core: list[BlockChange] = []
@@ -277,7 +300,6 @@ class FlushWriter:
     def write(self, harvest: SubagentResult, *, by: str, door: str) -> FlushedSession:
         """Write a harvest, all of it or, if any error is raised, nothing."""
         session, turns = self.waiting.session, self.waiting.turns
-        last = ledger.mark(session, turns[-1].id)
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
         kept = [
@@ -285,6 +307,7 @@ class FlushWriter:
         ]
         self.notes += tombstones.refused_note(len(harvest.kept) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
+            self.extracted = self._of_session(draft) if self.second else []
             for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
                 self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
             for edit in harvest.core.values():
@@ -292,31 +315,69 @@ class FlushWriter:
                     self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
                 else:
                     self._core(draft, edit)
-            ledger.write(draft, self.placed, last)
+            if not self.second:
+                self._mark(draft)
             # Also for nothing at all: what was read once and found empty must not be read again.
             draft.even_if_empty = True
-            size = self.waiting.size
-            draft.trailers |= {ledger.TRAILER: [last], **({ledger.SIZE: [str(size)]} if size else {})}
-            draft.facts = [f"^{fact.id}" for fact in (*(f for f, _ in self.placed), *self.again)]
-            draft.subject = f"flush: {self._counted()} from {session.client}"
+            every = (*(f for f, _ in self.placed), *self.again, *self.reworded)
+            draft.facts = [f"^{fact.id}" for fact in every]
+            read = ", read again" if self.second else ""
+            draft.subject = f"flush: {self._counted()} from {session.client}{read}"
         if harvest.unstudied:
             self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
         placed = tuple(self._now(fact) for fact, _ in self.placed)
         return FlushedSession(
             self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
-            tuple(self.core), tuple(harvest.refused), draft.result.revision,
-            (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
+            tuple(map(self._now, self.reworded)), tuple(self.core), tuple(harvest.refused),
+            draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
         )  # fmt: skip
 
+    def _mark(self, draft: Draft) -> None:
+        """Write down how far the session has been read."""
+        last = ledger.mark(self.waiting.session, self.waiting.turns[-1].id)
+        ledger.write(draft, self.placed, last)
+        size = self.waiting.size
+        draft.trailers |= {ledger.TRAILER: [last], **({ledger.SIZE: [str(size)]} if size else {})}
+
+    def _of_session(self, draft: Draft) -> list[Fact]:
+        """What an earlier flush of the session kept in the speakers' own words."""
+        days = {f"{LOGS}/{turn.at:%Y-%m-%d}" for turn in self.waiting.turns if turn.at}
+        paths = [one.path for one in self.store.files() if one.path[: len(LOGS) + 11] in days]
+        whose = self.waiting.session.client, ledger.short(self.waiting.session.session)
+        facts = (one for path in paths for one in markdown_document.parse(draft.read(path), path).of(Fact))
+        own = (one for one in facts if (one.heading.client, one.heading.session) == whose)
+        return [one for one in own if one.id and not one.retired and not one.was]
+
+    def _known(self, draft: Draft, candidate: Candidate, fact: Fact, at: datetime) -> bool:
+        """Whether a statement is there in other words: as the person's words of before, that are seen again,
+        or as the sentence that it was drawn from, which gets its words."""
+        if row := self.recalled.restated(candidate):
+            seen = knowledge_facts.see_again(draft, *row, at)
+            self.again += [seen] if seen else []
+            return seen is not None
+        said = one_line(candidate.quote)
+        for old in self.extracted:
+            if said == one_line(old.quotes[0].text if old.quotes else old.text):
+                there = one_line(old.text) == candidate.text
+                day = f"{self.store.now():%Y-%m-%d}"
+                new = old if there else knowledge_facts.reword(draft, self._now_in(draft, old), fact, day)
+                if new:
+                    (self.again if there else self.reworded).append(new)
+                    self.extracted.remove(old)
+                    return True
+        return False
+
     def _fact(self, draft: Draft, candidate: Candidate) -> None:
-        session = self.waiting.session
+        session, words = self.waiting.session, self.words
         at = candidate.at.astimezone(self.zone) if candidate.at else self.store.now()
-        tags = scope_tags(session, self.store.config.observation_scopes)
+        project = words.project if words else ""
+        tags = scope_tags(session, self.store.config.observation_scopes, project)
         said = Provenance(at, session.client, "agent", ledger.short(session.session) or None, tags)
         try:
-            fact, seen = knowledge_facts.add(
-                draft, _as_fact(candidate, session, self.words), said, self.equal
-            )
+            stated = _as_fact(candidate, session, words)
+            if self._known(draft, candidate, stated, at):
+                return
+            fact, seen = knowledge_facts.add(draft, stated, said, self.equal)
         except (Usage, TooLarge) as error:
             self.notes.append(f"left out, since it cannot be written: {candidate.text[:80]} ({error.what})")
             return
@@ -333,10 +394,16 @@ class FlushWriter:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
 
     def _talked(self, by: str, unstudied: set[str]) -> str:
+        kept = "they stay unread" if self.second else "the speakers' own sentences were kept of these"
         return (
-            f"{by} called no tool for {len(unstudied)} of {len(self.waiting.turns)} turns; the speakers' own "
-            "sentences were kept of these (another UA_MEMORY_MODEL would do better)"
+            f"{by} called no tool for {len(unstudied)} of {len(self.waiting.turns)} turns; {kept} "
+            "(another UA_MEMORY_MODEL would do better)"
         )
+
+    def _now_in(self, draft: Draft, fact: Fact) -> Fact:
+        """A fact where it stands in the draft, others having come before it."""
+        there = markdown_document.parse(draft.read(fact.place.path), fact.place.path).of(Fact)
+        return next((one for one in there if one.id == fact.id), fact)
 
     def _now(self, fact: Fact) -> Fact:
         """The fact where it stands after all, others and marks having come above it."""
@@ -346,6 +413,7 @@ class FlushWriter:
     def _counted(self) -> str:
         parts = [counted(len(self.placed), "fact")]
         parts += [f"{len(self.again)} already known"] if self.again else []
+        parts += [f"{len(self.reworded)} reworded"] if self.reworded else []
         parts += [counted(len(self.core), "core block")] if self.core else []
         return ", ".join(parts)
 
@@ -397,7 +465,8 @@ Done = Callable[["FlushedSession"], None]
 class Flush:
     """What a call did. `due` is None where no transcript was given; `looked` tells whether it was due, or
     forced, and `turns` how many new ones it had. `done` is what was flushed, one for each session; `preview`
-    is what a dry run would have kept; `silent` that nobody said anything in it."""
+    is what a dry run would have kept; `silent` that nobody said anything in it; `recalled` what memory gave
+    the session."""
 
     due: FlushDue | None = None
     session: Session | None = None
@@ -408,6 +477,7 @@ class Flush:
     redacted: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     silent: bool = False
+    recalled: tuple[str, ...] = ()
 
 
 class Flusher:
@@ -431,13 +501,15 @@ class Flusher:
         force: bool = False, keep: bool = True,
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
-        found = read_transcript(self.store, stream, client=client, session=session, force=force)
+        found = read_transcript(
+            self.store, stream, client=client, session=session, force=force, modelled=self.wants
+        )
         found = replace(found, turns=tuple(self._unheard(found)))
         if keep and found.turns:
-            self.put(found.session, found.turns, found.due.size)
+            self.put(found.session, found.turns, found.due.size, recalled=found.recalled)
         seen = Flush(
             found.due, found.session, len(found.turns), force or found.due.fires,
-            redacted=dict(self.redacted), notes=found.notes, silent=found.silent,
+            redacted=dict(self.redacted), notes=found.notes, silent=found.silent, recalled=found.recalled,
         )  # fmt: skip
         return seen, found.turns
 
@@ -452,16 +524,20 @@ class Flusher:
         )
 
     def put(
-        self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False
-    ) -> QueueEntry | None:
+        self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False,
+        recalled: Iterable[str] = (),
+    ) -> QueueEntry | None:  # fmt: skip
         """Let those turns wait for their flush that the settings want kept, None if there are none; they are
-        on the disk, without secrets, when this returns. With `more` they gather: no flush is due."""
+        on the disk, without secrets, when this returns. With `more` they gather: no flush is due. `recalled`
+        is what memory gave the session."""
         turns = list(filter_turns(turns, self.store.config))
         if not turns:
             return None
         self.store.make_state()
         now = self.store.now()
-        waiting = self.queue.put(session, turns, at=now, size=size, modelled=self.wants, more=more)
+        waiting = self.queue.put(
+            session, turns, at=now, size=size, modelled=self.wants, more=more, recalled=recalled
+        )
         self._keep_words(session, waiting.turns)
         return waiting
 
@@ -472,10 +548,10 @@ class Flusher:
             return None
         return self.sessions.add(session, turns, now=self.store.now(), agent=config.sessions_agent)
 
-    def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
+    def preview(self, turns: Sequence[Turn], recalled: Iterable[str] = ()) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
         clean = (replace(t, text=self._clean(t.text)) for t in filter_turns(turns, self.store.config))
-        return tuple(self._own_words(clean))
+        return tuple(self._own_words(clean, RecalledLines(recalled)))
 
     def drain(
         self, first: Session | None = None, done: Done | None = None, *, every: bool = False
@@ -522,7 +598,8 @@ class Flusher:
             if waiting.broken:
                 hint = f"copy what you need, then: ua-memory queue drop {key}"
                 raise Malformed(waiting.broken, where=str(self.queue.folder), hint=hint)
-            unread = ledger.unread(waiting.turns, ledger.entries(self.store, waiting.session))
+            read_to = ledger.entries(self.store, waiting.session, kept=self.model is not None)
+            unread = ledger.unread(waiting.turns, read_to)
             fresh = [*self._as_wanted_now(unread)]
             words = self._keep_words(waiting.session, fresh)
             try:
@@ -545,7 +622,7 @@ class Flusher:
         stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"
         modelled = self.model is not None
         with self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
-            harvest = self._harvest(waiting.turns, core=not waiting.session.group)
+            harvest = self._harvest(waiting)
             by = self.model.name if self.model else ""
             writer = FlushWriter(self.store, waiting, self.zone, self.known(), words)
             done = writer.write(harvest, by=by, door=self.door)
@@ -555,25 +632,59 @@ class Flusher:
             )
         return done
 
-    def _harvest(self, turns: Sequence[Turn], *, core: bool) -> SubagentResult:
+    def _harvest(self, waiting: QueueEntry, *, again: bool = False) -> SubagentResult:
+        turns, recalled = waiting.turns, RecalledLines(waiting.recalled)
         if self.model is None:
-            return SubagentResult(kept=self._own_words(turns))
+            return SubagentResult(kept=self._own_words(turns, recalled))
         whole, behind, window = SubagentResult(), 0, self.store.config.context_window
         answer = min(LONGEST_ANSWER, window // 4)
         for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
             watch = self._watch(behind, len(turns))
             run_subagent(
                 self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer,
-                core=core,
+                core=not waiting.session.group, recalled=recalled,
             )  # fmt: skip
             behind = min(behind + len(stretch) - OVERLAP, len(turns))
         # What a model only talked about was not read by anybody yet: its speakers' own words are kept.
-        unread = {turn.id for turn in whole.unstudied}
-        whole.kept += self._own_words([turn for turn in turns if turn.id in unread])
+        unread = {turn.id for turn in whole.unstudied if not again}
+        whole.kept += self._own_words([turn for turn in turns if turn.id in unread], recalled)
         return whole
 
-    def _own_words(self, turns: Iterable[Turn]) -> list[Candidate]:
-        return extract(turns, zone=self.zone or self.store.now().tzinfo)
+    def _own_words(self, turns: Iterable[Turn], recalled: RecalledLines) -> list[Candidate]:
+        found = extract(turns, zone=self.zone or self.store.now().tzinfo)
+        return [one for one in found if not recalled.repeated(one)]
+
+    # -- a second reading ---------------------------------------------------------------------
+
+    def unstudied(self, since: str = "", *, force: bool = False) -> Iterator[tuple[SessionFile, QueueEntry]]:
+        """The sessions since an ISO day that no model has read, newest first, each with its turns, but for
+        those that wait for their flush. One whose flush was undone only with `force`."""
+        zone, window = self.zone or self.store.now().tzinfo, self.store.config
+        for one in self.sessions.all():
+            whose = Session(one.client, one.session, parent=one.parent, group=one.group)
+            key = key_of(whose)
+            if one.read_by not in ("", EXTRACTION) or one.day < since:
+                continue
+            if not force and ledger.ledger(self.store, whose)[1]:
+                continue
+            with suppress(NotFound):
+                ids = {turn_id(turn.id) for turn in self.queue.get(key).turns}
+                one = replace(one, turns=tuple(turn for turn in one.turns if turn.id not in ids))
+            if turns := tuple(filter_turns(one.said(zone), window)):
+                yield one, QueueEntry(key, whose, turns)
+
+    def study(self, words: SessionFile, found: QueueEntry, patience: float) -> FlushedSession:
+        """Have the model read a session's words anew, as one revision. Raises as `drain`; then nothing of
+        this session has changed."""
+        assert self.model is not None, "a second reading is a model's"
+        self.store.make_state()
+        with self.queue.claimed(found.key, patience):
+            harvest = self._harvest(found, again=True)
+            writer = FlushWriter(self.store, found, self.zone, self.known(), words, again=True)
+            done = writer.write(harvest, by=self.model.name, door=self.door)
+            if not harvest.unstudied:
+                self.sessions.mark(found.session, read_by=self.model.name, through=words.through)
+            return done
 
     def _watch(self, behind: int, total: int) -> Callable[[int], None]:
         return lambda reached: self.tell(min(max(behind, 0) + reached, total), total) if self.tell else None

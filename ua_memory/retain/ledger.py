@@ -47,13 +47,15 @@ def mark(session: Session, entry: str) -> str:
     return prefix(session) + _part(entry)
 
 
-def entries(store: Store, session: Session) -> set[str]:
-    """The ids of the turns up to which a session has been read, without flushes that were undone."""
-    return ledger(store, session)[0]
+def entries(store: Store, session: Session, *, kept: bool = False) -> set[str]:
+    """The ids of the turns up to which a session has been read; not by a flush that was undone and, with
+    `kept`, not by one that kept nothing."""
+    return ledger(store, session, kept=kept)[0]
 
 
-def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
-    """How far a session has been read: by flushes in effect, and by those that were undone.
+def ledger(store: Store, session: Session, *, kept: bool = False) -> tuple[set[str], set[str]]:
+    """How far a session has been read: by flushes that stand, and by those that were undone since. With
+    `kept` those count that kept something.
 
     The history is asked first, in one call.
     """
@@ -61,7 +63,8 @@ def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
     log = store.history.with_trailer(TRAILER, start)
     gone = store.history.taken_back()
     undone = {m for r in log if r.id in gone for m in r.trailers.get(TRAILER, ())}
-    found = {m for r in log if r.id not in gone for m in r.trailers.get(TRAILER, ())}
+    stand = [r for r in log if r.id not in gone and (r.trailer("Facts") or not kept)]
+    found = {m for r in stand for m in r.trailers.get(TRAILER, ())}
     found = found or in_files(store, start) - undone
     return _ids(found, start), _ids(undone - found, start)
 

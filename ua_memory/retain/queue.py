@@ -28,7 +28,7 @@ from ua_memory.errors import (
     Usage,
 )
 from ua_memory.paths import make_private
-from ua_memory.records import Fact, Origin, Quote
+from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain.extractor import ExtractedChunk, Mode
 from ua_memory.store import swap
 from ua_memory.transcripts.turns import Session, Turn
@@ -192,6 +192,8 @@ class QueueEntry:
     modelled: bool | None = None
     broken: str = ""
     open: bool = False
+    recalled: tuple[str, ...] = ()
+    """Lines that memory gave the session: its agent may repeat them."""
 
     def gathers(self, now: datetime) -> bool:
         """Whether no flush is due: its session is open and had new turns within half a day."""
@@ -226,10 +228,10 @@ class TurnQueue:
 
     def put(
         self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
-        modelled: bool | None = None, more: bool = False,
+        modelled: bool | None = None, more: bool = False, recalled: Iterable[str] = (),
     ) -> QueueEntry:  # fmt: skip
-        """Append the turns that are not queued yet; they are on the disk on return. With `more` the
-        session goes on and no flush is due. CannotWrite."""
+        """Append those turns that do not wait already; on the disk when this returns. With `more` no flush is
+        due: the session goes on. `recalled` is what memory gave it. CannotWrite."""
         self._make_way(key := key_of(session))
         with self._open(key) as file:
             rows = list(read_rows(file))
@@ -241,6 +243,9 @@ class TurnQueue:
                     clean = replace(turn, text=self.clean(turn.text), echo=self.clean(turn.echo))
                     row = plain(clean)
                     lines.append(row if clean.echo else {k: v for k, v in row.items() if k != "echo"})
+            there = {line for row in rows for line in row.get("recalled", ())}
+            if fresh := [line for line in map(self.clean, recalled) if line not in there]:
+                lines.append({"recalled": fresh})
             put: Row = {"put": at.isoformat(), "size": size, "model": modelled}
             append(file, [*lines, {**put, "open": True} if more else put])
             swap.sync_folder(self.folder)
@@ -449,6 +454,7 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
             next((row["size"] for row in reversed(puts) if row.get("size")), None),
             read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
             time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+            recalled=tuple(line for row in rows for line in row.get("recalled", ())),
             open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
         )  # fmt: skip
     except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -575,4 +581,5 @@ def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
 def _fact(given: dict[str, Any]) -> Fact:
     plain = {key: value for key, value in given.items() if key not in ("place", "heading")}
     plain |= {key: tuple(plain[key]) for key in ("entities", "tags", "seen")}
+    plain["was"] = tuple(Was(**was) for was in plain.get("was", ()))
     return Fact(**{**plain, "quotes": tuple(Quote(**quote) for quote in plain["quotes"])})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
@@ -17,6 +17,7 @@ from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
+from ua_memory.text import grounding
 from ua_memory.text.grounding import around, flat, locate, named, repeats, supported, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.wording import GROUP
@@ -112,6 +113,48 @@ class Candidate:
     seen: tuple[str, ...] = ()
 
 
+_RECALLED_ROW = re.compile(
+    r"(?:- )?(?:(?:undated|[\d/T:.Z+-]+): )?(?P<text>.*?)"
+    r"(?: \[(?P<path>[^\[\]#]+)#L[\d-]+L?\d*(?: \^(?P<id>[\w-]+))?[^\[\]]*\])?"
+)
+"""A line of a block of recalled memory, as `noise.row` writes it, or any other."""
+
+
+class RecalledLines:
+    """What memory gave a session: an agent that repeats it has said nothing new."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        found = filter(None, map(_RECALLED_ROW.fullmatch, lines))
+        self._rows = [(row["text"], row["path"] or "", row["id"] or "") for row in found]
+
+    def repeated(self, candidate: Candidate) -> bool:
+        """Whether the agent says with it only what stands there. What was done is told apart by its form:
+        "we move" is no "we moved"."""
+        if candidate.who != "assistant" or not self._rows:
+            return False
+        exact, rows = candidate.kind == "experience", [text for text, _, _ in self._rows]
+
+        def stands(words: str) -> bool:
+            parts = grounding.sentences(words)
+            return bool(parts) and all(
+                any(grounding.restates(part, row, exact=exact) for row in rows) for part in parts
+            )
+
+        if stands(candidate.text):
+            return True
+        # A model words it anew, from words that the agent had from memory.
+        return stands(candidate.quote) and not grounding.ungrounded(candidate.text, rows)
+
+    def restated(self, candidate: Candidate) -> tuple[str, str] | None:
+        """Path and id of the fact that a person says again with it, in other words or another order."""
+        if candidate.who == "person":
+            for text, path, block in self._rows:
+                both = (candidate.text, text), (text, candidate.text)
+                if block and all(grounding.restates(one, other) for one, other in both):
+                    return path, block
+        return None
+
+
 def one_line(text: str) -> str:
     """The text with runs of white space as single spaces."""
     return " ".join(text.split())
@@ -187,15 +230,15 @@ def run_subagent(
     model: Model, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, *,
     bounds: Bounds | None = None,
     into: SubagentResult | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
-    core: bool = True,
+    core: bool = True, recalled: RecalledLines | None = None,
 ) -> SubagentResult:  # fmt: skip
     """Let a fresh sub-agent read the turns. Raises what the model raises; then nothing is to be kept.
 
     `into` is what earlier stretches of the same transcript brought, which this one adds to. `watch` is told
     after each answer how many turns lie behind what was quoted last. `max_tokens` bounds each answer. Without
-    `core` it neither sees nor changes core memory.
+    `core` it neither sees nor changes core memory. What the agent repeats of `recalled` is not taken.
     """
-    session = _SubagentRun(turns, view, zone, into or SubagentResult())
+    session = _SubagentRun(turns, view, zone, into or SubagentResult(), recalled)
 
     def watching(_: Reply) -> None:
         if watch is not None:
@@ -255,8 +298,10 @@ class _SubagentRun:
     """One sub-agent's tools over one stretch of a transcript."""
 
     def __init__(
-        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, harvest: SubagentResult
-    ) -> None:
+        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, harvest: SubagentResult,
+        recalled: RecalledLines | None = None,
+    ) -> None:  # fmt: skip
+        self.recalled = recalled or RecalledLines(())
         self.turns, self.view, self.zone, self.harvest = turns, view, zone, harvest
         self.texts = [turn.text for turn in turns]
         self.known = {(c.text.casefold(), c.turn) for c in harvest.kept}
@@ -320,11 +365,14 @@ class _SubagentRun:
                 return f"not kept: {why}, and its quote is kept already"
             text, when, names = quote, None, ()
         names = tuple(name for name in names if named(name, evidence))
-        self._keep(Candidate(
+        candidate = Candidate(
             text, given.get("kind", "world"), turn.role, when, names, self._tags(given["tags"]), quote,
             turn.id, turn.at, 1.0, "chosen by the model",
-        ))  # fmt: skip
+        )  # fmt: skip
         self.reached = max(self.reached, index + 1)
+        if self.recalled.repeated(candidate):
+            return "not kept: the assistant had it from memory, which has it already"
+        self._keep(candidate)
         return f"kept as its quote instead: {why}" if why else "kept"
 
     def _refuse(self, what: str) -> None:

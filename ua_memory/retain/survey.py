@@ -205,17 +205,19 @@ class Surveyor:
             yield replace(talk.found, new=tuple(new))
 
 
-def turns_of(one: FoundSession) -> list[Turn]:
-    """The new turns of a session, in order. A turn without a time gets that of the one before, so that it
-    does not count as said today. Raises what the transcript's reader raises; OSError."""
+def turns_of(one: FoundSession) -> tuple[list[Turn], tuple[str, ...]]:
+    """The new turns of a session, in order, and what memory gave it. A turn that has no time of its own gets
+    that of what was said before it, so that it does not count as said today. What the transcript's reader
+    raises; OSError."""
     new, at = set(one.new), one.first or one.transcript.changed
     found = []
     with one.transcript.opened() as stream:
-        for turn in read(stream, client=one.session.client):
+        reading = read(stream, client=one.session.client)
+        for turn in reading:
             at = turn.at or at
             if turn.id in new:
                 found.append(turn if turn.at else replace(turn, at=at))
-    return found
+    return found, reading.recalled
 
 
 def _unheard(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
@@ -290,7 +292,8 @@ class TranscriptImport:
             flusher = self._conversations.flusher(asked)
             for one in sessions:
                 if one.new:
-                    flusher.put(one.session, turns_of(one), one.size)
+                    turns, recalled = turns_of(one)
+                    flusher.put(one.session, turns, one.size, recalled=recalled)
                 if flushed := flusher.one(key_of(one.session), self._store.config.lock_seconds):
                     yield one, flushed
 
@@ -301,8 +304,8 @@ class TranscriptImport:
         would cost. Nothing is written or sent."""
         flusher, kept, costs = self._conversations.flusher(), 0, list[Estimate]()
         for one in sessions:
-            turns = turns_of(one)
-            kept += len(flusher.preview(turns))
+            turns, recalled = turns_of(one)
+            kept += len(flusher.preview(turns, recalled))
             if model and turns:
                 costs.append(estimate(turns, model, self._store.config.context_window))
         return kept, together(costs)

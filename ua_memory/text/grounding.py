@@ -6,7 +6,7 @@ import calendar
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
@@ -703,14 +703,7 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
     Those of the question that was `asked` prove nothing either way, nor do numbers, which are claims of their
     own. A text that has nothing else ("No, no.") says nothing, unless it was asked for.
     """
-    there = _terms(evidence)
-    stems = {_evidence_stem(word) for word in there}
-    begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, len(word) + 1)}
-
-    def stands(word: str) -> bool:
-        beginnings = (word[:end] for end in range(_SHORTEST_STEM, len(word)))
-        return word in there or _evidence_stem(word) in begun or any(each in stems for each in beginnings)
-
+    stands = _standing(_terms(evidence))
     apart = _terms([asked]) | _WHO
     if not asked and not _terms([text]) - apart:
         return False
@@ -721,6 +714,39 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
         if not enough and (number == 0 or len(own) > _FEW):
             return False
     return True
+
+
+def _standing(there: Set[str]) -> Callable[[str], bool]:
+    """What tells of a word whether it is one of these, in some form."""
+    stems = {_evidence_stem(word) for word in there}
+    begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, len(word) + 1)}
+
+    def stands(word: str) -> bool:
+        beginnings = (word[:end] for end in range(_SHORTEST_STEM, len(word)))
+        return word in there or _evidence_stem(word) in begun or any(each in stems for each in beginnings)
+
+    return stands
+
+
+_REPEATED, _REPEATS = 0.8, 3
+"""The share of its words that a repetition has from its source, and how many it has at least."""
+_DENIES = re.compile(
+    r"\b(?:no|not|never|none|without|cannot|\w+n't|nicht|nie|kein\w*|ohne|pas|jamais|sans|nunca|sin)\b",
+    re.IGNORECASE,
+)
+
+
+def restates(text: str, source: str, *, exact: bool = False) -> bool:
+    """Whether a text says in other words or another order what its source says, and nothing beyond it: nearly
+    all of its words stand there, every name and number, and it denies something only if the source does.
+    With `exact` all words stand there in the same form, as where "we move" and "we moved" are two things."""
+    own, there = {word for word in _terms([text]) - _WHO if not word.isdigit()}, _terms([source])
+    if len(own) < _REPEATS or bool(_DENIES.search(text)) != bool(_DENIES.search(source)):
+        return False
+    stands, words = _standing(there), flat(source)
+    if exact and not all(f" {word} " in words for word in flat(text).split() if terms(word) & own):
+        return False
+    return sum(map(stands, own)) >= _REPEATED * len(own) and not ungrounded(text, [source])
 
 
 def _terms(pieces: Iterable[str]) -> set[str]:

@@ -6,7 +6,7 @@ import re
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 # -- queries -----------------------------------------------------------------------------------------------
@@ -126,6 +126,20 @@ def harmless(text: str) -> str:
 def fenced(kind: str, body: str) -> str:
     """A text of our own making as a block of recalled memory; `kind` is one word."""
     return f'{RECALL_OPEN} kind="{kind}">\n{harmless(body)}\n{RECALL_CLOSE}'
+
+
+_BLOCK = re.compile(rf"{RECALL_OPEN}(?P<kind>[^<>]*)>(?P<body>.*?)(?:{RECALL_CLOSE}|\Z)", re.DOTALL)
+HAND_OVER, SAVED = "hand-over", "Saved "
+"""The kind of block that a reset context begins with, and how its parts begin that hold facts."""
+
+
+def recalled(text: str) -> Iterator[str]:
+    """The lines of the blocks of recalled memory in a text; of a hand-over only what was saved."""
+    for found in _BLOCK.finditer(text):
+        parts = found["body"].split("\n\n")
+        if f'"{HAND_OVER}"' in found["kind"]:
+            parts = [part for part in parts if part.lstrip().startswith(SAVED)]
+        yield from (line.strip() for part in parts for line in part.split("\n") if line.strip())
 
 
 def row(date: str, text: str, source: str) -> str:

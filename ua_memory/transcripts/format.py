@@ -16,6 +16,7 @@ from typing import IO, Any, ClassVar, cast
 
 from ua_memory.errors import Malformed
 from ua_memory.records import Problem
+from ua_memory.text.noise import RECALL_OPEN, recalled
 from ua_memory.transcripts.turns import Boundary, ContextUsage, Event, Record, Session, Turn, tokens, word
 
 # -- tree --------------------------------------------------------------------------------------------------
@@ -142,6 +143,7 @@ SPOOL = 4 << 20
 HEAD = 64 << 10
 CHUNK = 64 << 10
 PROBLEMS_KEPT = 50
+_RECALL = RECALL_OPEN.encode()
 
 
 @dataclass(slots=True)
@@ -153,6 +155,8 @@ class Unreadable:
     broken: int = 0
     cut: bool = False
     undecoded: int = 0
+    recalled: dict[str, None] = field(default_factory=dict)
+    """The lines of recalled memory that were met, each once, in order."""
 
     def add(self, line: int, message: str) -> None:
         self.broken += 1
@@ -292,6 +296,16 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
     return copy
 
 
+def recalled_in(value: object) -> Iterator[str]:
+    """The lines of recalled memory in all texts of a JSON value; hooks' output is JSON in a text."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from recalled_in(part)
+    elif isinstance(value, str) and RECALL_OPEN in value:
+        inner = parse(value.encode("utf-8", "replace")) if value.lstrip().startswith("{") else None
+        yield from recalled_in(inner) if inner else recalled(value)
+
+
 def parse(raw: bytes, report: Unreadable | None = None) -> Record | None:
     """The JSON object that a line holds, or None. Bytes that are not UTF-8 inside it come as U+FFFD."""
     try:
@@ -319,6 +333,8 @@ def json_lines(
             continue
         record = parse(raw, report) if raw else None
         if record is not None:
+            if raw and _RECALL in raw:
+                report.recalled |= dict.fromkeys(recalled_in(record))
             yield number, record
         elif raw is None:
             report.add(number, f"the line is longer than {LONGEST_LINE >> 20} MB and was skipped")

@@ -20,6 +20,7 @@ from ua_memory.transcripts.format import (
     filling,
     json_lines,
     parse,
+    recalled_in,
     texts,
 )
 from ua_memory.transcripts.turns import (
@@ -63,6 +64,7 @@ class Messages(Format):
         self._elements = JsonElements(source, report)
         for number, value in self._elements:
             if isinstance(value, dict):
+                report.recalled |= dict.fromkeys(recalled_in(value))
                 yield number, value
             else:
                 report.add(number, "not a message")

@@ -163,6 +163,8 @@ _FORMATS: dict[str, type[Format]] = {
     for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Hermes, Messages, Markdown, Prose)
 }
 _PART = re.compile(r"^(.+)\.(\d{1,6})$")
+MOST_RECALLED = 400
+"""Lines of recalled memory that are kept of a transcript."""
 
 
 class TranscriptReading:
@@ -171,6 +173,7 @@ class TranscriptReading:
     `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems`
     holds the first lines that could not be read and `broken` counts them all; `cut` says that the end is half
     written, `undecoded` how many characters were not UTF-8.
+    `recalled` are the last lines of recalled memory in it, which nobody said.
     `resumed` tells whether an id of `since` was found, None where none was given; `reached` are those of
     them that stand where the turns go on.
     """
@@ -195,6 +198,7 @@ class TranscriptReading:
         self.broken: int = report.broken
         self.cut: bool = report.cut
         self.undecoded: int = report.undecoded
+        self.recalled: tuple[str, ...] = tuple(report.recalled)[-MOST_RECALLED:]
         self.resumed: bool | None = bool(found) if since else None
         places = {id: self._position(id, found) for id in since}
         self._after = max(places.values(), default=(0, 0))

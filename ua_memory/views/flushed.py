@@ -47,6 +47,9 @@ def show_flushed(screen: Screen, one: FlushedSession) -> None:
         screen.line((path, "path"))
         for fact in facts:
             _added(screen, fact)
+    for fact in one.reworded:
+        screen.item([("  ~ ", "warn")], fact.text, (f"  ^{fact.id}", "id"))
+        screen.item([("    ", "faint")], (f"was: {fact.was[0].text}", "faint"))
     for each in one.core:
         _replaced(screen, each)
     if one.refused:
@@ -87,6 +90,7 @@ def _nothing(screen: Screen, found: Flush) -> None:
 def _counted(one: FlushedSession) -> str:
     parts = [f"saved {count(len(one.facts), 'fact')}"]
     parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
+    parts += [f"{len(one.reworded)} reworded"] if one.reworded else []
     parts += [f"{count(len(one.core), 'core block')} changed"] if one.core else []
     return ", ".join(parts)
 
@@ -105,6 +109,16 @@ def _replaced(screen: Screen, one: BlockChange) -> None:
         if not row.startswith("?"):
             style = {"+": "added", "-": "removed"}.get(row[0], "faint")
             screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+
+
+def show_again(screen: Screen, sessions: int, turns: int, cost: Estimate | None) -> None:
+    """Which sessions a model would read anew, and what it would take."""
+    if not sessions:
+        screen.line("A model has read every session that is kept and does not wait for its flush.")
+        return
+    screen.line(f"{count(sessions, 'session')} with {count(turns, 'turn')} that no model has read.")
+    if cost:
+        screen.line(output.priced(cost))
 
 
 # -- a dry run -------------------------------------------------------------------------------------------
@@ -168,6 +182,10 @@ def flushed(one: FlushedSession) -> dict[str, Any]:
         "model": one.by,
         "facts": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.facts],
         "seenAgain": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.seen_again],
+        "reworded": [
+            {**output.place(fact.place, fact.id), "text": fact.text, "was": fact.was[0].text}
+            for fact in one.reworded
+        ],
         "core": [
             {
                 "name": each.after.name,
