@@ -62,7 +62,8 @@ def test_what_is_shown_is_read_back(kind: type, data: st.DataObject) -> None:
 
 def test_metadata_has_one_order() -> None:
     written = (
-        '- a #x ^k7m2\n  - flag: f\n  - retired: r\n  - origin: web (t)\n  - seen: s\n  - quote: "q" (1)\n'
+        "- a #x ^k7m2\n  - flag: f\n  - retired: r\n  - origin: web (t)\n"
+        '  - was: w (d)\n  - seen: s\n  - quote: "q" (1)\n'
         "  - entities: A\n  - importance: 3\n  - cause: c\n  - why: y\n  - who: o\n"
         "  - where: w\n  - when: 2026\n"
         '  - kind: risk\n  - tags: ["t t"]\n'
