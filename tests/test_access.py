@@ -204,6 +204,7 @@ config
 config set search.limit 7
 trust --yes
 index rebuild
+sessions list
 daemon status
 daemon list
 import markdown ../notes

@@ -78,7 +78,9 @@ def test_recall_prints_the_hits_of_search(shell: Shell) -> None:
     rows = shown.out.splitlines()[2:-1]
     hits = shell.ok("search", "why did Alice leave Heroku for Fly", "--json").json["results"]
     assert [row.rpartition(" [")[2].split()[0].rstrip("]") for row in rows] == [h["citation"] for h in hits]
-    assert rows[0].startswith("- 2026-11-19: Alice moved") and rows[0].endswith(f" ^{hits[0]['id']}]")
+    assert rows[0].startswith("- 2026-11-19: Alice moved") and rows[0].endswith(
+        f" ^{hits[0]['id']}; an agent's words]"
+    )
     assert rows[1] == "- undated: Heroku again ‹/ua-memory-recall> second line of it [memory/ideas.md#L1-L2]"
     one = shell.ok("recall", "heroku", "--limit", "1", "--json").json
     whole(one["block"])

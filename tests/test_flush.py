@@ -487,7 +487,7 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
 
 
 def cited(memory: Memory, entries: Iterable[str]) -> dict[str, str]:
-    """How facts name the turns that they are from: by a link into the session, for what tools say by the id."""
+    """How facts name the turns they are from: by a link into the session, for what tools say by the id."""
     (words,) = memory.sessions.all()
     return {entry: words.link(entry) or f"turn {memory_short(entry)}" for entry in entries}
 

@@ -413,7 +413,7 @@ def test_completions_know_verbs_options_and_families(shell: Shell) -> None:
     def offered(*words: str) -> list[str]:
         return shell.ok("completion", "bash", "--", *words).out.splitlines()
 
-    assert offered("se") == ["search"] and "install" in offered("") and "--bank" in offered("--b")
+    assert offered("sea") == ["search"] and "install" in offered("") and "--bank" in offered("--b")
     assert offered("search", "--lim") == ["--limit"]
     assert offered("--bank", "x", "uninstall", "cl") == ["claude-code"]
     assert offered("--bank", "") == []

@@ -487,4 +487,4 @@ def _content_words(text: str) -> frozenset[str]:
     """The words of a text that say something, as far as their endings do not tell them apart."""
     bare = (re.sub("[\u0300-\u036f]", "", normalize("NFKD", word)) for word in words_of(clean(text)))
     found = (word for word in bare if word not in STOP and word not in _SMALL_WORDS)
-    return frozenset(word[:5] for word in found if len(word) > 2 or not re.fullmatch("[a-z]*|[ぁ-ん]+", word))
+    return frozenset(word[:4] for word in found if len(word) > 2 or not re.fullmatch("[a-z]*|[ぁ-ん]+", word))

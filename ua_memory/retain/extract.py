@@ -68,7 +68,7 @@ _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _DETAIL = (
     r"(?!.*\b(?:needs? to (?!know)|want you|should|please|can you|could you|i would)\b)"
-    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:how|what|whats|which|who|when|where|why|is|are|can"
+    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:you can|how|what|whats|which|who|when|where|why|is|are|can"
     r"|could|do|does|did"
     r"|wie|was|wann|wer|warum|comment|quand|pourquoi|qui|combien|cómo|cuándo|quién|cuánto)\b)"
     r"(?=.*(?:\d|`[^`]+`|\"[^\"]{3,}\"|\w/\w|#[a-z]|(?-i:[a-z][A-Z]|[^\W\d_],? [A-Z][a-z]{2,})"
