@@ -34,7 +34,7 @@ from ua_memory.recall.arms import (
     read,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
-from ua_memory.recall.fusion import DEPTH, FACT, by_words, crossed, facts_first, in_time, lowered, ordered
+from ua_memory.recall.fusion import DEPTH, by_words, crossed, facts_first, in_time, lowered, ordered
 from ua_memory.text import dates
 from ua_memory.text.noise import QueryText, read_query
 from ua_memory.text.wording import counted
@@ -444,9 +444,11 @@ class RecallResult:
 # What of an answer goes into a prompt that nobody searched for: facts, then at most two passages of sessions.
 
 
-PASSAGES, SHARED, GOOD_PASSAGE = 2, 2, 0.5
-"""Passages that a prompt is given, the words that one must share with it, and its least score. A fact that is
-no good answer (`fusion.FACT`) must share one."""
+PASSAGES, SHARED = 2, 2
+"""Passages that a prompt is given, and words that one must share with it."""
+GOOD_FACT, GOOD_PASSAGE = 0.5, 0.6
+"""The least score of a fact that shares no word with the prompt, and of a passage. With these 89 of 100
+prompts about what was never said are given nothing."""
 
 
 def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) -> SearchResult:
@@ -458,7 +460,9 @@ def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) 
         return len(asked & _content_words(hit.item.text)) >= min(least, len(asked))
 
     facts = [
-        hit for hit in answer.hits if hit.item.record != SESSION and (hit.score >= FACT or shares(hit, 1))
+        hit
+        for hit in answer.hits
+        if hit.item.record != SESSION and (hit.score >= GOOD_FACT or shares(hit, 1))
     ]
     said = [
         hit for hit in answer.hits
@@ -487,4 +491,8 @@ def _content_words(text: str) -> frozenset[str]:
     """The words of a text that say something, as far as their endings do not tell them apart."""
     bare = (re.sub("[\u0300-\u036f]", "", normalize("NFKD", word)) for word in words_of(clean(text)))
     found = (word for word in bare if word not in STOP and word not in _SMALL_WORDS)
-    return frozenset(word[:4] for word in found if len(word) > 2 or not re.fullmatch("[a-z]*|[ぁ-ん]+", word))
+    return frozenset(
+        word[: max(4, len(word) - 3)]
+        for word in found
+        if len(word) > 2 or not re.fullmatch("[a-z]*|[ぁ-ん]+", word)
+    )

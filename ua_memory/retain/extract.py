@@ -68,8 +68,8 @@ _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _DETAIL = (
     r"(?!.*\b(?:needs? to (?!know)|want you|should|please|can you|could you|i would)\b)"
-    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:you can|how|what|whats|which|who|when|where|why|is|are|can"
-    r"|could|do|does|did"
+    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:you can|how|what|whats|which|who|when|where|why|is|are"
+    r"|can|could|do|does|did"
     r"|wie|was|wann|wer|warum|comment|quand|pourquoi|qui|combien|cómo|cuándo|quién|cuánto)\b)"
     r"(?=.*(?:\d|`[^`]+`|\"[^\"]{3,}\"|\w/\w|#[a-z]|(?-i:[a-z][A-Z]|[^\W\d_],? [A-Z][a-z]{2,})"
     r"|[ァ-ン]{3,}|[一-龯]{2,}さん))"
