@@ -132,7 +132,7 @@ class SeenTexts:
     def add(self, kept: KeptHit) -> None:
         self._by_text.setdefault(_exactly(kept.one.item), kept)
         self._hashes.add(kept.one.item.texthash)
-        words = _words(kept.one.item.text)
+        words = _compared(kept.one.item)
         self._read.append((words, _begun(words), kept))
 
     def equal(self, item: IndexItem) -> bool:
@@ -144,7 +144,7 @@ class SeenTexts:
         found = self._by_text.get(_exactly(item))
         if found and _one_day(found.one.item, item):
             return found
-        read = [] if exactly else _words(item.text)
+        read = [] if exactly else _compared(item)
         begun = _begun(read)
         for other, there, kept in self._read if read else ():
             # Stems are asked of SQLite; where words begin otherwise, so do their stems.
@@ -159,6 +159,11 @@ class SeenTexts:
         added = _added([stems[word] or word for word in one], [stems[word] or word for word in other])
         text = there.text if len(one) < len(other) else item.text
         return added is not None and all(_plain(stem, text) for stem in added)
+
+
+def _compared(item: IndexItem) -> list[str]:
+    """The words by which an item is held against others; none of a passage of a session: it is no statement."""
+    return [] if item.record == "session" else _words(item.text)
 
 
 def _words(text: str) -> list[str]:

@@ -155,7 +155,9 @@ def _late(
         return None
     best = foremost(asked, found, kept, stems, LEANING)
     talk = [item for item in best if item.speaker]
-    beside = index.words.neighbours(talk, REACH) + index.words.neighbours(best, (-1, 1))
+    # A passage of a session has its neighbours within it: 900 characters.
+    near = [item for item in best if item.record != SESSION]
+    beside = index.words.neighbours(talk, REACH) + index.words.neighbours(near, (-1, 1))
     items = list({item.key: item for item in (*found, *beside)}.values())
     wanted = {item.key for item in (*found, *_joining(asked, where, beside))}
     return rerank(asked, items, kept, read(items), wanted)

@@ -70,7 +70,9 @@ def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int =
 
 
 def _matches(words: WordIndex, text: str, idf: Mapping[str, float]) -> list[tuple[int, int, str]]:
-    spans = [(m.start(), m.end(), words_of(m.group())) for m in _WORD.finditer(text)]
+    matches = list(_WORD.finditer(text))
+    read = {word: words_of(word) for word in {match.group() for match in matches}}
+    spans = [(match.start(), match.end(), read[match.group()]) for match in matches]
     stems = words.vocabulary.stems(sorted({part for _, _, parts in spans for part in parts}))
     found = []
     for start, end, parts in spans:
