@@ -162,7 +162,7 @@ class SeenTexts:
 
 
 def _compared(item: IndexItem) -> list[str]:
-    """The words by which an item is held against others; none of a passage of a session: it is no statement."""
+    """The words by which an item is held against others; none of a session's passage: it is no statement."""
     return [] if item.record == "session" else _words(item.text)
 
 
