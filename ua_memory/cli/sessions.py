@@ -34,7 +34,9 @@ def sessions_list(call: Call, memory: Memory, project: Project = "", since: Sinc
     """List the sessions whose words are kept, the newest first."""
     day = parse_day(since, "--since", memory.store.now().date()) or ""
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
-    show_list(call, "sessions", found, views.shape, views.show_row, views.NONE)
+    show_list(
+        call, "sessions", found, views.shape, views.show_row, views.nothing(memory.config.sessions_keep)
+    )
 
 
 @app.verb(sessions_app, "get")

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.knowledge.sessions import SessionFile
 
-NONE = "No sessions are kept yet: hooks and flushes write them (setting sessions.keep)."
+
+def nothing(kept: bool) -> str:
+    """What a list without sessions says; `kept` is the setting sessions.keep."""
+    return (
+        "No sessions yet: hooks and flushes write them." if kept else "No words are kept: sessions.keep is 0."
+    )
 
 
 def shape(one: SessionFile) -> dict[str, Any]:
