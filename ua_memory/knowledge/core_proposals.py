@@ -238,11 +238,8 @@ class CoreProposals:
                     hint="ua-memory core proposals",
                 )
             make_private(file.parent)
-            fresh = file.with_suffix(pending.FRESH)
-            fresh.unlink(missing_ok=True)
-            swap.write(fresh, json.dumps(asdict(made), ensure_ascii=False, indent=1).encode(), mode=0o600)
-            fresh.replace(file)
-            swap.sync_folder(file.parent)
+            data = json.dumps(asdict(made), ensure_ascii=False, indent=1).encode()
+            swap.put(file, data, file.with_suffix(pending.FRESH))
 
     def _drop(self, decided: Iterable[CoreProposal]) -> None:
         for one in decided:

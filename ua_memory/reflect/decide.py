@@ -102,11 +102,7 @@ class Answers:
             if not rest:
                 self.file.unlink(missing_ok=True)
             elif rest != self.all():
-                fresh = self.file.with_suffix(".rest")
-                fresh.unlink(missing_ok=True)
-                swap.write(fresh, b"".join(map(_line, rest)), mode=0o600)
-                fresh.replace(self.file)
-                swap.sync_folder(self.file.parent)
+                swap.put(self.file, b"".join(map(_line, rest)), self.file.with_suffix(".rest"))
         except OSError as error:
             raise CannotWrite(error.strerror or str(error), where=str(self.file)) from error
 
@@ -560,11 +556,8 @@ class BatchFile:
         ]
         row = {"post": posted.post.plain(), "at": posted.at.isoformat(), "shown": rows}
         make_private(self.file.parent)
-        fresh = self.file.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        swap.write(fresh, json.dumps(row).encode("utf-8", "replace"), mode=0o600)
-        fresh.replace(self.file)
-        swap.sync_folder(self.file.parent)
+        data = json.dumps(row).encode("utf-8", "replace")
+        swap.put(self.file, data, self.file.with_suffix(".new"))
 
     def clear(self) -> None:
         """Let go of it."""

@@ -68,6 +68,15 @@ def write(
         os.close(fd)
 
 
+def put(file: Path, data: bytes, fresh: Path) -> None:
+    """A private file of ours in place of what was there: whole, and on the disk on return. `fresh` is its
+    name until then; what a killed process left under that name goes. OSError."""
+    fresh.unlink(missing_ok=True)
+    write(fresh, data, mode=0o600)
+    fresh.replace(file)
+    sync_folder(file.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable (fsync)."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)

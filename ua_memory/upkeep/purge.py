@@ -300,12 +300,8 @@ def note(store: Store, one: Unfinished) -> None:
     # A purge that comes to its end has done what an earlier one was cut short in.
     rest = [replace(each, done=each.done or one.done) for each in rest]
     rows = [asdict(each) for each in (*rest, one)]
-    fresh = file.with_suffix(".fresh")
     try:
-        fresh.unlink(missing_ok=True)
-        swap.write(fresh, json.dumps(rows, indent=1).encode(), mode=0o600)
-        fresh.replace(file)
-        swap.sync_folder(file.parent)
+        swap.put(file, json.dumps(rows, indent=1).encode(), file.with_suffix(".fresh"))
     except OSError as error:
         swap.raise_cannot_write(error, file)
 

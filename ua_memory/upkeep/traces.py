@@ -506,10 +506,7 @@ class Cleanup:
         }  # fmt: skip
         file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
         try:
-            fresh = file.with_suffix(UNWRITTEN)
-            swap.write(fresh, json.dumps(row).encode(), mode=0o600)
-            fresh.replace(file)
-            swap.sync_folder(folder)
+            swap.put(file, json.dumps(row).encode(), file.with_suffix(UNWRITTEN))
         except OSError as error:
             swap.raise_cannot_write(error, file)
         return file
