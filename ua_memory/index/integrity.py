@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +16,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.index import embedding, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
-from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, items_of, read_only, row, session_items
+from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, read_only, row
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
 from ua_memory.index.vectors import stands_for
@@ -150,14 +150,10 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
         return None
     if content_hash(data) != before.hash:
         return None
-    parsed = document.parse(searched(data)[0], path)
-    if files.is_session(path):
-        owned = session_items(data, path, files.masked)
-    else:
-        items = items_of(parsed, files.masked)
-        owned = [replace(item, id=None) if outside(path) else item for item in items]
+    owned = files.items(path, data)
     names = {(item.key, name, how) for item in owned for name, how in index_items.names_of(item).items()}
-    settled = index_items.settling(parsed.records, files.masked) if path == ENTITIES else set()
+    records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
+    settled = index_items.settling(records, files.masked)
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
     return _ExpectedRows({item.key: row(0, item, item.digest())[1:] for item in owned}, words, names, settled)
 

@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Protocol
 from ua_memory import discovery
 from ua_memory.errors import NotFound
 from ua_memory.git import process
+from ua_memory.index.items import IndexItem, LongLogs, items_of, session_items
+from ua_memory.markdown import document
 from ua_memory.paths import is_truth
 from ua_memory.store import files
 from ua_memory.store.files import FileStat, read
@@ -127,6 +129,14 @@ class OutsideFiles:
     def truth(self, path: str) -> bytes:
         """What may be searched of a file; see `Store.truth`."""
         return self._outer(path) if outside(path) else self._store.truth(path)
+
+    def items(self, path: str, data: bytes, logs: LongLogs | None = None) -> list[IndexItem]:
+        """What can be found in a file with these bytes; see `items_of` for `logs`."""
+        if self.is_session(path):
+            return session_items(data, path, self.masked)
+        items = items_of(document.parse(files.searched(data)[0], path), self.masked, logs)
+        # The ids of another folder are another bank's: nothing here is to cite or to change them.
+        return [replace(item, id=None) for item in items] if outside(path) else list(items)
 
     def masked(self, text: str) -> str:
         """A text without the secrets in it: what the index may hold of it."""

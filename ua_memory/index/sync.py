@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,7 @@ from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, io_as_cannot_write
-from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only, session_items
+from ua_memory.index.items import SCHEMA_VERSION, chunks, led, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
     Rows,
@@ -234,19 +234,13 @@ def _read_one(
 def _items(
     store: OutsideFiles, words: WordIndex, path: str, data: bytes, done: IndexReading
 ) -> list[IndexItem]:
-    """What can be found in a file."""
-    if store.is_session(path):
-        return session_items(data, path, store.masked)
-    data, rest = searched(data)
+    """What can be found in a file. What of it is not searched is told; names that it settles are noted."""
+    data, rest = (data, 0) if store.is_session(path) else searched(data)
     if rest:
         done.failed.append(Problem(path, rest, UNSEARCHED))
-    parsed = document.parse(data, path)
     if lines.kind_of(path) is lines.FileKind.ENTITIES:
-        index_items.settle(words.db, parsed.records, store.masked)
-    items = list(items_of(parsed, store.masked, words.long_logs))
-    if outside(path):  # its ids are another bank's: nothing here is to cite or to change it
-        items = [replace(item, id=None) for item in items]
-    return items
+        index_items.settle(words.db, document.parse(data, path).records, store.masked)
+    return store.items(path, data, words.long_logs)
 
 
 # -- sync --------------------------------------------------------------------------------------------------
