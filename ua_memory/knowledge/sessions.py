@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
+from itertools import pairwise
 from pathlib import Path
 
 from ua_memory.errors import NotFound, Usage
@@ -37,6 +37,8 @@ CODE_LINES, CODE_KEPT = 12, 3
 """A longer block of code keeps so many lines."""
 FORGOTTEN = "[forgotten]"
 """What stands in the place of words that were forgotten."""
+_FRONT = ("project", "started", "through", "parent", "group", "title", "outcome", "open", "read_by")
+"""The keys of the front matter behind `session` and `client`, in order; left out where there is nothing."""
 _HEAD = re.compile(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
 _ID = re.compile(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
 _SPECIAL = re.compile(
@@ -125,24 +127,30 @@ def parse(data: bytes, path: Path) -> SessionFile | None:
     session, client = header.text("session"), header.text("client")
     if not session or not client:
         return None
-    return SessionFile(path, session, client, **_others(header), turns=tuple(_turns(lines, header, path)))
+    more = {key: header.text(key) or "" for key in _FRONT}
+    return SessionFile(path, session, client, **more, turns=tuple(_turns(lines, header, path)))
 
 
-def _others(header: Header) -> dict[str, str]:
-    keys = ("project", "started", "title", "outcome", "open", "read_by", "through", "parent", "group")
-    return {key: header.text(key) or "" for key in keys}
+def _fences(lines: Sequence[str]) -> list[str]:
+    """The fence of code that is open before each line, '' for none, and behind the last."""
+    fences = [""]
+    for line in lines:
+        before, bare = fences[-1], line.strip()
+        fences.append(("" if closes(bare, before) else before) if before else fence_of(bare))
+    return fences
+
+
+def _in_code(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is code or the fence of some."""
+    for line, (before, after) in zip(lines, pairwise(_fences(lines)), strict=True):
+        yield line, bool(before or after)
 
 
 def _turns(lines: Sequence[str], header: Header, path: Path) -> Iterator[SessionTurn]:
-    day, fence, starts = path.name[:10], "", list[tuple[int, re.Match[str]]]()
-    for number in range(header.size, len(lines)):
-        line = lines[number]
-        if fence:
-            fence = "" if closes(line.strip(), fence) else fence
-        elif found := _HEAD.match(line):
-            starts.append((number, found))
-        else:
-            fence = fence_of(line.strip())
+    day = path.name[:10]
+    rows = enumerate(_in_code(lines[header.size :]), header.size)
+    heads = ((number, None if code else _HEAD.match(line)) for number, (line, code) in rows)
+    starts = [(number, head) for number, head in heads if head]
     for (start, head), end in zip(starts, [*(s for s, _ in starts[1:]), len(lines)], strict=True):
         day = head[2] or day
         while end > start + 1 and not lines[end - 1].strip():
@@ -155,29 +163,16 @@ def _read_text(lines: Sequence[str]) -> tuple[str, str]:
     """The words of a turn as they were said, and its block id."""
     found = _ID.search(lines[-1]) if lines else None
     rows = [*lines[:-1], lines[-1][: found.start()]] if found else list(lines)
-    fence, read = "", list[str]()
-    for line in rows:
-        if fence:
-            fence = "" if closes(line.strip(), fence) else fence
-        elif not (fence := fence_of(line.strip())):
-            line = _ESCAPED.sub(r"\1", line)
-        read.append(line)
+    read = [line if code else _ESCAPED.sub(r"\1", line) for line, code in _in_code(rows)]
     return "\n".join(read).strip("\n"), found[1] if found else ""
 
 
 def _show(turn: SessionTurn, day: str) -> list[str]:
     """The lines of a turn. `day` is that of the turn before: it stands there only where it changes."""
     when = turn.at[11:] if turn.day == day else turn.at
-    rows, fence = list[str](), ""
-    for line in turn.text.split("\n"):
-        if fence:
-            fence = "" if closes(line.strip(), fence) else fence
-            rows.append(line)
-        elif fence := fence_of(line.strip()):
-            rows.append(line)
-        else:
-            rows.append(_escaped(line))
-    rows += [fence] if fence else []
+    said = turn.text.split("\n")
+    rows = [line if code else _escaped(line) for line, code in _in_code(said)]
+    rows += filter(None, _fences(said)[-1:])  # what was left open would take in the turns behind it
     if rows[-1].strip()[:3] in ("```", "~~~") or rows[-1].startswith("|"):
         rows.append(f"^{turn.id}")
     else:
@@ -199,20 +194,7 @@ def _value(value: str) -> str:
 
 
 def _header(found: SessionFile) -> list[str]:
-    keys = (
-        "session",
-        "client",
-        "project",
-        "started",
-        "through",
-        "parent",
-        "group",
-        "title",
-        "outcome",
-        "open",
-        "read_by",
-    )
-    known = [(key, getattr(found, key)) for key in keys]
+    known = [(key, getattr(found, key)) for key in ("session", "client", *_FRONT)]
     return ["---", *(f"{key}: {_value(value)}" for key, value in known if value), "---", ""]
 
 
@@ -270,16 +252,13 @@ def kept(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
 
 def shortened(text: str) -> str:
     """A turn's words with long blocks of code, and what is beyond 32 KB, left out and counted."""
-    rows, code, fence = list[str](), list[str](), ""
-    for line in text.split("\n"):
-        if not fence:
-            fence = fence_of(line.strip())
-            rows.append(line)
-        elif closes(line.strip(), fence):
-            rows += [*_shortened_code(code), line]
-            code, fence = [], ""
-        else:
+    lines, rows, code = text.split("\n"), list[str](), list[str]()
+    for line, (before, after) in zip(lines, pairwise(_fences(lines)), strict=True):
+        if before and after:
             code.append(line)
+        else:
+            rows += [*_shortened_code(code), line]
+            code = []
     found = "\n".join([*rows, *_shortened_code(code)])
     if len(found) <= CUT_TURN:
         return found
@@ -292,12 +271,14 @@ def _shortened_code(code: list[str]) -> list[str]:
     return [*code[:CODE_KEPT], f"[{len(code) - CODE_KEPT} more lines]"]
 
 
+_CODE = re.compile(r"```.*?(```|\Z)", re.DOTALL)
+
+
 def outcome_of(turns: Sequence[SessionTurn]) -> str:
     """The agent's last long sentence, '' where there is none: how the session ended, in the agent's words."""
     for turn in reversed(turns):
         if turn.speaker == "agent":
-            text = " ".join(re.sub(r"```.*?(```|\Z)", " ", turn.text, flags=re.DOTALL).split())
-            said = [part.strip() for part in re.split(r"(?<=[.!?。])\s+", text)]
+            said = re.split(r"(?<=[.!?。])\s+", " ".join(_CODE.sub(" ", turn.text).split()))
             if long := [part for part in said if len(part) >= 40]:
                 return _line(long[-1], 160)
     return ""
@@ -329,8 +310,8 @@ def open_of(turns: Sequence[SessionTurn]) -> str:
 def title_of(turns: Sequence[SessionTurn]) -> str:
     """The first thing that a person asked, as a title."""
     said = (turn.text for turn in turns if turn.speaker == "person" and not turn.text.startswith("/"))
-    said = (re.sub(r"```.*?(```|\Z)", " ", text, flags=re.DOTALL) for text in said)
-    return next((_line(text, 80) for text in said if any(map(str.isalnum, text))), "")
+    prose = (_CODE.sub(" ", text) for text in said)
+    return next((_line(text, 80) for text in prose if any(map(str.isalnum, text))), "")
 
 
 def _line(text: str, most: int) -> str:
@@ -401,7 +382,6 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 FOLDER = "sessions"
-NO_SESSION = "no such session"
 _NAME = re.compile(r"[\w.-]+")
 _CITED = re.compile(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
 
@@ -411,6 +391,7 @@ class SessionFiles:
 
     def __init__(self, store: Store) -> None:
         self.folder, self._store = store.bank.sessions, store
+        self._fresh = self.folder / ".fresh"
 
     def add(
         self,
@@ -461,22 +442,19 @@ class SessionFiles:
     def get(self, name: str) -> SessionFile:
         """A session by its file's name, or by the beginning of its id. NotFound, Usage."""
         bare = name.removeprefix("sessions/").removesuffix(".md")
-        if _NAME.fullmatch(bare) and (found := self._read(self.folder / f"{bare}.md")):
+        if found := self._cited(bare, None)[0]:
             return found
         near = [one for one in self.all() if one.session.startswith(bare)] if bare else []
         if len(near) > 1:
             raise Usage(f"{len(near)} sessions begin so", where=name, hint="ua-memory sessions list")
         if not near:
-            raise NotFound(NO_SESSION, where=name, hint="ua-memory sessions list")
+            raise NotFound("no such session", where=name, hint="ua-memory sessions list")
         return near[0]
 
     def turn(self, text: str) -> tuple[SessionFile, SessionTurn] | None:
         """The turn that a citation in a text links to, `[[NAME#^t-…]]`; None where it is not here."""
         cited = _CITED.search(text)
-        found = self._read(self.folder / f"{cited['name']}.md") if cited else None
-        said = (
-            next((turn for turn in found.turns if turn.id == cited["id"]), None) if found and cited else None
-        )
+        found, said = self._cited(cited["name"], cited["id"]) if cited else (None, None)
         return (found, said) if found and said else None
 
     def named(self, file: str, block: str | None) -> tuple[Path, str] | None:
@@ -485,12 +463,16 @@ class SessionFiles:
         name = file.removeprefix(f"{FOLDER}/").removesuffix(".md")
         if not file.startswith(f"{FOLDER}/") and not (block or "").startswith("t-"):
             return None
-        found = self._read(self.folder / f"{name}.md") if _NAME.fullmatch(name) else None
-        turn = next((turn for turn in found.turns if turn.id == block), None) if found and block else None
+        found, turn = self._cited(name, block)
         if found is None or (block and turn is None):
             where = f"{file}#^{block}" if block else file
             raise NotFound("this session is not on this machine", where=where, hint="ua-memory sessions list")
         return found.path, f"{turn.line}-{turn.end}" if turn else ""
+
+    def _cited(self, name: str, block: str | None) -> tuple[SessionFile | None, SessionTurn | None]:
+        """The session of a name, and its turn with a block id, as far as they are here."""
+        found = self._read(self.folder / f"{name}.md") if _NAME.fullmatch(name) else None
+        return found, next((turn for turn in found.turns if turn.id == block), None) if found else None
 
     def delete(self, found: SessionFile) -> None:
         """Delete a session's file. CannotWrite."""
@@ -525,6 +507,7 @@ class SessionFiles:
         with swap.translating_errors(self.folder):
             make_private(self.folder)
         with locked(self.folder / ".lock", self._store.config.lock_seconds):
+            self._fresh.unlink(missing_ok=True)  # a killed process's: what it has is to be forgotten, too
             yield
 
     def _local(self, at: datetime) -> datetime:
@@ -558,11 +541,8 @@ class SessionFiles:
             return None
 
     def _write(self, found: SessionFile) -> None:
-        beside = found.path.with_name(f".{found.path.name}.{secrets.token_hex(4)}")
         with swap.translating_errors(found.path):
-            swap.write(beside, show(found), mode=0o600)
-            beside.replace(found.path)
-            swap.sync_folder(self.folder)
+            swap.put(found.path, show(found), self._fresh)
 
 
 def _summed_up(found: SessionFile, turns: tuple[SessionTurn, ...]) -> SessionFile:
