@@ -559,17 +559,18 @@ def shell_env(program: Program, **more: str) -> dict[str, str]:
     return {"PATH": program.env["PATH"], "TMPDIR": str(program.temporary), **more}
 
 
+def write_talk(shell: Shell) -> None:
+    """A transcript of one turn of a person, as talk.jsonl."""
+    message = {"role": "user", "content": SAID[0].text}
+    talk = {"type": "user", "uuid": "u1", "sessionId": "s", "message": message}
+    (shell.cwd / "talk.jsonl").write_text(json.dumps(talk) + "\n")
+
+
 def test_turns_wait_when_the_program_fails_and_status_says_why(shell: Shell, tmp_path: Path) -> None:
     program = Program(
         tmp_path, "claude-code", {"is_error": True, "result": "Not logged in · Please run /login"}
     )
-    talk = {
-        "type": "user",
-        "uuid": "u1",
-        "sessionId": "s",
-        "message": {"role": "user", "content": SAID[0].text},
-    }
-    (shell.cwd / "talk.jsonl").write_text(json.dumps(talk) + "\n")
+    write_talk(shell)
     env = shell_env(program, UA_MEMORY_PROVIDER="claude-code")
     failed = shell("flush", "--force", "talk.jsonl", **env)
     assert failed.code == 15 and "log in with claude" in failed.err
@@ -588,13 +589,7 @@ def test_the_daemons_own_process_uses_the_program(shell: Shell, tmp_path: Path) 
     }
     program = Program(tmp_path, "claude-code", {"result": called(("archival_memory_insert", insert))})
     shell.ok("install", "claude-code", "--model", "client")
-    talk = {
-        "type": "user",
-        "uuid": "u1",
-        "sessionId": "s",
-        "message": {"role": "user", "content": SAID[0].text},
-    }
-    (shell.cwd / "talk.jsonl").write_text(json.dumps(talk) + "\n")
+    write_talk(shell)
     assert shell("flush", "--force", "talk.jsonl", UA_MEMORY_PROVIDER="openai").code == 15, "no key: it waits"
     (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
     env = {**shell_env(program), "HOME": str(shell.home)}

@@ -277,12 +277,12 @@ def tell_untrusted(call: Call, config: Config) -> None:
 
 def tell_sessions(call: Call, memory: Memory) -> None:
     """Tell a person at a terminal, once a bank, that the words of sessions are kept, and how to end that."""
-    from ua_memory.paths import make_private
-
-    folder, told = memory.store.bank.sessions, memory.store.bank.local / "sessions.told"
-    if not (memory.config.sessions_keep and is_person(call) and call.on_terminal and folder.is_dir()):
+    if not (call.on_terminal and memory.config.sessions_keep and is_person(call)):
         return
+    folder, told = memory.store.bank.sessions, memory.store.bank.local / "sessions.told"
     if not told.exists() and any(folder.glob("*.md")):
+        from ua_memory.paths import make_private
+
         make_private(told.parent)
         told.touch(mode=0o600)
         call.stderr.write(

@@ -104,8 +104,6 @@ def places(call: Call, event: Event | None = None) -> dict[str, str]:
     """What each placeholder stands for, '' where that is not known: by the event, else by the call."""
     from pathlib import Path
 
-    from ua_memory.paths import project_of
-
     folder = Path(event.cwd) if event and event.cwd else call.cwd
     session = next((call.env[name] for name in SESSIONS if call.env.get(name)), "")
     return {
@@ -113,7 +111,7 @@ def places(call: Call, event: Event | None = None) -> dict[str, str]:
         "parent": event.parent if event else "",
         "cwd": str(folder),
         "basedir": folder.name,
-        "project": project_of(folder),
+        "project": discovery.project_of(str(folder)),
     }
 
 

@@ -35,16 +35,12 @@ if TYPE_CHECKING:
     from ua_memory.retain.queue import QueuedText
     from ua_memory.retain.retain import Retainer, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
-    from ua_memory.store.store import Store
-    from ua_memory.transcripts.turns import Session, Turn
 
 # -- conversations -----------------------------------------------------------------------------------------
 # A conversation, as a transcript or as turns: flushed, previewed, or made to wait.
 
 
 OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
-
-
 CONFIGURE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
 Unstudied = tuple[SessionFile, QueueEntry]
 """A session that no model has read, and its turns."""
