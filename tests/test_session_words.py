@@ -235,6 +235,11 @@ def test_a_group_chat_is_not_kept_unless_switched_on(tmp_path: Path) -> None:
         memory = opened(tmp_path / f"bank-{number}", sessions_groups=wanted)
         memory.conversations.flush_turns(group, [turn(0, "we always meet on Sundays at noon")])
         assert bool(list(memory.sessions.all())) == wanted
+    chat = memory.filters(tags=["group:family"], match="all_strict")
+    assert [hit.item.record for hit in memory.search("when do we meet", filters=chat).hits] == [
+        "fact",
+        "session",
+    ]
 
 
 def test_secrets_do_not_reach_the_file(memory: Memory) -> None:

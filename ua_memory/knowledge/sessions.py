@@ -23,6 +23,7 @@ from ua_memory.paths import make_private, project_of
 from ua_memory.store import swap
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
+from ua_memory.text import wording
 from ua_memory.transcripts.turns import Session, Turn
 
 # -- format ------------------------------------------------------------------------------------------------
@@ -96,8 +97,8 @@ class SessionFile:
     @property
     def tags(self) -> tuple[str, ...]:
         """What filters and hooks know it by, as facts of the session have it."""
-        known = (("harness", self.client), ("session", self.session), ("project", self.project))
-        return tuple(f"{key}:{value}" for key, value in known if value)
+        known = {name: getattr(self, name) for name in ("session", "parent", "project", "group")}
+        return wording.said_in(self.client, known, wording.AUTO)
 
     def link(self, entry: str) -> str:
         """The link that a fact cites a turn by, from the turn's entry id or its block id; '' where it does
