@@ -221,7 +221,8 @@ def _index(found: dict[str, object]) -> str:
     said = [str(found.pop("state", "ready"))]
     if said == ["behind"]:
         said = ["out of date; the next search updates it"]
-    counted = [f"{found.pop(key)} {key}" for key in ("items", "files") if key in found]
+    counts = ((noun, found.pop(f"{noun}s", None)) for noun in ("item", "file"))
+    counted = [count(number, noun) for noun, number in counts if isinstance(number, int)]
     more = (f"{key} {'incomplete' if value == 'behind' else value}" for key, value in found.items())
     return ", ".join([*said, *counted, *more])
 
