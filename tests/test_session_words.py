@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_flush import ID, opened, transcript
 
 from ua_memory import Memory
-from ua_memory.errors import NotFound, Usage
+from ua_memory.errors import CannotWrite, NotFound, Usage
 from ua_memory.knowledge import sessions
 from ua_memory.knowledge.sessions import (
     CODE_LINES,
@@ -288,6 +288,17 @@ def test_a_name_is_a_files_or_the_beginning_of_an_id(memory: Memory) -> None:
         memory.sessions.get("0b7c")
     with pytest.raises(NotFound):
         memory.sessions.get("../../etc/passwd")
+
+
+def test_a_file_that_cannot_be_read_is_named(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = said(memory, ASKED)
+
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(CannotWrite, match=found.path.name):
+        memory.sessions.get(found.name)
 
 
 def test_git_of_a_code_repository_sees_nothing_of_them(tmp_path: Path) -> None:

@@ -508,7 +508,8 @@ class SessionFiles:
         with swap.translating_errors(self.folder):
             make_private(self.folder)
         with locked(self.folder / ".lock", self._store.config.lock_seconds):
-            self._fresh.unlink(missing_ok=True)  # a killed process's: what it has is to be forgotten, too
+            with swap.translating_errors(self._fresh):
+                self._fresh.unlink(missing_ok=True)  # a killed process's: what it has is to be forgotten, too
             yield
 
     def _local(self, at: datetime) -> datetime:
@@ -536,10 +537,11 @@ class SessionFiles:
         )
 
     def _read(self, path: Path) -> SessionFile | None:
-        try:
-            return parse(path.read_bytes(), path)
-        except FileNotFoundError:
-            return None
+        with swap.translating_errors(path):
+            try:
+                return parse(path.read_bytes(), path)
+            except FileNotFoundError:
+                return None
 
     def _write(self, found: SessionFile) -> None:
         with swap.translating_errors(found.path):
