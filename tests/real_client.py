@@ -65,18 +65,20 @@ def shown(messages: list[dict[str, Any]]) -> str:
 
 
 class Place:
-    """A home, a project, a bank, and our command line with the hooks' environment."""
+    """A home, a project, a bank, and our command line with the hooks' environment. Two clients may use it."""
 
     def __init__(self, root: Path, daemon: str = "off", **settings: str) -> None:
         self.home, self.project, self.bank = root / "home", root / "project", root / "bank"
         for folder in (self.home / "run", self.project):
-            folder.mkdir(parents=True, mode=0o700)
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         own = {"UA_MEMORY_DAEMON": daemon, "XDG_RUNTIME_DIR": str(self.home / "run"), **settings}
         own |= {"PYTHONPATH": path} if (path := os.environ.get("PYTHONPATH")) else {}
         self.own = own
         python = [sys.executable, "-P", "-m", "ua_memory"]
         self.ours = [*python, "--bank", str(self.bank)]
         self.bin = self.home / "bin"
+        if self.bank.exists():  # another client has made it
+            return
         self._put_command(python)
         subprocess.run([*python, "init", str(self.bank)], env=self.environment(), check=True)
         (self.bank / "MEMORY.md").write_text("# Memory\n\n## Me\n\nShort answers, says Noor.\n")
