@@ -132,14 +132,15 @@ def test_a_flush_that_obeys_changes_nothing_but_what_was_said(memory: Memory) ->
         assert fact.id != "aaaaaaaaaa" and EVIL not in str(fact.tags)
 
 
-def test_a_flush_has_no_tools_but_its_four(memory: Memory) -> None:
+def test_a_flush_has_no_tools_but_its_five(memory: Memory) -> None:
     calls: list[Call] = [("bash", {"command": "rm -rf ."}), ("forget", {"query": "tea"}), ("undo", {})]
     model = Scripted(*([call] for call in calls), DONE)
     with pytest.raises(ModelMisbehaved, match="invalid or repeated calls"):
         memory.conversations.flush_turns(session(), turns(f"p: {TRUE}"), model=model)
     assert core(memory) == CORE and memory.history.log(limit=1)[0].trailer("Memory-Op") == "init"
     assert {str(tool["name"]) for tool in model.tools[0]} == {
-        "archival_memory_insert", "archival_memory_search", "core_memory_replace", "get_core_memory_blocks"
+        "archival_memory_insert", "archival_memory_search", "core_memory_replace", "get_core_memory_blocks",
+        "name_session",
     }  # fmt: skip
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 from banks import NOON, git
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_model import DONE, Scripted
 from test_flush import ID, opened, transcript
+from test_machines import two
 
 from ua_memory import Memory
 from ua_memory.errors import CannotWrite, NotFound, Usage
@@ -215,6 +218,59 @@ def test_a_flush_keeps_the_words_and_links_its_facts_to_them(memory: Memory) -> 
     assert memory.history.why(f"^{done.facts[0].id}").breaks == () and memory.health.verify() == []
 
 
+def rows(*records: dict[str, object]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+@pytest.mark.parametrize(
+    ("records", "title"),
+    [
+        ([{"type": "ai-title", "aiTitle": "Off Heroku", "sessionId": ID}], "Off Heroku"),
+        (
+            [{"type": "custom-title", "customTitle": "Hosting", "sessionId": ID},
+             {"type": "ai-title", "aiTitle": "Off Heroku", "sessionId": ID}],
+            "Hosting",
+        ),
+        ([{"type": "summary", "summary": "Hosting costs", "leafUuid": "x"}], "Hosting costs"),
+        ([{"type": "ai-title", "aiTitle": 7}, {"type": "summary"}], None),
+    ],
+)  # fmt: skip
+def test_the_clients_title_is_the_sessions(
+    memory: Memory, records: list[dict[str, object]], title: str | None
+) -> None:
+    memory.flush(io.BytesIO(rows(*records) + transcript().getvalue()))
+    (words,) = memory.sessions.all()
+    assert words.title == (title or words.turns[0].text[:77].rsplit(" ", 1)[0] + " …")
+
+
+def test_a_later_title_changes_the_front_matter_and_no_more(memory: Memory) -> None:
+    talk = transcript().getvalue()
+    first = memory.conversations.capture(Session("claude-code", ID), io.BytesIO(talk))
+    (before,) = memory.sessions.all()
+    named = io.BytesIO(talk + rows({"type": "custom-title", "customTitle": "Hosting", "sessionId": ID}))
+    spot = astuple(first.spot)
+    assert memory.conversations.capture(Session("claude-code", ID), named, spot=spot).turns == 0
+    assert memory.sessions.get(ID) == replace(before, title="Hosting")
+    memory.flush()
+    assert memory.sessions.get(ID).title == "Hosting"
+
+
+def test_a_model_names_a_session_that_its_client_does_not(memory: Memory) -> None:
+    named = [("name_session", {"title": "Leaving Heroku", "outcome": "The API runs on Fly.io."})]
+    memory.flush(transcript(), model=Scripted(named, DONE))
+    (words,) = memory.sessions.all()
+    assert (words.title, words.outcome) == ("Leaving Heroku", "The API runs on Fly.io.")
+    titled = rows({"type": "ai-title", "aiTitle": "Off Heroku"}) + transcript(name="another").getvalue()
+    memory.flush(io.BytesIO(titled), model=Scripted(named, DONE))
+    assert memory.sessions.get("another").title == "Off Heroku"
+
+
+def test_a_model_cannot_name_what_was_not_said(memory: Memory) -> None:
+    named = [("name_session", {"title": "Moving to AWS for $99", "outcome": "It failed."})]
+    memory.flush(transcript(), model=Scripted(named, DONE))
+    assert "AWS" not in memory.sessions.get(ID).title
+
+
 def test_what_waits_for_its_flush_is_found(memory: Memory) -> None:
     memory.conversations.enqueue(transcript(), force=True)
     hits = memory.search("how long does the deploy take").hits
@@ -260,6 +316,54 @@ def test_forgetting_a_fact_empties_its_turn(memory: Memory) -> None:
     assert words.turns[0].text == FORGOTTEN and "Heroku" not in words.path.read_text()
     assert found.proof and found.proof.holds and found.cleared and found.cleared.turns == 1
     assert not any("Heroku" in hit.snippet for hit in memory.search("why did we leave Heroku").hits)
+
+
+def test_what_was_forgotten_titles_no_session(memory: Memory) -> None:
+    found = said(memory, "Berta lives in Elm Street 5", ANSWER, "which port has redis?")
+    memory.sessions.forget(lambda turn: "Berta" in turn.text)
+    assert memory.sessions.get(found.name).title == "which port has redis?"
+
+
+def test_an_archive_takes_the_words_along_when_asked(tmp_path: Path) -> None:
+    one = opened(tmp_path / "one")
+    one.flush(transcript())
+    (words,) = one.sessions.all()
+    assert one.remote.export(tmp_path / "plain.tar").sessions == 0
+    assert one.remote.export(tmp_path / "all.tar", sessions=True).sessions == 1
+    assert words.turns[1].text.encode() in (tmp_path / "all.tar").read_bytes()
+    assert words.turns[1].text.encode() not in (tmp_path / "plain.tar").read_bytes()
+    first = opened(tmp_path / "two")
+    assert first.remote.restore(tmp_path / "plain.tar").sessions == 0 and not list(first.sessions.all())
+    two = Memory.open(tmp_path / "two", now=lambda: NOON)  # under its new name
+    assert two.remote.restore(tmp_path / "all.tar", dry_run=True).sessions == 1
+    assert not list(two.sessions.all()) and two.remote.restore(tmp_path / "all.tar").sessions == 1
+    assert [(one.name, one.turns) for one in two.sessions.all()] == [(words.name, words.turns)]
+    assert two.remote.restore(tmp_path / "all.tar").sessions == 0
+    assert any(hit.item.record == "session" for hit in two.search("how long does the deploy take").hits)
+
+
+def test_an_archive_does_not_bring_back_what_was_forgotten(tmp_path: Path) -> None:
+    memory = opened(tmp_path / "one")
+    (done,) = memory.flush(transcript()).done
+    memory.remote.export(tmp_path / "all.tar", sessions=True)
+    fact = next(fact for fact in done.facts if "Heroku" in fact.text)
+    memory.forgetting.forget(f"^{fact.id}")
+    memory.sessions.delete(memory.sessions.get(ID))
+    memory.remote.restore(tmp_path / "all.tar")
+    assert memory.sessions.get(ID).turns[0].text == FORGOTTEN
+    assert "Heroku" not in memory.sessions.get(ID).path.read_text()
+
+
+def test_a_tombstone_from_another_machine_empties_the_turn_that_said_it(tmp_path: Path) -> None:
+    one, other = two(tmp_path)
+    there, here = (Memory.open(bank.root, now=lambda: NOON) for bank in (one, other))
+    text = "The alarm code of the office is kept by Berta in the blue folder."
+    said(here, f"Good morning. {text} What else?", ANSWER)
+    fact = there.insert(text).fact
+    there.forgetting.forget(f"^{fact.id}")
+    there.remote.sync()
+    here.remote.sync()
+    assert here.sessions.get("0b7c").turns[0].text == FORGOTTEN
 
 
 def test_forgetting_a_session_deletes_its_words(memory: Memory) -> None:

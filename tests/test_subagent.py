@@ -270,7 +270,8 @@ def test_nothing_widens_what_a_call_may_do(call: Call) -> None:
     harvest, model = asked([call], talk=ORDERS, core=[HOSTING])
     assert harvest.kept == [] and harvest.core == {}
     assert [tool["name"] for tool in model.tools[0]] == [
-        "archival_memory_insert", "core_memory_replace", "archival_memory_search", "get_core_memory_blocks"
+        "archival_memory_insert", "core_memory_replace", "name_session", "archival_memory_search",
+        "get_core_memory_blocks",
     ]  # fmt: skip
 
 

@@ -311,23 +311,27 @@ def export(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The archive to write: a .tar outside the bank.")
     ],
+    sessions: Annotated[bool, typer.Option("--sessions", help="Include what was said in sessions.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what it would contain; write nothing.")
     ] = False,
 ) -> None:
     """Export the whole bank to one file.
 
-    Its files, its history as a git bundle, and a manifest with the hash of each. No index, keys or queue.
+    Its files, its history as a git bundle, and a manifest with the hash of each; with --sessions also what
+    was said in sessions. No index, keys or queue.
     `import archive FILE` verifies everything before it imports it. See docs/sync.md.
     """
-    done = memory.remote.export(caller.absolute(call, file), dry_run=dry_run)
+    done = memory.remote.export(caller.absolute(call, file), sessions=sessions, dry_run=dry_run)
     if call.as_json:
-        keys = ("file", "bank", "revision", "revisions", "files", "bytes")
+        keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")
         emit(
             call, {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)}
         )
         return
-    what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, {done.bytes:,} bytes"
+    said = [count(done.sessions, "session")] if done.sessions else []
+    parts = (count(done.files, "file"), count(done.revisions, "revision"), *said, f"{done.bytes:,} bytes")
+    what = ", ".join(parts)
     Screen(call).line("Would write " if dry_run else "Wrote ", (done.file, "path"), f": {what}")
     for text in done.notes:
         note(call, text)

@@ -272,6 +272,8 @@ def _shortened_code(code: list[str]) -> list[str]:
     return [*code[:CODE_KEPT], f"[{len(code) - CODE_KEPT} more lines]"]
 
 
+LONGEST_TITLE, LONGEST_OUTCOME = 80, 160
+"""Characters of a title; of an outcome, and of what is left to do."""
 _CODE = re.compile(r"```.*?(```|\Z)", re.DOTALL)
 
 
@@ -281,7 +283,7 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
         if turn.speaker == "agent":
             said = re.split(r"(?<=[.!?。])\s+", " ".join(_CODE.sub(" ", turn.text).split()))
             if long := [part for part in said if len(part) >= 40]:
-                return _line(long[-1], 160)
+                return _line(long[-1], LONGEST_OUTCOME)
     return ""
 
 
@@ -304,15 +306,18 @@ def open_of(turns: Sequence[SessionTurn]) -> str:
     for turn in reversed(turns[-LAST_TURNS:]):
         for part in reversed(_SENTENCE.split(" ".join(turn.text.split()))):
             if len(part) >= 12 and _OPEN.search(part) and not part.endswith(("?", "？")):
-                return _line(part, 160)
+                return _line(part, LONGEST_OUTCOME)
     return ""
 
 
 def title_of(turns: Sequence[SessionTurn]) -> str:
     """The first thing that a person asked, as a title."""
-    said = (turn.text for turn in turns if turn.speaker == "person" and not turn.text.startswith("/"))
+    said = (
+        turn.text for turn in turns
+        if turn.speaker == "person" and not turn.text.startswith(("/", FORGOTTEN))
+    )  # fmt: skip
     prose = (_CODE.sub(" ", text) for text in said)
-    return next((_line(text, 80) for text in prose if any(map(str.isalnum, text))), "")
+    return next((_line(text, LONGEST_TITLE) for text in prose if any(map(str.isalnum, text))), "")
 
 
 def _line(text: str, most: int) -> str:
@@ -383,6 +388,8 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 FOLDER = "sessions"
+MEMBER = re.compile(r"sessions/(?!\.)[\w.-]+\.md")
+"""How an archive names the file of a session."""
 _NAME = re.compile(r"[\w.-]+")
 _CITED = re.compile(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
 
@@ -413,17 +420,46 @@ class SessionFiles:
             known = {turn.id for turn in there.turns}
             fresh = [self._turn(turn, now) for turn in wanted if turn_id(turn.id) not in known]
             every = (*there.turns, *fresh)
-            new = replace(_summed_up(there, every), title=title or there.title or title_of(every))
+            new = _summed_up(there, every) if fresh else there
+            new = replace(new, title=_line(title, LONGEST_TITLE) or there.title or title_of(every))
             if new != there:
                 self._write(new)
             return new
 
-    def mark(self, session: Session, *, read_by: str, through: str) -> None:
-        """Note what chose the facts of a session, and up to which turn it has read. CannotWrite, Busy."""
+    def mark(
+        self, session: Session, *, read_by: str, through: str, title: str = "", outcome: str = ""
+    ) -> None:
+        """Note what chose the facts of a session, and up to which turn it has read; and a model's `title` and
+        `outcome`. A client's title stands before a model's. CannotWrite, Busy."""
         with self._writing():
-            there = self.find(session)
-            if there and (there.read_by, there.through) != (read_by, through):
-                self._write(replace(there, read_by=read_by, through=through))
+            if there := self.find(session):
+                title = _line(title, LONGEST_TITLE) if there.title == title_of(there.turns) else ""
+                new = replace(
+                    there, read_by=read_by, through=through, title=title or there.title,
+                    outcome=_line(outcome, LONGEST_OUTCOME) or there.outcome,
+                )  # fmt: skip
+                if new != there:
+                    self._write(new)
+
+    def merge(self, other: SessionFile, gone: Callable[[str], bool]) -> bool:
+        """Add a session of an archive, or its turns that do not stand here, but for the words that are
+        `gone`; whether anything is new. CannotWrite, Busy."""
+        with self._writing():
+            there = self.find(Session(other.client, other.session)) or replace(
+                other, path=self._free(other.name), turns=()
+            )
+            known = {turn.id for turn in there.turns}
+            fresh = [
+                replace(one, text=FORGOTTEN) if gone(one.text) else one
+                for one in other.turns
+                if one.id not in known
+            ]
+            turns = tuple(sorted((*there.turns, *fresh), key=lambda turn: turn.at))
+            new = _summed_up(there, turns)
+            if fresh:
+                emptied = any(one.text == FORGOTTEN for one in turns)  # a title may have said it
+                self._write(replace(new, title=title_of(turns)) if emptied else new)
+            return bool(fresh)
 
     def find(self, session: Session) -> SessionFile | None:
         """The file of a client's session, None if it has none."""
@@ -518,16 +554,20 @@ class SessionFiles:
 
     def _begun(self, session: Session, at: datetime) -> SessionFile:
         local = self._local(at)
-        stem = f"{local:%Y-%m-%d-%H%M}-{_stem(session)}"
-        path, number = self.folder / f"{stem}.md", 2
-        while path.exists():  # another session of the client, begun in the same minute
-            path, number = self.folder / f"{stem}-{number}.md", number + 1
+        path = self._free(f"{local:%Y-%m-%d-%H%M}-{_stem(session)}")
         project = project_of(Path(session.cwd)) if session.cwd else ""
         started = self._local(session.started or at).isoformat(timespec="seconds")
         return SessionFile(
             path, session.session, session.client, project, started, parent=session.parent,
             group=session.group,
         )  # fmt: skip
+
+    def _free(self, stem: str) -> Path:
+        """A file for a session; another one of the client may have begun in the same minute."""
+        path, number = self.folder / f"{stem}.md", 2
+        while path.exists():
+            path, number = self.folder / f"{stem}-{number}.md", number + 1
+        return path
 
     def _turn(self, turn: Turn, now: datetime) -> SessionTurn:
         at = self._local(turn.at or now)

@@ -33,6 +33,7 @@ WORDS = "Purged-Words"
 LEAST_WORDS = 4
 """Words of a quotation that is known again by itself; fewer are said by anybody."""
 _ENDS = ".,;:!?…。！？\"'“”‘’«»`*_ "
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _BULLET = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s+")
 WHY = "it records what was forgotten here"
 _HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")
@@ -106,6 +107,11 @@ class Tombstones:
                 continue
             lost = [n for n in rows if self.stands_in(document.lines[n - 1])]
             yield from [("", lost)] if len(lost) == len(rows) else (("", [n]) for n in lost)
+
+    def said_in(self, text: str) -> bool:
+        """Whether a sentence or a line of what was said is one that was forgotten."""
+        rows = [row.strip() for row in text.splitlines()]
+        return self.has(*rows, *(part for row in rows for part in _SENTENCE_END.split(row)))
 
     def stands_in(self, text: str) -> bool:
         """Whether a line of a text, its bullet aside, says what was forgotten."""

@@ -304,13 +304,14 @@ class CaptureResult:
 @dataclass(frozen=True, slots=True)
 class _NewTurns:
     """Turns nobody has heard, the ids that they follow, the context's size if told, where they end, and what
-    memory gave the session meanwhile."""
+    memory gave the session meanwhile. `title` is the client's, '' where it has written none."""
 
     turns: list[Turn]
     reached: set[str]
     size: int | None
     spot: ReadPosition
     recalled: tuple[str, ...] = ()
+    title: str = ""
 
 
 def capture(
@@ -341,7 +342,8 @@ def capture(
         words = "" if _last_said(list(read(transcript))) == words else words
     if words and (turns or words != spot.said) and words != _last_said(new.turns):
         turns.append(Turn(f"{_last(new)}{ledger.FOLLOWS}{words}", "assistant", text, store.now()))
-    if turns:
+    session = replace(session, title=new.title)
+    if turns or new.title:
         waiting = flusher.put(session, turns, new.size, more=True, recalled=new.recalled) or waiting
     fires = waiting is not None and (close or (waiting.open and _fires(store, session, new.size)))
     if fires:
@@ -407,7 +409,7 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition)
     last = turns[-1].id if turns else spot.last if behind else ""
     end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
     reached = _reached(reading, spot if behind else None)
-    return _NewTurns(turns, reached, reading.usage.context, end_at, reading.recalled)
+    return _NewTurns(turns, reached, reading.usage.context, end_at, reading.recalled, reading.session.title)
 
 
 def _reached(reading: TranscriptReading, spot: ReadPosition | None) -> set[str]:

@@ -531,22 +531,27 @@ class Flusher:
         on the disk, without secrets, when this returns. With `more` they gather: no flush is due. `recalled`
         is what memory gave the session."""
         turns = list(filter_turns(turns, self.store.config))
+        session = replace(session, title=(title := self._clean(session.title)))
         if not turns:
+            if title:
+                self._keep_words(session, (), title)
             return None
         self.store.make_state()
         now = self.store.now()
         waiting = self.queue.put(
             session, turns, at=now, size=size, modelled=self.wants, more=more, recalled=recalled
         )
-        self._keep_words(session, waiting.turns)
+        self._keep_words(session, waiting.turns, title)
         return waiting
 
-    def _keep_words(self, session: Session, turns: Sequence[Turn]) -> SessionFile | None:
-        """Write what was said into the session's file; None where it is not to be kept."""
+    def _keep_words(self, session: Session, turns: Sequence[Turn], title: str = "") -> SessionFile | None:
+        """Write what was said, and the client's title, into the session's file; None where it is not kept."""
         config = self.store.config
         if not config.sessions_keep or (session.group and not config.sessions_groups):
             return None
-        return self.sessions.add(session, turns, now=self.store.now(), agent=config.sessions_agent)
+        return self.sessions.add(
+            session, turns, now=self.store.now(), agent=config.sessions_agent, title=title
+        )
 
     def preview(self, turns: Sequence[Turn], recalled: Iterable[str] = ()) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
@@ -627,9 +632,7 @@ class Flusher:
             writer = FlushWriter(self.store, waiting, self.zone, self.known(), words)
             done = writer.write(harvest, by=by, door=self.door)
         if words:
-            self.sessions.mark(
-                waiting.session, read_by=by or EXTRACTION, through=ledger.short(waiting.turns[-1].id)
-            )
+            self._mark(waiting.session, by or EXTRACTION, ledger.short(waiting.turns[-1].id), harvest)
         return done
 
     def _harvest(self, waiting: QueueEntry, *, again: bool = False) -> SubagentResult:
@@ -683,8 +686,12 @@ class Flusher:
             writer = FlushWriter(self.store, found, self.zone, self.known(), words, again=True)
             done = writer.write(harvest, by=self.model.name, door=self.door)
             if not harvest.unstudied:
-                self.sessions.mark(found.session, read_by=self.model.name, through=words.through)
+                self._mark(found.session, self.model.name, words.through, harvest)
             return done
+
+    def _mark(self, session: Session, read_by: str, through: str, harvest: SubagentResult) -> None:
+        title, outcome = self._clean(harvest.title), self._clean(harvest.outcome)
+        self.sessions.mark(session, read_by=read_by, through=through, title=title, outcome=outcome)
 
     def _watch(self, behind: int, total: int) -> Callable[[int], None]:
         return lambda reached: self.tell(min(max(behind, 0) + reached, total), total) if self.tell else None

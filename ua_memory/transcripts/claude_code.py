@@ -73,6 +73,7 @@ class ClaudeCode(Format):
         self._strand = self._main
         self._seen: tuple[object, ...] = ()
         self._our_calls: set[str] = set()
+        self._title_rank = -3
 
     def name(self, line: int, record: Record) -> str:
         if record.get("type") == "queue-operation":
@@ -84,6 +85,7 @@ class ClaudeCode(Format):
         if kind == "queue-operation":
             self._queue_lines.append(line)
             return
+        self._title(kind, record)
         id = word(record.get("uuid"))
         if not id:
             return
@@ -103,6 +105,15 @@ class ClaudeCode(Format):
             queued = table(record.get("attachment"))
             if queued.get("type") == "queued_command":
                 self._queued.update(mark(text) for text in texts(queued.get("prompt")))
+
+    def _title(self, kind: object, record: Record) -> None:
+        """The person's own title before the model's, of each the last; an old summary may be another
+        session's, and counts where there is neither."""
+        titles = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+        if isinstance(kind, str) and kind in titles and (title := word(record.get(titles[kind]))):
+            rank = -[*titles].index(kind)
+            if rank >= self._title_rank:
+                self._title_rank, self.session = rank, replace(self.session, title=title)
 
     def _spoken(self, strand: _Branch, line: int, number: int, record: Record, message: Record) -> None:
         if _is_summary(record):

@@ -131,6 +131,7 @@ def _session(record: Record) -> Any:
         started=_time(record.get("started_at")),
         parent=word(record.get("parent_session_id")),
         agent=agent,
+        title=word(record.get("title")),
     )
 
 

@@ -69,6 +69,8 @@ class Pi(Format):
             message = table(record.get("message"))
             if message.get("role") == "assistant" and message.get("stopReason") not in ("aborted", "error"):
                 self._gauge.reply(line, word(message.get("model")), _size(table(message.get("usage"))))
+        elif kind == "session_info":
+            self.session = replace(self.session, title=word(record.get("name")))
         elif kind in ("compaction", "reset", "branch_summary"):
             light = {key: value for key, value in record.items() if key not in ("summary", "details")}
             self._compactions.append((line, number, light))

@@ -6,7 +6,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -52,7 +52,8 @@ class Session:
     """Whose conversation this is. Nothing of it comes from the file's path.
 
     `parent` is the session (or, in pi, the file) that this one was resumed, branched or forked from. `group`
-    names the group chat it is, '' where its owner alone speaks with the agent.
+    names the group chat it is, '' where its owner alone speaks with the agent. `title` is the client's own;
+    it may change, and does not tell sessions apart.
     """
 
     client: str
@@ -63,6 +64,7 @@ class Session:
     version: str = ""
     agent: str = ""
     group: str = ""
+    title: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

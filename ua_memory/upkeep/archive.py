@@ -10,7 +10,7 @@ import json
 import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from ua_memory import discovery
 from ua_memory.discovery import SETTINGS
 from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
 from ua_memory.git.repository import blob_id
+from ua_memory.knowledge import tombstones
+from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
 from ua_memory.paths import is_truth
 from ua_memory.store import swap
 from ua_memory.store.files import MAX_FILE
@@ -106,7 +108,8 @@ def _number(text: bytes) -> int:
 # -- archive -----------------------------------------------------------------------------------------------
 # A whole bank as one file: a tar of its memory, its history as a git bundle, and a manifest of all hashes.
 #
-# Nothing of the state goes in: no index, no cache, nothing that waits, no remote. What comes in is looked
+# Nothing of the state goes in but the words of sessions, if asked: no index, no cache, nothing that waits, no
+# remote. What comes in is looked
 # through to the last byte before one is written.
 
 
@@ -129,6 +132,7 @@ class ArchiveResult:
     revisions: int
     files: int
     bytes: int
+    sessions: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -141,6 +145,7 @@ class RestoreResult:
     made: str
     files: int
     received: int
+    sessions: int
     merge: Merge
     revision: str | None
     notes: tuple[str, ...] = ()
@@ -152,8 +157,9 @@ class RestoreResult:
 # -- export ----------------------------------------------------------------------------------------------
 
 
-def export(store: Store, file: Path, *, trial: bool = False) -> ArchiveResult:
-    """Write the bank's archive. Usage where it would lie inside the bank, CannotWrite where there is such a
+def export(store: Store, file: Path, *, sessions: bool = False, trial: bool = False) -> ArchiveResult:
+    """Write the bank's archive, with the words of its `sessions` if they are wanted.
+    Usage where it would lie inside the bank, CannotWrite where there is such a
     file already; nothing is there until all of it is."""
     _outside(store, file)
     notes = prepare(store, look=trial)
@@ -163,20 +169,24 @@ def export(store: Store, file: Path, *, trial: bool = False) -> ArchiveResult:
     blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_truth(path)}
     # By one process: one each took 13 s for ten years of logs.
     whole = history.read_all([(blob, "") for blob in blobs.values()])
-    contents = {path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
+    contents = {FILES + path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
     if len(contents) < len(blobs):
         raise GitFailed("the history lacks some files", where=str(history.git_dir), hint="ua-memory verify")
-    number = history.number(None, head)
+    said = {f"sessions/{one.path.name}": show(one) for one in SessionFiles(store).all()} if sessions else {}
+    contents |= said
+    result = ArchiveResult(
+        str(file), store.config.id, head, history.number(None, head), len(blobs),
+        sum(map(len, contents.values())), len(said), notes,
+    )  # fmt: skip
     if trial:
-        size = sum(map(len, contents.values()))
-        return ArchiveResult(str(file), store.config.id, head, number, len(contents), size, notes)
+        return result
     with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
         history.bundle(bundle)
         made = f"{store.now():{MADE}}"
         manifest = _manifest(store.config.id, made, head, contents, bundle)
         size = _write(file, manifest, contents, bundle, int(store.now().timestamp()))
-    return ArchiveResult(str(file), store.config.id, head, number, len(contents), size, notes)
+    return replace(result, bytes=size)
 
 
 def _outside(store: Store, file: Path) -> None:
@@ -190,7 +200,7 @@ def _outside(store: Store, file: Path) -> None:
 
 
 def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bundle: Path) -> bytes:
-    members = {FILES + path: (len(data), hashlib.sha256(data).hexdigest()) for path, data in contents.items()}
+    members = {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in contents.items()}
     with bundle.open("rb") as whole:
         members[BUNDLE] = (bundle.stat().st_size, hashlib.file_digest(whole, "sha256").hexdigest())
     rows = [{"name": name, "bytes": size, "sha256": digest} for name, (size, digest) in members.items()]
@@ -204,8 +214,8 @@ def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: P
             with os.fdopen(fd, "wb", closefd=False) as out:
                 with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
                     _add(tar, MANIFEST, io.BytesIO(manifest), len(manifest), when)
-                    for path, data in contents.items():
-                        _add(tar, FILES + path, io.BytesIO(data), len(data), when)
+                    for name, data in contents.items():
+                        _add(tar, name, io.BytesIO(data), len(data), when)
                     with bundle.open("rb") as whole:
                         _add(tar, BUNDLE, whole, bundle.stat().st_size, when)
                 out.flush()
@@ -273,7 +283,7 @@ def restore(
     store.make_state()
     with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
-        manifest, files = _verified(file, bundle)
+        manifest, files, said = _verified(file, bundle)
         heads = store.history.bundled(bundle)
         wanted = manifest["revision"]
         ref = next((ref for ref, sha in heads.items() if sha == wanted), None)
@@ -285,22 +295,24 @@ def restore(
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
                 raise _bad(file, "its files differ from its history")
             done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)
+    forgotten = tombstones.read(store)
+    merged = [one for one in said if trial or SessionFiles(store).merge(one, forgotten.said_in)]
     result = done.result
     notes = (*notes, *done.notes, *(result.notes if result else ()))
     return RestoreResult(
-        str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, done.merge,
-        result.revision if result else None, notes, trial, heard,
+        str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, len(merged),
+        done.merge, result.revision if result else None, notes, trial, heard,
     )  # fmt: skip
 
 
-def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """(the manifest, {path: blob id}) of an archive every byte of which was looked at; its bundle is put
-    where `bundle` says."""
+def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str], list[SessionFile]]:
+    """(the manifest, {path: blob id}, the sessions) of an archive every byte of which was looked at; its
+    bundle is put where `bundle` says."""
     try:
         with discovery.open_regular(file) as raw, _tar(raw) as tar:
             members = iter(tar)
             manifest = _read_manifest(file, tar, next(members, None))
-            files: dict[str, str] = {}
+            files, said = dict[str, str](), list[SessionFile]()
             left = {row["name"]: (row["bytes"], row["sha256"]) for row in manifest["members"]}
             for member in members:
                 size, digest = left.pop(member.name, (None, None))
@@ -311,13 +323,15 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
                     for piece in _pieces(tar, member):
                         found.update(piece)
                         out.write(piece)
-                    if isinstance(out, io.BytesIO):
+                    if isinstance(out, io.BytesIO) and member.name.startswith(FILES):
                         files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
+                    elif isinstance(out, io.BytesIO) and (one := parse(out.getvalue(), Path(member.name))):
+                        said.append(one)
                 if found.hexdigest() != digest:
                     raise _bad(file, f"{member.name[:200]!r} does not match its checksum")
             if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
                 raise _bad(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
-            return manifest, files
+            return manifest, files, said
     except FileNotFoundError as error:
         raise NotFound(
             "no such file or folder", where=str(file), hint="give the path of the archive"
@@ -360,6 +374,7 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
 def _check_row(file: Path, row: Mapping[str, Any]) -> None:
     name, size = row["name"], row["bytes"]
     inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
+    inside = inside or bool(MEMBER.fullmatch(name))
     if not inside:
         raise _bad(file, f"{name[:200]!r} is not a file of a bank")
     most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
@@ -411,9 +426,10 @@ class Remote:
         outside of the bank. Conflict where it has to be named."""
         return sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
 
-    def export(self, file: Path | str, *, dry_run: bool = False) -> ArchiveResult:
-        """The whole bank, with its history, as one archive that can be verified."""
-        return export(self._store, Path(file), trial=dry_run)
+    def export(self, file: Path | str, *, sessions: bool = False, dry_run: bool = False) -> ArchiveResult:
+        """The whole bank, with its history, as one archive that can be verified; with the words of its
+        `sessions`, if they are wanted."""
+        return export(self._store, Path(file), sessions=sessions, trial=dry_run)
 
     def restore(self, file: Path | str, *, dry_run: bool = False) -> RestoreResult:
         """Take an archive of this bank in; a new bank becomes what it holds."""

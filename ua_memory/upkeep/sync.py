@@ -27,7 +27,8 @@ from ua_memory.git import process, rewrite
 from ua_memory.git.history import History
 from ua_memory.git.remotes import REMOTE, shown
 from ua_memory.git.rewrite import unmarked
-from ua_memory.knowledge import statements
+from ua_memory.knowledge import statements, tombstones
+from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
 from ua_memory.markdown import document
@@ -215,7 +216,11 @@ def joined(
         proof = traces.within(seen.files, seen.sought)
         return seen.joined, RemoteTombstones(seen.forgotten, proof) if seen.sought else None
     if not seen.sought:
-        return join(store, other, door=door, subject=subject), None
+        done = join(store, other, door=door, subject=subject)
+        if seen.forgotten:  # no file here has it, but it may have been said here
+            known = tombstones.read(store)
+            SessionFiles(store).forget(lambda turn: known.said_in(turn.text))
+        return done, None
     clearing = Cleanup(store, index)
     with clearing.begun(seen.forgotten, seen.ids, seen.sought) as begun:
         done = join(store, other, door=door, subject=subject)

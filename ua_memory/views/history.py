@@ -599,10 +599,11 @@ def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
 def show_restored(screen: Screen, done: RestoreResult) -> None:
     """Say what an archive brought."""
     what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
-    if not done.received:
+    if not done.received and not done.sessions:
         screen.line("Nothing to import from ", (done.file, "path"), f" ({what}all of it is already here).")
     else:
-        came = f"{count(done.received, 'revision')}{_figures(done)}"
+        said = f", {count(done.sessions, 'session')}" if done.sessions else ""
+        came = f"{count(done.received, 'revision')}{_figures(done)}{said}"
         screen.line(
             "Would import " if done.trial else "Imported ", (done.file, "path"), f" ({what}{came})",
             *([] if done.trial else [" ", commit(done.revision)]),
@@ -614,7 +615,7 @@ def show_restored(screen: Screen, done: RestoreResult) -> None:
 
 def restored_shape(done: RestoreResult) -> dict[str, Any]:
     """What an archive brought, as JSON."""
-    keys = ("file", "bank", "made", "files", "received", "revision")
+    keys = ("file", "bank", "made", "files", "received", "sessions", "revision")
     return {
         "source": "archive",
         **{key: getattr(done, key) for key in keys},
