@@ -188,6 +188,36 @@ def test_what_was_said_is_found_behind_the_facts(memory: Memory) -> None:
         memory.get("[[2026-01-01-0000-codex-deadbeef#^t-00000000]]")
 
 
+def test_a_passage_goes_under_the_fact_that_quotes_it(memory: Memory) -> None:
+    memory.flush(transcript())
+    hits = memory.search("why did we leave Heroku for Fly.io").hits
+    assert hits[0].item.record == "fact" and [one.record for one in hits[0].folded] == ["session"]
+    assert [hit.item.record for hit in hits].count("session") == 0
+
+
+def test_a_passage_that_answers_better_stands_for_itself(memory: Memory) -> None:
+    memory.flush(transcript())
+    hits = memory.search("how many minutes does the deploy take, and where is its config").hits
+    assert any("4 minutes" in hit.snippet for hit in hits[:2])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_with_the_same_words_the_later_stands(memory: Memory, first: int) -> None:
+    for at in ((10, 2), (2, 10))[first]:
+        other = replace(SHOP, session=f"{at}-session")
+        memory.sessions.add(other, [replace(turn(0, ASKED), at=AT + timedelta(days=at))], now=NOON)
+    (hit,) = memory.search("nightly export").hits
+    assert hit.item.day == "2026-02-22" and [one.day for one in hit.folded] == ["2026-02-14"]
+
+
+def test_the_person_stands_before_the_agent(memory: Memory) -> None:
+    for number, role in enumerate(("person", "assistant")):
+        other = replace(SHOP, session=f"{number}-session")
+        memory.sessions.add(other, [replace(turn(0, ASKED, role), at=AT + timedelta(days=number))], now=NOON)
+    (hit,) = memory.search("nightly export").hits
+    assert hit.item.origin == "person" and hit.item.day == "2026-02-12"
+
+
 def test_sessions_count_for_no_entity_and_no_file_of_the_bank(memory: Memory) -> None:
     memory.insert("Operations at Northwind are led by Marta.")
     said(memory, "Marta and Ines of Northwind met Ines at Northwind", "Ines agreed.")
@@ -292,10 +322,8 @@ def test_a_group_chat_is_not_kept_unless_switched_on(tmp_path: Path) -> None:
         memory.conversations.flush_turns(group, [turn(0, "we always meet on Sundays at noon")])
         assert bool(list(memory.sessions.all())) == wanted
     chat = memory.filters(tags=["group:family"], match="all_strict")
-    assert [hit.item.record for hit in memory.search("when do we meet", filters=chat).hits] == [
-        "fact",
-        "session",
-    ]
+    (hit,) = memory.search("when do we meet", filters=chat).hits
+    assert hit.item.record == "fact" and [one.record for one in hit.folded] == ["session"]
 
 
 def test_secrets_do_not_reach_the_file(memory: Memory) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ua_memory.index.items import chunks, marks
+from ua_memory.index.items import SESSION, chunks, marks
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # denial. Two that name different days are two events; what was retired and what holds are not the same. The
 # first in the order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
 #
+# **Passages** of a session go under a fact that says or quotes what stands in them, if it answers as well.
+# Of two with the same words a person's stands before an agent's, and the later before the earlier.
+#
 # Folded items are no loss: the hit names them, with their days.
 
 
@@ -41,6 +44,10 @@ MORE = 10
 LONGEST = 200
 """Words that are compared; longer texts are alike if they are equal."""
 
+QUOTED = 4
+"""Words of a fact or its quote that a passage of a session must have to go under it."""
+
+_SPEAKER = re.compile(r"^(?:Person|Agent): ", re.MULTILINE)
 _SMALL = frozenset(("a", "an", "the"))
 _DENIALS = frozenset("no not never none nor neither without cannot dont t".split())  # noqa: SIM905
 
@@ -51,6 +58,22 @@ class KeptHit:
 
     one: Ranked
     under: list[IndexItem] = field(default_factory=list)
+    _rows: list[str] | None = None
+
+    def quotable(self) -> list[str]:
+        """What a fact says, and quotes, as `_spoken` has a passage's words; none of what is no fact."""
+        if self._rows is None:
+            item = self.one.item
+            said = (item.text, *item.context.split("\n")) if item.record == "fact" else ()
+            self._rows = [f" {' '.join(row)} " for row in map(words_of, said) if len(row) >= QUOTED]
+        return self._rows
+
+    def add(self, item: IndexItem) -> None:
+        """Fold an item under it. Of two passages that say the same a person's stands, then the later."""
+        there = self.one.item
+        if there.record == SESSION and (not item.own, item.day or "") > (not there.own, there.day or ""):
+            item, self.one = there, self.one._replace(item=item)
+        self.under.append(item)
 
 
 def folded(
@@ -86,8 +109,9 @@ def folded(
             if belief:
                 kept[belief.item.key] = KeptHit(belief)
         above = kept[belief.item.key] if belief else texts.alike(item, full)
+        above = above or _quoting(one, kept.values())
         if above:
-            above.under.append(item)
+            above.add(item)
         elif not full:
             kept[item.key] = KeptHit(one._replace(item=item))
             texts.add(kept[item.key])
@@ -118,6 +142,22 @@ def _lifted(belief: Ranked, fact: Ranked, there: IndexItem) -> Ranked:
     """An observation in the place of its fact."""
     more = round(fact.score - belief.score, 6)
     return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
+
+
+def _quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
+    """The fact, as good an answer as the passage of a session, that says or quotes what stands in it."""
+    if passage.item.record != SESSION:
+        return None
+    said = _spoken(passage.item)
+    for each in kept:
+        if each.one.score >= passage.score and any(row in said for row in each.quotable()):
+            return each
+    return None
+
+
+def _spoken(item: IndexItem) -> str:
+    """The words of a passage without its speakers, with a space around each."""
+    return f" {' '.join(words_of(_SPEAKER.sub('', item.text)))} "
 
 
 class SeenTexts:
@@ -163,7 +203,7 @@ class SeenTexts:
 
 def _compared(item: IndexItem) -> list[str]:
     """The words by which an item is held against others; none of a session's passage: it is no statement."""
-    return [] if item.record == "session" else _words(item.text)
+    return [] if item.record == SESSION else _words(item.text)
 
 
 def _words(text: str) -> list[str]:
@@ -181,7 +221,7 @@ def _class(item: IndexItem) -> tuple[object, ...]:
 
 
 def _exactly(item: IndexItem) -> tuple[object, ...]:
-    return *_class(item), item.texthash
+    return *_class(item), _spoken(item) if item.record == SESSION else item.texthash
 
 
 def _one_day(one: IndexItem, other: IndexItem) -> bool:

@@ -317,7 +317,8 @@ def _stands_for(hit: Hit) -> str:
         return ""
     days = sorted({item.date for item in hit.folded if item.date} - {hit.item.date})
     told = (f": {', '.join(days[-DAYS:])}" + (" …" if len(days) > DAYS else "")) if days else ""
-    facts = "found too" if hit.item.record == "observation" else "alike"
+    same = hit.item.record != "observation" and all(one.record == hit.item.record for one in hit.folded)
+    facts = "alike" if same else "found too"
     return f"; {len(hit.folded)} {facts}{told}"
 
 

@@ -11,6 +11,7 @@ from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
 from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps
 
 if TYPE_CHECKING:
+    from ua_memory.index.items import IndexItem
     from ua_memory.recall.arms import QueryExplanation
     from ua_memory.recall.search import Hit, RecallResult, SearchResult
     from ua_memory.reflect.evidence import EvidencePiece
@@ -51,9 +52,7 @@ def show_hits(
 
 def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
-    # A session's file lies in the state folder; `get` takes this name for it.
-    path = f"sessions/{item.path.rpartition('/')[2]}" if item.record == "session" else item.path
-    head: list[Piece] = [(f"{path}:{item.line}" + (f"-{item.end}" if item.end > item.line else ""), "path")]
+    head: list[Piece] = [(_place(item), "path")]
     head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
     head += [("  ^" + item.id, "id")] if item.id else []
     heading = re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)  # the day's title says what the path says
@@ -63,10 +62,20 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
     screen.item("   ", *highlighted(shown, query))
     if hit.folded:
-        places = [f"^{one.id}" if one.id else one.place.citation for one in hit.folded]
+        places = [f"^{one.id}" if one.id else _cited(one) for one in hit.folded]
         more = f" … ({len(places)})" if len(places) > FOLDED else ""
         says = "also      " if item.record != "observation" else "rests on  "
         screen.item([(f"   {says}", "faint")], (", ".join(places[:FOLDED]) + more, "faint"))
+
+
+def _place(item: IndexItem) -> str:
+    """The file and lines of an item, as `get` takes them: a session's file lies in the state folder."""
+    path = f"sessions/{item.path.rpartition('/')[2]}" if item.record == "session" else item.path
+    return f"{path}:{item.line}" + (f"-{item.end}" if item.end > item.line else "")
+
+
+def _cited(item: IndexItem) -> str:
+    return _place(item) if item.record == "session" else item.place.citation
 
 
 def _when(day: str, today: date) -> str:
