@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from banks import Bank, git, new_bank
+from banks import NOON, Bank, git, new_bank
 
 from ua_memory.index.items import SCHEMA_VERSION
 from ua_memory.memory import Memory
@@ -15,6 +15,7 @@ from ua_memory.recall import readonly as glance
 from ua_memory.recall.readonly import ReadOnlySearch, core_block, look
 from ua_memory.text.noise import MOST, RECALL_CLOSE
 from ua_memory.text.wording import CORE_INTRO
+from ua_memory.transcripts.turns import Session, Turn
 
 CORE = (
     "# Memory\n\nWhat it is.\n\n## Me\n\nShort answers.\n\n- a list\n### deeper\nmore\n\n\n## Todo\nnothing\n"
@@ -70,6 +71,23 @@ def test_a_prompt_is_only_told_what_has_enough_of_its_words(bank: Bank) -> None:
         "please refactor the parser module, wind up its loops and tests", 6, glance.ENOUGH
     )
     assert found.recall("x " * 5000 + " ".join(f"w{n}" for n in range(5000)), 6) == ""
+    found.close()
+
+
+def test_a_prompt_is_given_passages_of_its_project_behind_the_facts(bank: Bank) -> None:
+    with Memory(bank.again()) as memory:
+        for project in ("shop", "other"):
+            turn = Turn("1", "person", f"Heroku is slow, says {project}", NOON)
+            memory.sessions.add(Session("codex", f"s-{project}", f"/home/dev/{project}"), [turn], now=NOON)
+    indexed(bank)
+    found = seen(bank)
+    assert found
+    prompt = "is heroku slow?"
+    rows = found.for_prompt(prompt, 1, "shop", "", 2).splitlines()[2:-1]
+    assert len(rows) == 2 and "/sessions/" not in rows[0] and "says shop" in rows[1]
+    assert "says" not in found.for_prompt(prompt, 6, "shop", "s-shop", 2)
+    assert "says" not in found.for_prompt(prompt, 6, "shop", "", 0)
+    assert "says other" in found.for_prompt(prompt, 6, "", "s-shop", 2)
     found.close()
 
 

@@ -234,6 +234,8 @@ def test_a_prompt_is_given_the_passages_of_its_project_alone(memory: Memory) -> 
     chosen = for_prompt(answer, prompt, "shop", memory.config)
     assert len(chosen.hits) == 1 and "hour" in chosen.hits[0].snippet
     assert for_prompt(answer, prompt, "third", memory.config).hits == ()
+    assert for_prompt(answer, prompt, "shop", memory.config, SHOP.session).hits == ()
+    assert for_prompt(answer, prompt, "shop", memory.config, "ffff").hits == chosen.hits
     assert for_prompt(answer, prompt, "shop", replace(memory.config, sessions_recall=False)).hits == ()
 
 

@@ -87,6 +87,15 @@ def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> N
     assert found["transcript"] == "/t.jsonl" and found["client"] == "claude-code"
 
 
+def test_a_session_has_its_words_in_view_until_it_is_compacted(bank: Bank) -> None:
+    assert sessions.session_in_view(bank.pending, event()) == "s1"
+    sessions.record_event(bank.pending, event(), 0)
+    assert sessions.session_in_view(bank.pending, event()) == "s1"
+    sessions.record_event(bank.pending, event(), 0, want=sessions.COMPACT)
+    sessions.record_event(bank.pending, event(), 0)
+    assert sessions.session_in_view(bank.pending, event()) == ""
+
+
 def test_without_a_state_folder_nothing_is_made(tmp_path: Path) -> None:
     sessions.record_event(tmp_path / "none" / "pending", event(), 0)
     assert not (tmp_path / "none").exists()

@@ -170,8 +170,6 @@ def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
 
 
 def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Folders) -> str | None:
-    from ua_memory.recall.readonly import ENOUGH
-
     if event.agent:
         return ""
     if settings.auto_recall_tags or settings.auto_recall_tag_groups or event.group:
@@ -183,7 +181,9 @@ def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Folders)
         from ua_memory.daemon.spawn import Log
 
         Log(Path(bank.local), "hook.log").say(wanted.why)
-    return found.recall(wanted.text, settings.search_limit, ENOUGH)
+    but = context.session_in_view(bank.pending, event)
+    most = noise.PASSAGES if settings.sessions_recall else 0
+    return found.for_prompt(wanted.text, settings.search_limit, context.project(event), but, most)
 
 
 def _read_query(query: str, settings: Any) -> QueryText:

@@ -202,7 +202,8 @@ def _recall_text(call: Call, memory: Memory, event: Event) -> str:
     filters = memory.filters(**auto_scope(call, memory.config, event))
     limit = memory.config.search_limit + MORE_PASSAGES
     found = memory.search_many([event.prompt], limit=limit, min_score=least, filters=filters, by_words=alone)
-    chosen = for_prompt(found[0], event.prompt, context.project(event), memory.config)
+    but = context.session_in_view(memory.store.bank.pending, event)
+    chosen = for_prompt(found[0], event.prompt, context.project(event), memory.config, but)
     return hits_block(chosen)[0]
 
 

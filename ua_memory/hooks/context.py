@@ -163,9 +163,17 @@ def record_event(pending: Path | str, event: Event, pid: int, *, want: str = "")
     # was to be handed over then still is: the flush may not have come to it yet.
     before = found.get("want") or ""
     found["want"] = want or (COMPACT if before == END and event.kind == "start" else before)
+    if want == COMPACT:
+        found["compacted"] = True
     with contextlib.suppress(OSError):  # a bank that nobody has opened yet, or that we may only read
         write(path, found, lasting=bool(want))
     return found
+
+
+def session_in_view(pending: Path | str, event: Event) -> str:
+    """The session whose words the model sees anyway: the event's, '' once it was compacted."""
+    found = _read(record_path(pending, event)) or {}
+    return "" if found.get("compacted") else event.session
 
 
 def update_record(path: str, **changes: Any) -> None:

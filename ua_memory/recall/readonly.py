@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from marshal import loads
 
 from ua_memory import discovery
@@ -139,14 +140,24 @@ class ReadOnlySearch:
 
     def recall(self, query: str, limit: int, enough: float = 0.0) -> str:
         """The lines that answer a query best by their words, as a block; '' if there are none."""
-        rows = []
-        for number in self._ranked(query, enough):
-            row = self._row(number)
-            if row:
-                rows.append(row)
-            if len(rows) == limit:
-                break
-        return noise.block("search", BY_WORDS, rows)[0]
+        found = filter(None, map(self._row, self._ranked(query, enough)))
+        return noise.block("search", BY_WORDS, list(islice(found, limit)))[0]
+
+    def for_prompt(self, prompt: str, limit: int, project: str, but: str, passages: int) -> str:
+        """The lines that a prompt of a project is given, as a block: facts, then passages of the project's
+        sessions except the one called `but`; '' if there are none."""
+        scope, _ = _of_project(project)
+        facts, said = [], []
+        for number in self._ranked(prompt, ENOUGH):
+            sql = "SELECT record, tags, session FROM items WHERE rowid = ?"
+            record, tags, session = self._db.execute(sql, (number,)).fetchone()
+            if record != "session":
+                facts.append(number)
+            elif (not project or scope in tags) and session != but:
+                said.append(number)
+        first = islice(filter(None, map(self._row, facts)), limit)
+        then = islice(filter(None, map(self._row, said)), passages)
+        return noise.block("search", BY_WORDS, [*first, *then])[0]
 
     def of_session(self, client: str, session: str, limit: int) -> list[str]:
         """The lines of what was kept of a session, the newest first."""

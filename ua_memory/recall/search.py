@@ -36,7 +36,7 @@ from ua_memory.recall.arms import (
 from ua_memory.recall.dedupe import KeptHit, folded
 from ua_memory.recall.fusion import DEPTH, by_words, crossed, facts_first, in_time, lowered, ordered
 from ua_memory.text import dates
-from ua_memory.text.noise import QueryText, read_query
+from ua_memory.text.noise import PASSAGES, QueryText, read_query
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -446,15 +446,17 @@ class RecallResult:
 # What of an answer goes into a prompt that nobody searched for: facts, then at most two passages of sessions.
 
 
-PASSAGES, SHARED = 2, 2
-"""Passages that a prompt is given, and words that one must share with it."""
+SHARED = 2
+"""Words that a passage must share with a prompt that is given it."""
 GOOD_FACT, GOOD_PASSAGE = 0.5, 0.6
 """The least score of a fact that shares no word with the prompt, and of a passage. With these 89 of 100
 prompts about what was never said are given nothing."""
 
 
-def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) -> SearchResult:
-    """The answer with those hits only that a prompt of a project is given."""
+def for_prompt(
+    answer: SearchResult, prompt: str, project: str, config: Config, but: str = ""
+) -> SearchResult:
+    """The answer with those hits only that a prompt of a project is given, none of the session `but`."""
     asked = _content_words(prompt)
     scope = f"project:{project}".casefold()
 
@@ -469,6 +471,7 @@ def for_prompt(answer: SearchResult, prompt: str, project: str, config: Config) 
     said = [
         hit for hit in answer.hits
         if hit.item.record == SESSION and hit.score >= GOOD_PASSAGE and config.sessions_recall
+        and (not but or hit.item.session != but)
         and (not project or any(scope in one.tags for one in (hit.item, *hit.folded))) and shares(hit, SHARED)
     ]  # fmt: skip
     return replace(answer, hits=(*facts[: config.search_limit], *said[:PASSAGES]))

@@ -83,6 +83,8 @@ RECALL_CLOSE = "</ua-memory-recall>"
 MOST = 9500
 """Characters of a block, marks and all. Claude Code puts a hook's output of more than 10,000 into a file and
 shows its beginning only; Codex cuts at 2,500 tokens."""
+PASSAGES = 2
+"""Passages of sessions that a prompt is given."""
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
