@@ -114,12 +114,13 @@ def _is_cjk(run: str) -> bool:
 
 def words(text: str) -> list[str]:
     """The words of a text in order; a CJK run of two or more characters as its overlapping pairs."""
-    if text.isascii() and not _HUMP.search(text):
+    text = _HUMP.sub(" ", text if text.isascii() else unicodedata.normalize("NFKC", text))
+    if text.isascii():
         return [word[:LONGEST_WORD] for word in _ASCII_RUN.findall(text.casefold())]
     found: list[str] = []
-    for run in _runs(unicodedata.normalize("NFKC", text)):
+    for run in _runs(text):
         if not _is_cjk(run):
-            found.extend(part[:LONGEST_WORD].casefold() for part in _HUMP.split(run))
+            found.append(run[:LONGEST_WORD].casefold())
         else:
             signs = _signs(run)
             found.extend(signs[i : i + 2] for i in range(max(len(signs) - 1, min(len(signs), 1))))

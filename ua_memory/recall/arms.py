@@ -102,19 +102,20 @@ def inverse(known: int, total: int) -> float:
     return math.log(1 + (max(total, 1) - known + 0.5) / (max(known, 1) + 0.5))
 
 
-def stems(words: WordIndex, items: Sequence[IndexItem]) -> dict[str, frozenset[str]]:
-    """{key: the stems of an item's words, heading and tags included}."""
+def stems(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dict[str, frozenset[str]]:
+    """{key: those of the wanted stems that an item's words have, heading and tags included}."""
     texts = words.vocabulary.tokens([item.key for item in items])
     known = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
-    return {key: frozenset(known[word] for word in text) for key, text in texts.items()}
+    telling = {word: stem for word, stem in known.items() if stem in wanted}
+    return {key: frozenset(telling[word] for word in text & telling.keys()) for key, text in texts.items()}
 
 
 def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
     """{key: share of the query's weight whose terms the item has, 0 to 1}, heading and tags included."""
     total = weights.total or 1.0
     return {
-        key: sum(weights.idf[stem] for stem in sorted(have & weights.idf.keys())) / total
-        for key, have in stems(words, items).items()
+        key: sum(weights.idf[stem] for stem in sorted(have)) / total
+        for key, have in stems(words, items, weights.idf.keys()).items()
     }
 
 

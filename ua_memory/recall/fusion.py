@@ -143,12 +143,13 @@ def _late(
 ) -> list[Ranked] | None:
     """The candidates by late interaction; None where no text has token vectors, or no word counts."""
     found, kept = _together(arms), TokenMatches(asked, said)
+    wanted_stems = {stem for word in kept.words for stem in (*word.stems, word.whole)}
 
     def read(items: list[IndexItem]) -> Mapping[str, frozenset[str]]:
         names = kept.missing(item.vhash for item in items)
         kept.add(index.cache.read(index.embeds.model, names))
         spelt = items if kept.spelt else kept.unread(items)
-        return recall_arms.stems(index.words, spelt) if spelt else {}
+        return recall_arms.stems(index.words, spelt, wanted_stems) if spelt else {}
 
     stems = read(found)
     if not kept.any_tokens or not kept.weights.any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -70,16 +70,18 @@ def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int =
 
 
 def _matches(words: WordIndex, text: str, idf: Mapping[str, float]) -> list[tuple[int, int, str]]:
-    matches = list(_WORD.finditer(text))
-    read = {word: words_of(word) for word in {match.group() for match in matches}}
-    spans = [(match.start(), match.end(), read[match.group()]) for match in matches]
-    stems = words.vocabulary.stems(sorted({part for _, _, parts in spans for part in parts}))
-    found = []
-    for start, end, parts in spans:
-        known = [stems.get(part, "") for part in parts]
-        found += [(start, end, stem) for stem in known if idf.get(stem)]
+    begun = {stem[:2] for stem in idf}
+    read = {word: words_of(word) for word in set(_WORD.findall(text)) if _may_match(word, begun)}
+    stems = words.vocabulary.stems({part for parts in read.values() for part in parts})
+    known = {word: [stems[part] for part in parts if idf.get(stems[part])] for word, parts in read.items()}
     # A long run without blanks (CJK) is one span; where in it the match lies is left to its middle.
-    return found
+    return [(*match.span(), stem) for match in _WORD.finditer(text) for stem in known.get(match.group(), ())]
+
+
+def _may_match(word: str, begun: Set[str]) -> bool:
+    """Whether a word of a text may have a stem that begins so: a plain one begins as its stem does."""
+    plain = word.isascii() and word.isalpha() and word[1:].islower()
+    return not plain or word[:2].lower() in begun
 
 
 def _densest(found: list[tuple[int, int, str]], length: int, size: int) -> int:
@@ -150,7 +152,9 @@ class CurrentFiles:
             except (UaMemoryError, OSError):
                 data = b""
             lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-            self._lines[path, held] = [line.removesuffix(b"\r") for line in lines]
+            if b"\r" in data:
+                lines = [line.removesuffix(b"\r") for line in lines]
+            self._lines[path, held] = lines
         return self._lines[path, held]
 
 
