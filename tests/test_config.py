@@ -50,6 +50,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "redact": ('redaction.patterns = { host = "[a-z]+[.]corp" }', {"host": "[a-z]+[.]corp"}),
     "enabled": ("enabled = false", False),
     "sessions_keep": ("sessions.keep = false", False),
+    "sessions_place": ('sessions.place = "bank"', "bank"),
     "sessions_agent": ('sessions.agent = "all"', "all"),
     "sessions_groups": ("sessions.groups = true", True),
     "sessions_recall": ("sessions.recall = false", False),

@@ -14,10 +14,11 @@ from banks import NOON, git
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_model import DONE, Scripted
-from test_flush import ID, opened, transcript
+from test_flush import ID, TALK, opened, transcript
 from test_machines import two
 
 from ua_memory import Memory
+from ua_memory.caller import untrusted
 from ua_memory.errors import CannotWrite, NotFound, Usage
 from ua_memory.knowledge import sessions
 from ua_memory.knowledge.sessions import (
@@ -455,3 +456,97 @@ def test_the_shapes_are_json(memory: Memory) -> None:
     shape = json.loads(json.dumps(views.full_shape(found)))
     assert shape["name"] == found.name and [one["speaker"] for one in shape["turns"]] == ["person", "agent"]
     assert sessions.title_of(found.turns) == shape["title"]
+
+
+# -- in the bank ---------------------------------------------------------------------------------------------
+
+IN_BANK = "memory/sessions"
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Memory:
+    return opened(tmp_path / "bank", sessions_place="bank")
+
+
+def in_state(memory: Memory) -> list[Path]:
+    return list(memory.store.bank.sessions.glob("*.md"))
+
+
+def in_bank(memory: Memory) -> list[Path]:
+    return list((memory.store.bank.root / IN_BANK).glob("*"))
+
+
+def test_a_flush_puts_the_words_into_the_bank_with_its_facts(shared: Memory) -> None:
+    shared.conversations.enqueue(transcript(), force=True)
+    assert len(in_state(shared)) == 1 and in_bank(shared) == []
+    (done,) = shared.flush().done
+    assert in_state(shared) == [] and len(in_bank(shared)) == 1
+    (words,) = shared.sessions.all()
+    newest = shared.history.log(limit=1)[0]
+    assert newest.id == done.revision and f"{IN_BANK}/{words.path.name}" in newest.paths
+    assert words.read_by == "extraction" and words.through
+    assert shared.health.verify() == [] and shared.history.why(f"^{done.facts[0].id}").breaks == ()
+    hits = shared.search("how long does the deploy take").hits
+    assert any(item.record == "session" for hit in hits for item in (hit.item, *hit.folded))
+    assert not any(hit.item.record == "passage" for hit in hits)
+
+
+def test_a_session_that_goes_on_is_put_there_again(shared: Memory) -> None:
+    shared.flush(transcript())
+    more = transcript(*TALK, "p: And the backups go to Hetzner every night.", "Noted.")
+    shared.conversations.enqueue(more, force=True)
+    assert len(in_state(shared)) == 1 and len(shared.sessions.get(ID).turns) == 6
+    shared.flush()
+    assert in_state(shared) == [] and len(in_bank(shared)) == 1
+    assert len(shared.sessions.get(ID).turns) == 6 and shared.health.verify() == []
+
+
+def test_what_a_killed_flush_left_in_both_places_is_swept(shared: Memory) -> None:
+    shared.conversations.enqueue(transcript(), force=True)
+    (left,) = in_state(shared)
+    data = left.read_bytes()
+    shared.flush()
+    left.write_bytes(data)
+    assert len(list(shared.sessions.all())) == 1
+    shared.flush()
+    assert in_state(shared) == [] and len(in_bank(shared)) == 1
+
+
+def test_forgetting_reaches_the_words_in_the_bank(shared: Memory) -> None:
+    (done,) = shared.flush(transcript()).done
+    fact = next(fact for fact in done.facts if "Heroku" in fact.text)
+    found = shared.forgetting.forget(f"^{fact.id}")
+    (words,) = shared.sessions.all()
+    assert "Heroku" not in words.path.read_text() and found.proof and found.proof.holds
+    assert not any("Heroku" in hit.snippet for hit in shared.search("why did we leave Heroku").hits)
+    assert shared.health.verify() == []
+    shared.sessions.delete(words)
+    assert in_bank(shared) == [] and shared.store.survey().files and not shared.health.verify()
+
+
+def test_a_note_among_them_stays_a_note(shared: Memory) -> None:
+    shared.flush(transcript())
+    note = shared.store.bank.root / IN_BANK / "about.md"
+    note.write_text("# About\n\nThe xylophone folder has what was said.\n")
+    hits = shared.search("xylophone folder").hits
+    assert hits[0].item.record == "passage" and len(list(shared.sessions.all())) == 1
+
+
+def test_the_words_reach_another_machine(tmp_path: Path) -> None:
+    one, other = two(tmp_path)
+    here = Memory.open(one.root, config=replace(one.store.config, sessions_place="bank"), now=lambda: NOON)
+    here.flush(transcript())
+    here.remote.sync()
+    there = Memory.open(other.root, now=lambda: NOON)
+    there.remote.sync()
+    assert there.sessions.get(ID).turns == here.sessions.get(ID).turns and in_state(there) == []
+    hits = there.search("how long does the deploy take").hits
+    assert any(item.record == "session" for hit in hits for item in (hit.item, *hit.folded))
+
+
+def test_from_a_strangers_bank_the_place_does_not_count(tmp_path: Path) -> None:
+    bank = opened(tmp_path / "bank").store.bank
+    settings = bank.root / "ua-memory.toml"
+    settings.write_text(settings.read_text() + '\n[sessions]\nplace = "bank"\n')
+    memory = Memory.open(bank.root, now=lambda: NOON)
+    assert memory.config.sessions_place == "state" and "sessions.place" in str(untrusted(memory.config))

@@ -279,14 +279,16 @@ def tell_sessions(call: Call, memory: Memory) -> None:
     """Tell a person at a terminal, once a bank, that the words of sessions are kept, and how to end that."""
     if not (call.on_terminal and memory.config.sessions_keep and is_person(call)):
         return
-    folder, told = memory.store.bank.sessions, memory.store.bank.local / "sessions.told"
-    if not told.exists() and any(folder.glob("*.md")):
+    told = memory.store.bank.local / "sessions.told"
+    if not told.exists() and (words := next(memory.sessions.all(), None)):
         from ua_memory.paths import make_private
 
         make_private(told.parent)
         told.touch(mode=0o600)
+        bank = memory.config.sessions_place == "bank"
+        scope = "then committed to the bank" if bank else "on this machine only"
         call.stderr.write(
-            f"ua-memory: the words of sessions are kept in {folder}, on this machine only; "
+            f"ua-memory: the words of sessions are kept in {words.path.parent}, {scope}; "
             "to stop that and delete them: ua-memory sessions off\n"
         )
 

@@ -118,6 +118,7 @@ def _expressions(value: Sequence[str], _: str) -> None:
 RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
+    "sessions_place": _among("state", "bank"),
     "sessions_agent": _among("spoken", "all", "none"),
     "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
     "provider": _provider,
@@ -245,6 +246,12 @@ class Config:
     )
     sessions_keep: bool = _setting(
         True, "sessions.keep", "0: the words of sessions are not kept, only what a flush chooses"
+    )
+    sessions_place: str = _setting(
+        "state",
+        "sessions.place",
+        "state: on this machine only; bank: in memory/sessions/, committed and synced",
+        sensitive=True,
     )
     sessions_agent: str = _setting(
         "spoken", "sessions.agent", "of the agent's words: spoken (without announcements), all or none"

@@ -391,7 +391,11 @@ def _project_blocks(
     """The rules of the event's project, its last sessions with what was left to do, and its newest facts: as
     much of each as finds room."""
     room = ROOM["project"]
-    found = list(islice(_session_heads(f"{bank.state}/sessions", event), LAST_SESSIONS))
+    found = list(
+        islice(
+            _session_heads((f"{bank.root}/memory/sessions", f"{bank.state}/sessions"), event), LAST_SESSIONS
+        )
+    )
     rows = [_short(f"- {day}: {title}" + (f" — {end}" if end else "")) for day, title, end, _ in found]
     left = [_short(f"- {undone}") for *_, undone in found if undone][:LAST_OPEN]
     last = noise.block("sessions", LAST, [*rows, UNDONE, *left] if left else rows, most=room // 3)[0]
@@ -404,15 +408,15 @@ def _short(line: str) -> str:
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
-def _session_heads(folder: str, event: Event) -> Iterator[tuple[str, str, str, str]]:
+def _session_heads(folders: Sequence[str], event: Event) -> Iterator[tuple[str, str, str, str]]:
     """Day, title, outcome and what was left to do of the project's sessions but this one, newest first."""
     here = project(event)
-    try:
-        names = sorted((name for name in os.listdir(folder) if name.endswith(".md")), reverse=True)  # noqa: PTH208
-    except OSError:
-        return
-    for name in names[:MOST_SESSIONS]:
-        head = _head_of(f"{folder}/{name}")
+    there: dict[str, str] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            there |= {name: f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".md")}  # noqa: PTH208
+    for name in sorted(there, reverse=True)[:MOST_SESSIONS]:
+        head = _head_of(there[name])
         if head.get("project", "") == here and head.get("session") != event.session and head.get("title"):
             yield name[:10], head["title"], head.get("outcome", ""), head.get("open", "")
 

@@ -220,11 +220,11 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     yield from made
 
 
-def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem]:
-    """The passages of a session's file; none of a file that is no session."""
+def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem] | None:
+    """The passages of a session's file; None for a file that is no session, such as a person's note."""
     found = sessions.parse(data, Path(path))
     if found is None:
-        return []
+        return None
     lines, made = data.split(b"\n"), list[IndexItem]()
     about = clean(masked(f"{found.title}\n{found.project}"))
     for seq, one in enumerate(sessions.passages(found)):

@@ -21,6 +21,7 @@ from ua_memory import discovery
 from ua_memory.errors import NotFound
 from ua_memory.git import process
 from ua_memory.index.items import IndexItem, LongLogs, items_of, session_items
+from ua_memory.knowledge.sessions import IN_BANK
 from ua_memory.markdown import document
 from ua_memory.paths import is_truth
 from ua_memory.store import files
@@ -132,8 +133,10 @@ class OutsideFiles:
 
     def items(self, path: str, data: bytes, logs: LongLogs | None = None) -> list[IndexItem]:
         """What can be found in a file with these bytes; see `items_of` for `logs`."""
-        if self.is_session(path):
-            return session_items(data, path, self.masked)
+        if self.is_session(path) or path.startswith(IN_BANK):
+            found = session_items(data, path, self.masked)
+            if found is not None or self.is_session(path):
+                return found or []
         items = items_of(document.parse(files.searched(data)[0], path), self.masked, logs)
         # The ids of another folder are another bank's: nothing here is to cite or to change them.
         return [replace(item, id=None) for item in items] if outside(path) else list(items)

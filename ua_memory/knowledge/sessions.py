@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
@@ -21,6 +22,7 @@ from ua_memory.markdown.blocks import Header, read_header, write_value
 from ua_memory.markdown.lines import closes, fence_of, interrupts, split
 from ua_memory.paths import make_private, project_of
 from ua_memory.store import swap
+from ua_memory.store.draft import Draft
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import wording
@@ -388,18 +390,41 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 FOLDER = "sessions"
+IN_BANK = "memory/sessions/"
+"""Where a flush puts what it has read, with the setting sessions.place = "bank"."""
 MEMBER = re.compile(r"sessions/(?!\.)[\w.-]+\.md")
 """How an archive names the file of a session."""
 _NAME = re.compile(r"[\w.-]+")
 _CITED = re.compile(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
 
 
+@dataclass(frozen=True, slots=True)
+class SessionReading:
+    """How a flush read a session: what chose its facts, up to which turn, and what a model calls it ('' for
+    none)."""
+
+    read_by: str
+    through: str
+    title: str = ""
+    outcome: str = ""
+
+    def noted(self, found: SessionFile) -> SessionFile:
+        """The session with this in it. A client's title stands before a model's."""
+        title = _line(self.title, LONGEST_TITLE) if found.title == title_of(found.turns) else ""
+        return replace(
+            found, read_by=self.read_by, through=self.through, title=title or found.title,
+            outcome=_line(self.outcome, LONGEST_OUTCOME) or found.outcome,
+        )  # fmt: skip
+
+
 class SessionFiles:
-    """The sessions of one bank."""
+    """The sessions of one bank: those of the state folder, and those that a flush has put into the bank. One
+    that goes on after that has a file in each until its next flush."""
 
     def __init__(self, store: Store) -> None:
         self.folder, self._store = store.bank.sessions, store
         self._fresh = self.folder / ".fresh"
+        self._in_bank = store.bank.root / IN_BANK
 
     def add(
         self,
@@ -416,38 +441,30 @@ class SessionFiles:
         if not wanted and not (there := self.find(session)):
             return None
         with self._writing():
-            there = self.find(session) or self._begun(session, wanted[0].at or now)
+            there = self._here(self.find(session) or self._begun(session, wanted[0].at or now))
             known = {turn.id for turn in there.turns}
             fresh = [self._turn(turn, now) for turn in wanted if turn_id(turn.id) not in known]
             every = (*there.turns, *fresh)
             new = _summed_up(there, every) if fresh else there
             new = replace(new, title=_line(title, LONGEST_TITLE) or there.title or title_of(every))
-            if new != there:
-                self._write(new)
+            if new == there and (found := self.find(session)):
+                return found
+            self._write(new)
             return new
 
-    def mark(
-        self, session: Session, *, read_by: str, through: str, title: str = "", outcome: str = ""
-    ) -> None:
-        """Note what chose the facts of a session, and up to which turn it has read; and a model's `title` and
-        `outcome`. A client's title stands before a model's. CannotWrite, Busy."""
+    def mark(self, session: Session, read: SessionReading) -> None:
+        """Note how a session was read, where its file is not the bank's. CannotWrite, Busy."""
         with self._writing():
-            if there := self.find(session):
-                title = _line(title, LONGEST_TITLE) if there.title == title_of(there.turns) else ""
-                new = replace(
-                    there, read_by=read_by, through=through, title=title or there.title,
-                    outcome=_line(outcome, LONGEST_OUTCOME) or there.outcome,
-                )  # fmt: skip
-                if new != there:
-                    self._write(new)
+            there = self.find(session)
+            if there and not self.in_bank(there) and (new := read.noted(there)) != there:
+                self._write(new)
 
     def merge(self, other: SessionFile, gone: Callable[[str], bool]) -> bool:
         """Add a session of an archive, or its turns that do not stand here, but for the words that are
         `gone`; whether anything is new. CannotWrite, Busy."""
         with self._writing():
-            there = self.find(Session(other.client, other.session)) or replace(
-                other, path=self._free(other.name), turns=()
-            )
+            found = self.find(Session(other.client, other.session))
+            there = self._here(found) if found else replace(other, path=self._free(other.name), turns=())
             known = {turn.id for turn in there.turns}
             fresh = [
                 replace(one, text=FORGOTTEN) if gone(one.text) else one
@@ -463,7 +480,7 @@ class SessionFiles:
 
     def find(self, session: Session) -> SessionFile | None:
         """The file of a client's session, None if it has none."""
-        for path in sorted(self.folder.glob(f"*-{_stem(session)}*.md")):
+        for path in self._paths(f"*-{_stem(session)}*.md"):
             found = self._read(path)
             if found and (found.client, found.session) == (session.client, session.session):
                 return found
@@ -471,7 +488,7 @@ class SessionFiles:
 
     def all(self, *, project: str = "") -> Iterator[SessionFile]:
         """The sessions, newest first; those of one project, if one is named."""
-        for path in sorted(self.folder.glob("*.md"), reverse=True):
+        for path in reversed(self._paths("*.md")):
             found = self._read(path)
             if found and (not project or found.project == project):
                 yield found
@@ -508,14 +525,34 @@ class SessionFiles:
 
     def _cited(self, name: str, block: str | None) -> tuple[SessionFile | None, SessionTurn | None]:
         """The session of a name, and its turn with a block id, as far as they are here."""
-        found = self._read(self.folder / f"{name}.md") if _NAME.fullmatch(name) else None
+        there = self._paths(f"{name}.md") if _NAME.fullmatch(name) else []
+        found = self._read(there[0]) if there else None
         return found, next((turn for turn in found.turns if turn.id == block), None) if found else None
 
     def delete(self, found: SessionFile) -> None:
-        """Delete a session's file. CannotWrite."""
-        with self._writing(), swap.translating_errors(found.path):
-            found.path.unlink(missing_ok=True)
-            swap.sync_folder(self.folder)
+        """Delete a session's files. CannotWrite, Busy."""
+        with self._writing():
+            self._unlink(self.folder / found.path.name)
+        if (self._in_bank / found.path.name).exists():
+            with self._revision(found) as draft:
+                draft.delete(f"{IN_BANK}{found.path.name}")
+
+    def in_bank(self, found: SessionFile) -> bool:
+        """Whether this is the bank's own file of a session."""
+        return found.path.parent == self._in_bank
+
+    def publish(self, draft: Draft, found: SessionFile) -> None:
+        """Put a session into the bank, in an open revision; `sweep` takes it from the state folder then."""
+        draft.write(f"{IN_BANK}{found.path.name}", show(found))
+
+    def sweep(self) -> None:
+        """Delete from the state folder what the bank has, too. CannotWrite, Busy."""
+        if self.folder.is_dir() and self._in_bank.is_dir():
+            with self._writing():
+                for path in self.folder.glob("*.md"):
+                    here, there = self._read(path), self._read(self._in_bank / path.name)
+                    if here and there and set(here.turns) <= set(there.turns):
+                        self._unlink(path)
 
     def expire(self, before: str) -> list[str]:
         """Delete the sessions last spoken in before an ISO day; their names."""
@@ -527,14 +564,13 @@ class SessionFiles:
     def forget(self, holds: Callable[[SessionTurn], bool]) -> int:
         """Empty the turns that `holds` is true of; how many. CannotWrite, Busy."""
         count = 0
-        if not self.folder.is_dir():
-            return 0
-        with self._writing():
-            for one in self.all():
-                turns = tuple(replace(t, text=FORGOTTEN) if holds(t) else t for t in one.turns)
-                if turns != one.turns:
-                    count += sum(a != b for a, b in zip(turns, one.turns, strict=True))
-                    self._write(replace(_summed_up(one, turns), title=title_of(turns)))
+        for place in (self._in_bank, self.folder):
+            with self._writing() if place == self.folder and place.is_dir() else nullcontext():
+                for one in filter(None, map(self._read, place.glob("*.md"))):
+                    turns = tuple(replace(t, text=FORGOTTEN) if holds(t) else t for t in one.turns)
+                    if turns != one.turns:
+                        count += sum(a != b for a, b in zip(turns, one.turns, strict=True))
+                        self._put(replace(_summed_up(one, turns), title=title_of(turns)))
         return count
 
     # -- one file ----------------------------------------------------------------------------------------
@@ -562,10 +598,18 @@ class SessionFiles:
             group=session.group,
         )  # fmt: skip
 
+    def _paths(self, pattern: str) -> list[Path]:
+        """The files by name; of one that is in both places the one in the state folder, which has more."""
+        found = {path.name: path for place in (self._in_bank, self.folder) for path in place.glob(pattern)}
+        return [found[name] for name in sorted(found)]
+
+    def _here(self, found: SessionFile) -> SessionFile:
+        return replace(found, path=self.folder / found.path.name)
+
     def _free(self, stem: str) -> Path:
         """A file for a session; another one of the client may have begun in the same minute."""
         path, number = self.folder / f"{stem}.md", 2
-        while path.exists():
+        while path.exists() or (self._in_bank / path.name).exists():
             path, number = self.folder / f"{stem}-{number}.md", number + 1
         return path
 
@@ -582,6 +626,22 @@ class SessionFiles:
                 return parse(path.read_bytes(), path)
             except FileNotFoundError:
                 return None
+
+    def _unlink(self, path: Path) -> None:
+        with swap.translating_errors(path):
+            path.unlink(missing_ok=True)
+            swap.sync_folder(self.folder)
+
+    def _revision(self, found: SessionFile) -> AbstractContextManager[Draft]:
+        return self._store.revision("forget", door="sessions", session=found.session)
+
+    def _put(self, found: SessionFile) -> None:
+        """Write a file where it lies."""
+        if self.in_bank(found):
+            with self._revision(found) as draft:
+                self.publish(draft, found)
+        else:
+            self._write(found)
 
     def _write(self, found: SessionFile) -> None:
         with swap.translating_errors(found.path):

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
@@ -22,7 +23,14 @@ from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
-from ua_memory.knowledge.sessions import EXTRACTION, SessionFile, SessionFiles, older_than, turn_id
+from ua_memory.knowledge.sessions import (
+    EXTRACTION,
+    SessionFile,
+    SessionFiles,
+    SessionReading,
+    older_than,
+    turn_id,
+)
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -295,6 +303,7 @@ class FlushWriter:
         self.placed: list[tuple[Fact, str]] = []
         self.again: list[Fact] = []
         self.core: list[BlockChange] = []
+        self.publish: Callable[[Draft], None] | None = None
         self.notes: list[str] = []
 
     def write(self, harvest: SubagentResult, *, by: str, door: str) -> FlushedSession:
@@ -317,6 +326,8 @@ class FlushWriter:
                     self._core(draft, edit)
             if not self.second:
                 self._mark(draft)
+            if self.publish:
+                self.publish(draft)
             # Also for nothing at all: what was read once and found empty must not be read again.
             draft.even_if_empty = True
             every = (*(f for f, _ in self.placed), *self.again, *self.reworded)
@@ -570,6 +581,7 @@ class Flusher:
         mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
         self.queue.sweep()
+        self.sessions.sweep()
         if days := self.store.config.sessions_days:
             self.sessions.expire(older_than(self.store.now(), days))
         now = self.store.now()
@@ -629,10 +641,24 @@ class Flusher:
         with self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
             harvest = self._harvest(waiting)
             by = self.model.name if self.model else ""
-            writer = FlushWriter(self.store, waiting, self.zone, self.known(), words)
-            done = writer.write(harvest, by=by, door=self.door)
-        if words:
-            self._mark(waiting.session, by or EXTRACTION, ledger.short(waiting.turns[-1].id), harvest)
+            reading = self._reading(by or EXTRACTION, ledger.short(waiting.turns[-1].id), harvest)
+            return self._write(waiting, words, harvest, reading)
+
+    def _write(
+        self, waiting: QueueEntry, words: SessionFile | None, harvest: SubagentResult,
+        reading: SessionReading | None, again: bool = False,
+    ) -> FlushedSession:  # fmt: skip
+        """Write what was found as one revision, with the session's words if they go into the bank."""
+        files, by = self.sessions, self.model.name if self.model else ""
+        shared = words and (self.store.config.sessions_place == "bank" or files.in_bank(words))
+        writer = FlushWriter(self.store, waiting, self.zone, self.known(), words, again)
+        if words and reading and shared:
+            writer.publish = partial(files.publish, found=reading.noted(words))
+        done = writer.write(harvest, by=by, door=self.door)
+        if shared:
+            files.sweep()
+        elif words and reading:
+            files.mark(waiting.session, reading)
         return done
 
     def _harvest(self, waiting: QueueEntry, *, again: bool = False) -> SubagentResult:
@@ -683,15 +709,11 @@ class Flusher:
         self.store.make_state()
         with self.queue.claimed(found.key, patience):
             harvest = self._harvest(found, again=True)
-            writer = FlushWriter(self.store, found, self.zone, self.known(), words, again=True)
-            done = writer.write(harvest, by=self.model.name, door=self.door)
-            if not harvest.unstudied:
-                self._mark(found.session, self.model.name, words.through, harvest)
-            return done
+            reading = self._reading(self.model.name, words.through, harvest)
+            return self._write(found, words, harvest, None if harvest.unstudied else reading, again=True)
 
-    def _mark(self, session: Session, read_by: str, through: str, harvest: SubagentResult) -> None:
-        title, outcome = self._clean(harvest.title), self._clean(harvest.outcome)
-        self.sessions.mark(session, read_by=read_by, through=through, title=title, outcome=outcome)
+    def _reading(self, read_by: str, through: str, harvest: SubagentResult) -> SessionReading:
+        return SessionReading(read_by, through, self._clean(harvest.title), self._clean(harvest.outcome))
 
     def _watch(self, behind: int, total: int) -> Callable[[int], None]:
         return lambda reached: self.tell(min(max(behind, 0) + reached, total), total) if self.tell else None

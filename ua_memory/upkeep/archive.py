@@ -172,7 +172,9 @@ def export(store: Store, file: Path, *, sessions: bool = False, trial: bool = Fa
     contents = {FILES + path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
     if len(contents) < len(blobs):
         raise GitFailed("the history lacks some files", where=str(history.git_dir), hint="ua-memory verify")
-    said = {f"sessions/{one.path.name}": show(one) for one in SessionFiles(store).all()} if sessions else {}
+    words = SessionFiles(store)
+    here = (one for one in words.all() if sessions and not words.in_bank(one))
+    said = {f"sessions/{one.path.name}": show(one) for one in here}
     contents |= said
     result = ArchiveResult(
         str(file), store.config.id, head, history.number(None, head), len(blobs),

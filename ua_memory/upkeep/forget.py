@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from ua_memory.errors import ChangedOnDisk, Held, NotFound, TooLarge, Usage
@@ -16,6 +17,7 @@ from ua_memory.index.terms import Query, every_word
 from ua_memory.knowledge import observations, statements, tombstones, trust
 from ua_memory.knowledge.facts import heading_of
 from ua_memory.knowledge.lineage import cut, plain
+from ua_memory.knowledge.sessions import IN_BANK, parse
 from ua_memory.knowledge.statements import Statement, new_id
 from ua_memory.knowledge.tombstones import PATH, Removal
 from ua_memory.markdown import document as markdown_document
@@ -957,7 +959,13 @@ class Forgetting(Cleanup):
         return found[:limit], tuple(map(piece, near))
 
     def _texts(self) -> dict[str, bytes]:
-        return dict(statements.texts(self.store, every=True))
+        """All files but those of sessions, whose turns go whole (`traces.clear`)."""
+        found = statements.texts(self.store, every=True)
+        return {
+            path: data
+            for path, data in found
+            if not path.startswith(IN_BANK) or parse(data, Path(path)) is None
+        }
 
     def _plan(self, chosen: Sequence[ForgetTarget], take: bool) -> Plan:
         seen = self.store.survey()
