@@ -501,6 +501,35 @@ def test_a_session_that_goes_on_is_put_there_again(shared: Memory) -> None:
     assert len(shared.sessions.get(ID).turns) == 6 and shared.health.verify() == []
 
 
+def test_a_session_that_goes_on_is_found_once(shared: Memory) -> None:
+    shared.flush(transcript())
+    shared.conversations.enqueue(transcript(*TALK, "p: And the backups go to Hetzner.", "Noted."), force=True)
+    hits = shared.search("where do the backups go, and where is the config of the deploy").hits
+    (hit,) = (hit for hit in hits if hit.item.record == "session")
+    assert hit.item.path.endswith(str(in_state(shared)[0])) and [i.record for i in hit.folded] == ["session"]
+
+
+def test_turns_that_another_machine_sent_stay_when_the_session_goes_on_here(tmp_path: Path) -> None:
+    one, other = two(tmp_path)
+    here, there = (
+        Memory.open(it.root, config=replace(it.store.config, sessions_place="bank"), now=lambda: NOON)
+        for it in (one, other)
+    )
+    here.flush(transcript())
+    here.remote.sync()
+    there.remote.sync()
+    here.conversations.enqueue(transcript(*TALK, "p: Here the backups go to Hetzner."), force=True)
+    more = transcript(*TALK, "p: There the logs go to Grafana.").getvalue().replace(b"-e5", b"-other")
+    there.conversations.enqueue(io.BytesIO(more), force=True)
+    there.flush()
+    there.remote.sync()
+    here.remote.sync()
+    here.flush()
+    said = [turn.text for turn in here.sessions.get(ID).turns]
+    assert len(said) == len(TALK) + 2 and in_state(here) == []
+    assert {"Here the backups go to Hetzner.", "There the logs go to Grafana."} <= set(said)
+
+
 def test_what_a_killed_flush_left_in_both_places_is_swept(shared: Memory) -> None:
     shared.conversations.enqueue(transcript(), force=True)
     (left,) = in_state(shared)

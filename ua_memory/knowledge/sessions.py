@@ -542,8 +542,11 @@ class SessionFiles:
         return found.path.parent == self._in_bank
 
     def publish(self, draft: Draft, found: SessionFile) -> None:
-        """Put a session into the bank, in an open revision; `sweep` takes it from the state folder then."""
-        draft.write(f"{IN_BANK}{found.path.name}", show(found))
+        """Put a session into the bank, in an open revision; `sweep` takes it from the state folder then.
+        Turns that only the bank's file has stay: another machine may have sent them."""
+        path = f"{IN_BANK}{found.path.name}"
+        there = parse(draft.read(path), found.path)
+        draft.write(path, show(_joined(found, there.turns) if there else found))
 
     def sweep(self) -> None:
         """Delete from the state folder what the bank has, too. CannotWrite, Busy."""
@@ -650,6 +653,16 @@ class SessionFiles:
 
 def _summed_up(found: SessionFile, turns: tuple[SessionTurn, ...]) -> SessionFile:
     return replace(found, turns=turns, outcome=outcome_of(turns), open=open_of(turns))
+
+
+def _joined(found: SessionFile, others: Sequence[SessionTurn]) -> SessionFile:
+    """A session with the turns of another copy of it. What either has forgotten stays forgotten."""
+    known = {turn.id for turn in found.turns}
+    gone = {turn.id for turn in others if turn.text == FORGOTTEN}
+    ours = (replace(turn, text=FORGOTTEN) if turn.id in gone else turn for turn in found.turns)
+    fresh = (turn for turn in others if turn.id not in known)
+    turns = tuple(sorted((*ours, *fresh), key=lambda turn: turn.at))
+    return found if turns == found.turns else _summed_up(found, turns)
 
 
 def _stem(session: Session) -> str:

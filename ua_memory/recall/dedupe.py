@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 # first in the order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
 #
 # **Passages** of a session go under a fact that says or quotes what stands in them, if it answers as well.
-# Of two with the same words a person's stands before an agent's, and the later before the earlier.
+# Of two with the same words a person's stands before an agent's, and the later before the earlier. A session
+# that goes on after it was put into the bank has two files: of two passages of which one begins with all of
+# the other the longer stands.
 #
 # Folded items are no loss: the hit names them, with their days.
 
@@ -69,9 +71,10 @@ class KeptHit:
         return self._rows
 
     def add(self, item: IndexItem) -> None:
-        """Fold an item under it. Of two passages that say the same a person's stands, then the later."""
+        """Fold an item under it. Of two passages that say the same a person's stands, then the later, then
+        the longer."""
         there = self.one.item
-        if there.record == SESSION and (not item.own, item.day or "") > (not there.own, there.day or ""):
+        if there.record == SESSION and _weight(item) > _weight(there):
             item, self.one = there, self.one._replace(item=item)
         self.under.append(item)
 
@@ -144,6 +147,10 @@ def _lifted(belief: Ranked, fact: Ranked, there: IndexItem) -> Ranked:
     return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
 
 
+def _weight(passage: IndexItem) -> tuple[bool, str, int]:
+    return not passage.own, passage.day or "", len(passage.text)
+
+
 def _quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
     """The fact, as good an answer as the passage of a session, that says or quotes what stands in it."""
     if passage.item.record != SESSION:
@@ -168,10 +175,13 @@ class SeenTexts:
         self._by_text: dict[tuple[object, ...], KeptHit] = {}
         self._hashes: set[str] = set()
         self._read: list[tuple[list[str], list[str], KeptHit]] = []
+        self._passages: list[KeptHit] = []
 
     def add(self, kept: KeptHit) -> None:
         self._by_text.setdefault(_exactly(kept.one.item), kept)
         self._hashes.add(kept.one.item.texthash)
+        if kept.one.item.record == SESSION:
+            self._passages.append(kept)
         words = _compared(kept.one.item)
         self._read.append((words, _begun(words), kept))
 
@@ -184,6 +194,8 @@ class SeenTexts:
         found = self._by_text.get(_exactly(item))
         if found and _one_day(found.one.item, item):
             return found
+        if item.record == SESSION:
+            return next((each for each in self._passages if _goes_on(each.one.item, item)), None)
         read = [] if exactly else _compared(item)
         begun = _begun(read)
         for other, there, kept in self._read if read else ():
@@ -199,6 +211,14 @@ class SeenTexts:
         added = _added([stems[word] or word for word in one], [stems[word] or word for word in other])
         text = there.text if len(one) < len(other) else item.text
         return added is not None and all(_plain(stem, text) for stem in added)
+
+
+def _goes_on(one: IndexItem, other: IndexItem) -> bool:
+    """Whether two passages are of one session, and one begins with all words of the other."""
+    if (one.client, one.session) != (other.client, other.session) or one.path == other.path:
+        return False
+    short, long = sorted((_spoken(one), _spoken(other)), key=len)
+    return long.startswith(short)
 
 
 def _compared(item: IndexItem) -> list[str]:
