@@ -17,7 +17,7 @@ from ua_memory.recall.search import Hit, SearchResult
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
-from ua_memory.text.grounding import supported, terms, ungrounded
+from ua_memory.text.grounding import contradiction, supported, terms, ungrounded
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -308,6 +308,10 @@ _END = re.compile(r"(?<=[.!?。！？])[\"')\]»”]*((?:\s*\[[\d\s,;–-]+\])*)
 _DENIAL = re.compile(
     r"\b(?:no|not|nothing|never|none|neither|nor|nobody|unknown|unclear|without)\b|n't\b", re.I
 )
+_OF_MEMORY = re.compile(
+    r"\b(?:memory|notes?|records?|evidence|sources?|mention\w*|known|unknown|unclear|says?|said|state[sd]?)\b",
+    re.I,
+)
 _MARKS = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6})\s+")
 _SHARED = 0.5
 """The part of its words that an uncited sentence must share with what the rest of the answer cites."""
@@ -443,14 +447,21 @@ def _wrong(
         )
     elif found and not one.cites and not denies and not _rests(one.bare, whole, question):
         wrong.append(f"“{_short(one.bare)}” cites nothing")
-    elif found and mine and not denies and not supported(one.bare, _said(mine), question):
-        wrong.append(
-            f"“{_short(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} have hardly a word of it"
-        )
+    elif found and mine and (why := _disagrees(one.bare, _said(mine), question, denies=denies)):
+        wrong.append(f"“{_short(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} {why}")
     stale = [piece.number for piece in mine if piece.stale]
     if stale and len(stale) == len(mine) and not set(stale) <= set(checked):
         wrong.append(f"[{stale[0]}] is stale: read {stale[0]} first, or cite a fact beside it")
     return wrong
+
+
+def _disagrees(text: str, said: Sequence[str], question: str, *, denies: bool) -> str:
+    """Why a sentence does not agree with what it cites; what says that memory lacks something may have words
+    of its own."""
+    if not denies and not supported(text, said, question):
+        return "have hardly a word of it"
+    why = "" if denies and _OF_MEMORY.search(text) else contradiction(text, said, said)
+    return f"do not say so: {why}" if why else ""
 
 
 def _only_invented(one: AnswerSentence, pieces: Mapping[int, EvidencePiece], wrong: Sequence[str]) -> bool:

@@ -31,7 +31,7 @@ from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
-from ua_memory.text.grounding import claims, supported, terms, ungrounded
+from ua_memory.text.grounding import claims, disagreement, terms, ungrounded
 
 # -- proposals ---------------------------------------------------------------------------------------------
 # What a model may propose to do with observations, and what of it is let through.
@@ -169,7 +169,7 @@ def checked(
         return operation
     if not text:
         raise RefusedProposal(f"{do} needs a text")
-    _check_text(text, [fact for _, fact, _ in proofs], about, beliefs)
+    _check_text(text, [(fact, quote) for _, fact, quote in proofs], about, beliefs)
     return Operation(do, name, text, operation.proofs)
 
 
@@ -195,13 +195,17 @@ def _proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]) -> t
 
 
 def _check_text(
-    text: str, facts: Sequence[Fact], about: KnownObservation | None, beliefs: Mapping[str, KnownObservation]
+    text: str,
+    proofs: Sequence[tuple[Fact, str]],
+    about: KnownObservation | None,
+    beliefs: Mapping[str, KnownObservation],
 ) -> None:
     if about and about.by_person:
         raise RefusedProposal("a person worded this observation: strengthen it, or create another")
     same = next((label for label, b in beliefs.items() if b.text.casefold() == text.casefold()), None)
     if same:
         raise RefusedProposal(f"{same} says exactly this: strengthen it")
+    facts = [fact for fact, _ in proofs]
     days = [day for fact in facts if (day := day_of(fact))]
     evidence = [source for fact in facts for source in sources(fact)] + days
     evidence += [name for fact in facts for name in (*fact.entities, fact.when or "") if name]
@@ -209,8 +213,9 @@ def _check_text(
     missing = ungrounded(text, evidence, date.fromisoformat(max(days)) if days else None)
     if missing:
         raise RefusedProposal(f"not in the facts cited: {', '.join(missing)}")
-    if not supported(text, evidence):
-        raise RefusedProposal("the facts cited have hardly a word of it")
+    quotes = [quote for _, quote in proofs] + ([about.text, *about.evidence] if about else [])
+    if why := disagreement(text, quotes, evidence):
+        raise RefusedProposal(f"not in agreement with the facts cited: {why}")
 
 
 # -- considered --------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ from ua_memory.store.draft import Draft, difference
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text import tokens as text_tokens
-from ua_memory.text.grounding import supported, terms
+from ua_memory.text.grounding import contradiction, supported, terms
 from ua_memory.text.names import entities
 from ua_memory.text.noise import defanged
 
@@ -713,9 +713,11 @@ class _Writer:
         cited = [self.evidence[number] for number in numbers]
         if missing := unsupported(text, cited):
             return f"its evidence has no {', '.join(missing)}"
-        return (
-            "" if supported(text, [each.words for each in cited]) else "its evidence has hardly a word of it"
-        )
+        words = [each.words for each in cited]
+        if not supported(text, words):
+            return "its evidence has hardly a word of it"
+        why = contradiction(text, words)
+        return f"its evidence does not say so: {why}" if why else ""
 
     def _title(self, title: str) -> None:
         # A title begins with a capital that makes no name of its first word; only "API" is still one.

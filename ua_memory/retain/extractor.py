@@ -20,7 +20,7 @@ from ua_memory.markdown.fields import is_time
 from ua_memory.records import Fact, Quote
 from ua_memory.retain.subagent import as_name, one_line
 from ua_memory.text import dates, stated_dates
-from ua_memory.text.grounding import around, locate, named, supported, ungrounded
+from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
 from ua_memory.text.noise import defanged
 
 # -- asked -------------------------------------------------------------------------------------------------
@@ -578,16 +578,16 @@ class _ExtractionTools:
             return None
         evidence = [self.chunk.text] if where is None else self._evidence(where)
         missing = ", ".join(ungrounded(what, evidence, self.brief.at.date()))
-        if not missing and not supported(what, evidence):
-            missing = "any of it"
-        if missing:
-            self._refused.append(f"{what} (the text does not say {missing} there)")
+        wrong = f"the text does not say {missing} there" if missing else ""
+        wrong = wrong or disagreement(what, [quote], evidence)
+        if wrong:
+            self._refused.append(f"{what} ({wrong})")
             if len(quote.split()) < _QUOTE_WORDS or self._rests(quote):
                 return None
             what = quote
         quotes = () if what == quote else (Quote(quote),)
         fact = Fact(what, kind=given.get("kind", "world"), quotes=quotes)
-        return self._with_rest(fact, {} if missing else given, evidence, quote)
+        return self._with_rest(fact, {} if wrong else given, evidence, quote)
 
     def _rests(self, quote: str) -> bool:
         """Whether a fact is kept that has these words, or rests on them."""
@@ -600,7 +600,7 @@ class _ExtractionTools:
         def said(key: str) -> str | None:
             words = one_line(given.get(key) or "")
             holds = words and not ungrounded(words, evidence, day)
-            return words if holds and (key != "why" or supported(words, evidence)) else None
+            return words if holds and (key != "why" or not disagreement(words, evidence)) else None
 
         names = (as_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))

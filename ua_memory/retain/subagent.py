@@ -18,7 +18,7 @@ from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
-from ua_memory.text.grounding import around, flat, locate, named, repeats, supported, ungrounded
+from ua_memory.text.grounding import around, disagreement, flat, locate, named, repeats, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
@@ -314,6 +314,7 @@ class _SubagentRun:
         self.recalled = recalled or RecalledLines(())
         self.turns, self.view, self.zone, self.harvest = turns, view, zone, harvest
         self.texts = [turn.text for turn in turns]
+        self.spoken = [grounding.spoken(turn.role, turn.text) for turn in turns]
         self.known = {(c.text.casefold(), c.turn) for c in harvest.kept}
         self.blocks: dict[str, CoreBlock] | None = None
         self.shown: list[str] = []
@@ -366,8 +367,7 @@ class _SubagentRun:
         evidence = around(index, self.texts)
         missing = ungrounded(claimed, evidence, self._day(index))
         why = f"nobody said {', '.join(missing)} there" if missing else ""
-        if not missing and not supported(text, evidence):
-            why = "hardly a word of it was said there"
+        why = why or disagreement(text, [quote], around(index, self.spoken))
         if why:
             self._refuse(f"{text} ({why})")
             if len(quote.split()) < _QUOTE_WORDS:

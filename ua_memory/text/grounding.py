@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import calendar
+import itertools
 import json
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
@@ -60,7 +62,9 @@ def coined(text: str) -> Iterator[str]:
     words = [part for match in _WORD.findall(text) for part in match.removesuffix("'s").split("-")]
     words = [word for word in words if len(word) >= _SHORTEST]
     strange = [word for word in words if not _english(word)]
-    if len(strange) <= max(2, _FOREIGN * len(words)):
+    light = [word.casefold() for word in _TERM.findall(text)]
+    foreign = sum((word in _foreign_light()) - (word in _LIGHT) for word in light) > 0
+    if not foreign and len(strange) <= max(2, _FOREIGN * len(words)):
         yield from dict.fromkeys(strange)
 
 
@@ -513,6 +517,7 @@ class _Evidence:
         self._urls = {_url(match[0]) for match in _URL.finditer(text)}
         self._words = {form for word in _CLAIM_WORD.findall(text) for form in _forms(word)}
         self._stems = {stem for word in self._words for stem in _stems(word)}
+        self._roots = {_root(word) for word in self._words}
         self._amounts = Amounts(without(text))
 
     def has(self, kind: str, claim: str) -> bool:
@@ -534,6 +539,8 @@ class _Evidence:
             return True
         if kind == "name":
             return all(_forms(part) & self._words for part in claim.split("-") if part)
+        if kind in ("coined", "opening") and _root(claim) in self._roots:
+            return True
         if kind in ("opening", "coined"):
             return bool((_stems(claim) | _forms(claim)) & (self._stems | self._words))
         if kind == "identifier":  # "API" stands in "API-keys", "gpt-4" not in "gpt-4.1"
@@ -640,6 +647,10 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
             continue
         first = _SENTENCE_END.search(text[: match.start()].rstrip("\"'(*_ ")[-3:]) is not None
         plain = word.casefold()
+        if plain in _words_of()["roles"] or _ROLE_OF.fullmatch(plain):
+            continue
+        if first and (plain in _foreign_light() or any(one.fullmatch(plain) for one in _little().values())):
+            continue
         if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
             continue
         if first and opens(word, text[match.end() : match.end() + 10]):
@@ -690,7 +701,10 @@ def _plain_claim(text: str) -> str:
 _SHARE, _MORE = 1 / 3, 2
 """The part of its words that a text must share, and how many more than these it may have of its own: a short
 rewording is free, a long one is not."""
-_WHO = terms("user person agent assistant owner speaker says said tells told asks wants yes ok ll re ve")
+_WHO = terms(
+    "user person agent assistant owner team speaker says said tells told asks wants yes ok ll re ve since"
+    " until"
+)
 """Who speaks is told by the turn, not by its words, and that he does so says nothing."""
 _AFTER_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _SHORTEST_STEM, _FEW = 4, 4
@@ -700,17 +714,27 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
     """Whether of the words that a text has beside the little ones enough stand in its evidence, in some form:
     a third of them, and in a long text nearly half; so too of each longer sentence of it.
 
-    Those of the question that was `asked` prove nothing either way, nor do numbers, which are claims of their
-    own. A text that has nothing else ("No, no.") says nothing, unless it was asked for.
+    Those of the question that was `asked` prove nothing either way, nor do names and numbers, which are
+    claims of their own. A text that has nothing else ("No, no.") says nothing, unless it was asked for.
     """
     stands = _standing(_terms(evidence))
-    apart = _terms([asked]) | _WHO
-    if not asked and not _terms([text]) - apart:
+    apart = (
+        _terms([asked])
+        | _WHO
+        | terms(" ".join(_foreign_light()))
+        | terms(" ".join((*_MONTHS, *_DAYS)))
+        | _capitals([text, *evidence])
+    )
+    words = _terms([text])
+    there = {*re.findall(r"\d+", " ".join(evidence))}
+    named_too = sum(map(stands, words & apart - _WHO)) + len({*re.findall(r"\d+", text)} & there)
+    if not asked and not words - apart and not named_too:
         return False
     for number, part in enumerate((text, *_AFTER_SENTENCE.split(text))):
         own = {word for word in _terms([part]) - apart if not word.isdigit()}
         shared = sum(map(stands, own))
         enough = shared >= _SHARE * len(own) and len(own) - shared <= shared + _MORE
+        enough = enough or (number == 0 and len(own) < 2 and named_too >= 2)
         if not enough and (number == 0 or len(own) > _FEW):
             return False
     return True
@@ -755,9 +779,674 @@ def _terms(pieces: Iterable[str]) -> set[str]:
     return {*UNSPACED.findall(text), *spaced}
 
 
+def _capitals(pieces: Sequence[str]) -> set[str]:
+    """The names of some texts, as terms."""
+    roots = _called((), pieces)
+    return {word for word in _terms(pieces) if _root(word) in roots - _kin_roots()}
+
+
 def _evidence_stem(word: str) -> str:
     """What the forms of a word have in common: all but two letters."""
     return word[: max(_SHORTEST_STEM, len(word) - 2)]
+
+
+# -- agreement ---------------------------------------------------------------------------------------------
+# Whether a statement says of its quote's words what the quote says of them.
+#
+# A quote can be turned around: by a "not", by who says it, by a dropped "might", by the order of its words.
+# Both sides are cut into clauses, and the statement is held against the clauses that have its words. What
+# decides are little words (`data/little_words.toml`). What is said in words of its own ("the price fell" of
+# one that rose) is not recognised.
+
+
+_NOT_UNSPACED = re.compile("ない|(?<!かもしれ)ません|なかった|ずに|不|没|沒|未")
+_DONE = re.compile(
+    r"\b(?:was|were|had|did|went|bought|took|gave|made|got|came|became|began|sold|found|met|saw|sent|built|ran|"
+    r"won|wrote|spent|paid|taught|kept|lost|broke|chose|drove|flew|grew|spoke|already|(?!need)\w{2,}ed|"
+    r"(?:hat|habe|haben|ist|sind) .*\b\w*(?:ge\w+(?:t|en)|iert)|"
+    r"(?:a|ont|est|sont|ai) \w+(?:é|ée|és|i|is|it|u)|(?:ha|han|he) \w+[ai]do|\w+(?:ó|aron|ieron))\b"
+)
+"""Forms of verbs that say that something was done."""
+_PAST = re.compile(
+    r"(?<!is )(?<!are )(?<!be )(?<!been )(?<!gets )(?<!get )(?<!an )(?<!a )(?<!the )\b([a-z]{2,}ed)\b"
+)
+_COMPARES, _PRICED = ("than", "als", "que"), ("for", "für", "pour", "por", "para")
+_TOGETHER = frozenset(["with", "mit", "avec", "con"])
+_EXCHANGES = re.compile("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
+_ARTICLE = re.compile(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
+_CONTRAST = re.compile(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|sondern|sino|mais)\b")
+_PASSIVE = re.compile(r"\b(?:by|von|durch|par|por)\b")
+_LABEL = re.compile(
+    r"^[\W_]*(person|user|assistant|[A-ZÀ-Þ][\w'-]*(?: [A-ZÀ-Þ][\w'-]*)?)[*_]*(?: ?\([^)]*\))?[*_]*: "
+)
+_ROLES = ("person", "user", "assistant")
+_USER = re.compile(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
+_ROLE_OF = re.compile(r"[ld]'utilisat(?:eur|rice)s?")
+_ROLE_ROOTS = ("perso", "assis", "agent")
+_INTRODUCED = (
+    r"(?:i am|i'm|name is|this is|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo) {0}\b|\b{0} here\b"
+)
+_CONTRACTED = (
+    (r"\bcan't\b", "can not"), (r"\bwon't\b", "will not"), (r"n't\b", " not"), (r"'ll\b", " will"),
+    (r"'d\b", " would"), (r"'(?:m|re|ve)\b", ""), (r"\bn'", "ne "), (r"\bj'", "je "),
+    (r"\b(?:[ldmts]|qu)'", ""),
+)  # fmt: skip
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
+_CLAUSE = re.compile(
+    r"[,;:()–—]+\s+|\s+[-–—]\s+|\s+(?=(?:but|sondern|aber|mais|sino|pero|and|und|et|y|he|she|they|dass|"
+    r"because|weil|which|who|while|whereas|although|since(?! \d))\s)"
+)
+_JUST_AND = re.compile(r",? (?:and|und|et|y|after) ")
+_JOINS = re.compile(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
+_OPENING_OF = re.compile(r"(?<=[.!?;:,])\s+")
+_GERMAN = re.compile(r"\b(?:der|die|das|und|ist|nicht|ich|meine?|hat|im|wir|eine?|den|dem|mit|kein)\b")
+_ROOT = 5
+_WORD_OR_NUMBER = re.compile(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*")
+
+
+@cache
+def _words_of() -> Mapping[str, list[str]]:
+    """The table of little words as it is written."""
+    table = tomllib.loads((resources.files("ua_memory") / "data" / "little_words.toml").read_text("utf-8"))
+    return {kind: words.split() for kind, words in table.items()}
+
+
+@cache
+def _foreign_light() -> frozenset[str]:
+    return frozenset(_words_of()["light"])
+
+
+@cache
+def _numerals() -> Mapping[str, str]:
+    """The small numbers of other languages, as digits."""
+    return {word: str(n) for row in _words_of()["numerals"] for n, word in enumerate(row.split("|"), 2)}
+
+
+@cache
+def _little() -> Mapping[str, re.Pattern[str]]:
+    """The table of little words: what matches any word or phrase of a class."""
+
+    def phrase(word: str) -> str:
+        return re.escape(word.replace("_", " ")).replace(r"\*", r"\w*").replace(r"\ ", " ")
+
+    return {
+        name: re.compile(rf"\b(?:{'|'.join(map(phrase, sorted(words, key=len, reverse=True)))})\b")
+        for name, words in _words_of().items()
+    }
+
+
+def _has(kind: str, text: str) -> bool:
+    return _little()[kind].search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A clause: in small letters with contractions resolved, the stems of its words, those of them that are
+    names, its sentence, who says it, and words that it leaves to the clause before (`and the stove 85`)."""
+
+    text: str
+    stems: tuple[str, ...]
+    names: frozenset[str]
+    sentence: str
+    who: str = ""
+    left: frozenset[str] = frozenset()
+    carried: frozenset[str] = frozenset()
+    question: bool = False
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The stems that it has or is understood to have."""
+        return frozenset(self.stems) | self.left
+
+
+def disagreement(text: str, quotes: Sequence[str], evidence: Sequence[str] = (), asked: str = "") -> str:
+    """Why a statement does not agree with the quotes that it rests on, in words for the model; '' if it does.
+
+    `evidence` are the texts that the quotes stand in, and what else it may take words from; each may begin
+    with who says it (`Anna: `, or the role `person: `). `asked` is the question that the statement answers.
+    """
+    if not supported(text, evidence or quotes, asked):
+        return "hardly a word of it was said"
+    return contradiction(text, quotes, evidence)
+
+
+def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()) -> str:
+    """The same for a statement that need not share words with its quotes."""
+    pieces = [each for each in evidence if each] or list(quotes)
+    whole = [sentence for quote in quotes for sentence in _whole_sentences(quote, pieces)]
+    names = _called([text], pieces)
+    said = [part for sentence, who in whole for part in _parts(sentence, names, who)]
+    known = [part for piece in pieces for part in _parts(piece, names)]
+    plainly = [sentence for sentence, _ in whole]
+    if flat(text) in {flat(" ".join(plainly)), *map(flat, (*plainly, *quotes))}:
+        return ""
+    told = [_told(sentence, who) for sentence, who in whole]
+    found = _causes(text, quotes) or _generalises(text, plainly) or _bounds(text, plainly)
+    if found := found or _turned(_told(text, ""), told, names):
+        return found
+    for part in _parts(text, names):
+        near = _nearest(part, said)
+        found = (
+            _denied(part, said) or _overstated(near, said, text) or _shifted(near, text)
+            or _misplaced(part, known)
+        )  # fmt: skip
+        if found:
+            return found
+    return ""
+
+
+def spoken(who: str, text: str) -> str:
+    """A text with who says it, unless it begins with a name itself."""
+    return text if _LABEL.match(text) else f"{who}: {text}"
+
+
+# the parts
+
+
+def _plainly(text: str) -> str:
+    text = _plain_claim(text).casefold()
+    for pattern, instead in _CONTRACTED:
+        text = re.sub(pattern, instead, text)
+    return text
+
+
+def _parts(text: str, names: Set[str], who: str = "") -> list[_Part]:
+    """The clauses of a text, in which "I" is who says it."""
+    found: list[_Part] = []
+    for line in _plain_claim(text).split("\n"):
+        label = _LABEL.match(line)
+        who = label[1].split()[0].casefold() if label else who
+        for sentence in _SENTENCE.split(line[label.end() :] if label else line):
+            plain, before = _told(sentence, who), None
+            for piece in _joined_up(plain, names):
+                before = _part(piece, plain, names | {_root(who)}, who, before)
+                found.append(before)
+    return found
+
+
+def _told(sentence: str, who: str) -> str:
+    """A sentence with who says it in the place of "I", and one word for the user."""
+    plain = _USER.sub("person", _plainly(sentence))
+    return _little()["subject"].sub(who or "speaker", plain)
+
+
+def _joined_up(sentence: str, names: Set[str]) -> list[str]:
+    """The clauses of a sentence; what is a name alone or has no word of its own stays with its neighbour."""
+    pieces: list[str] = []
+    bare = False
+    for piece in filter(None, _CLAUSE.split(sentence)):
+        stems = {*_stems_of(piece)}
+        alone = not {one for one in stems - (names - _kin_roots()) if not one.isdigit()}
+        if pieces and (not stems or (_JOINS.match(piece) and (alone or bare))):
+            pieces[-1] += f" {piece}"
+        else:
+            pieces.append(piece)
+        bare = alone
+    return pieces
+
+
+def _part(piece: str, sentence: str, names: Set[str], who: str, before: _Part | None) -> _Part:
+    stems = tuple(_stems_of(piece))
+    mine = frozenset(stems) & names
+    left: set[str] = set()
+    carried: frozenset[str] = frozenset()
+    if before:
+        own = {one for one in stems if one not in names and not one[0].isdigit()}
+        plain = [one for one in before.stems if one not in names and not one[0].isdigit()]
+        joins = _JOINS.match(piece) is not None
+        if (joins and own <= {*plain}) or (len(own) < 2 and not own & {*plain}):
+            left |= {*plain[1:]}
+        number = [n for n, one in enumerate(before.stems) if one[0].isdigit()]
+        if number and any(one[0].isdigit() for one in stems) and not any(_counted(stems)):
+            left |= {*before.stems[number[-1] + 1 :]}
+        carried = before.names | before.carried if joins and not mine else carried
+    mine |= {_root(who or "speaker")} if _has("first", piece) else set()
+    return _Part(piece, stems, mine, sentence, who, frozenset(left), carried, sentence.rstrip().endswith("?"))
+
+
+def _stems_of(text: str) -> Iterator[str]:
+    """The roots of the words that carry meaning, and numbers, in order; none of scripts without spaces."""
+    for match in _WORD_OR_NUMBER.finditer(UNSPACED.sub(" ", text)):
+        word = match[0].removesuffix("'s")
+        word = str(_SPELT.get(word, word)) if word not in _ONE else "a"
+        word = _numerals().get(word, word)
+        if word[0].isdigit():
+            yield word.rstrip(".,:")
+        elif len(word) > 1 and word not in _LIGHT and word not in _foreign_light():
+            yield _root(word)
+
+
+def _root(word: str) -> str:
+    """What the forms of a word have in common, more roughly than a stem: move, moved; allergy, allergic."""
+    stem = _term_stem(word)
+    stem = stem[:-1] if len(stem) > 3 and (stem[-1] in "eyao" or stem[-1] == stem[-2]) else stem
+    return stem[:_ROOT]
+
+
+def _called(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[str]:
+    """The roots of what has a name: a capital inside a sentence, a speaker's label, or the first word of a
+    sentence that is not an ordinary one; and of relatives. Of German nouns only those that open a sentence.
+    """
+    found: set[str] = set()
+    for text in (*statement, *evidence):
+        plain = _plain_claim(text)
+        german = len(_GERMAN.findall(plain)) > 1
+        for line in plain.split("\n"):
+            label = _LABEL.match(line)
+            found |= {word.casefold() for word in label[1].split()} if label else set()
+            for sentence in _OPENING_OF.split(line[label.end() :] if label else line):
+                for match in _CLAIM_WORD.finditer(sentence):
+                    word = match[0].removesuffix("'s")
+                    inside = bool(sentence[: match.start()].strip("\"'(*_- "))
+                    if not word[0].isupper() or (inside and german) or word.casefold() in ORDINARY:
+                        continue
+                    if inside or not opens(word, sentence[match.end() :]):
+                        found.add(word.casefold())
+    light = _LIGHT | _foreign_light()
+    return frozenset(_root(word) for word in found if word not in light) | {*_ROLE_ROOTS} | _kin_roots()
+
+
+def _whole_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The sentences that a quote is cut from, each with who says it: the label of its line, or of the last
+    one before it. The quote itself where it is not found."""
+    wanted = " ".join(_plain_claim(quote).split())
+    for piece in evidence:
+        who, rows = "", _plain_claim(piece).split("\n")
+        if locate(quote, [piece]) is None:
+            continue
+        found = []
+        for row in rows:
+            if label := _LABEL.match(row):
+                who, row = label[1].split()[0].casefold(), row[label.end() :]
+            for sentence in _AFTER_SENTENCE.split(row):
+                flat_one = " ".join(sentence.split())
+                if flat_one and (flat_one in wanted or wanted in flat_one or _overlap(flat_one, wanted)):
+                    found.append((flat_one, who))
+        yield from found or [(quote, who)]
+        return
+    label = _LABEL.match(quote)
+    yield (quote[label.end() :], label[1].split()[0].casefold()) if label else (quote, "")
+
+
+def _overlap(sentence: str, quote: str) -> bool:
+    """Whether a quote begins or ends in the middle of a sentence."""
+    words = quote.split()
+    return any(sentence.endswith(" ".join(words[:n])) for n in range(2, len(words))) or any(
+        sentence.startswith(" ".join(words[n:])) for n in range(1, len(words) - 1)
+    )
+
+
+def _nearest(part: _Part, said: Sequence[_Part]) -> list[_Part]:
+    """The clauses that share most words with a part of a statement."""
+    mine = set(part.stems)
+    shared = [len(mine & set(one.stems)) for one in said]
+    most = max(shared, default=0)
+    return [one for one, number in zip(said, shared, strict=True) if most and number == most]
+
+
+# what is denied
+
+
+def _denied(part: _Part, said: Sequence[_Part]) -> str:
+    """Whether one side denies what the other says: the word that a "not" stands before decides."""
+    both = part.text + " ".join(one.text for one in said)
+    if UNSPACED.search(both):
+        near = _nearest_signs(part, said)
+        differs = near and bool(_NOT_UNSPACED.search(part.text)) != bool(_NOT_UNSPACED.search(near.text))
+        return "one denies what the other says" if differs else ""
+    mine, soft = _scopes(part.text), _has("undoes", part.text)
+    denied = {stem for scope in mine for stem in scope}
+    has = set(part.stems)
+    for one in said:
+        contrast = _CONTRAST.search(one.sentence) is not None
+        for scope in _scopes(one.text, refusing=True):
+            head = next(iter(scope[1:] if contrast else scope), "")
+            other = any(words[0] not in one.stems for words in mine)  # denies it in words of its own
+            plain = (
+                head in has - {_root(one.who or "speaker")} and head not in denied and not soft and not other
+            )
+            if plain and not _elsewhere(part, one, head, said):
+                return f"what was said has “not {head}…”"
+    of_denied = any(part.names & {*scope} for one in said for scope in _scopes(one.text))
+    if mine and (soft or of_denied):
+        return ""
+    for scope in mine:
+        head = next(iter(scope), "")
+        holders = [one for one in said if head in one.stems]
+        if holders and not any(
+            _has("undoes", one.text) or _scopes(one.text, refusing=True) or _has("except", one.sentence)
+            for one in holders
+        ):
+            return f"nothing that was said denies “{head}…”"
+    return ""
+
+
+def _elsewhere(part: _Part, denying: _Part, head: str, said: Sequence[_Part]) -> bool:
+    """Whether another clause says it without a denial, of no fewer of the same words."""
+    has = set(part.stems)
+    shared = len(has & set(denying.stems))
+    return any(
+        head in one.stems and len(has & set(one.stems)) >= shared and not _scopes(one.text, refusing=True)
+        for one in said
+        if one is not denying
+    )
+
+
+def _scopes(text: str, *, refusing: bool = False) -> list[list[str]]:
+    """The words that each "not" of a clause denies, the one it stands before first; wishes are passed over:
+    who does not want to sell does not sell."""
+    if _has("except", text) and re.search(
+        r"\b(?:not|no|nothing|nobody|none|never|nichts|nie|rien|nada)\b", text
+    ):
+        return []
+    plain = _little()["no_denial"].sub(" ", text)
+    found = []
+    for kind in ("not", "refuses") if refusing else ("not",):
+        for match in _little()[kind].finditer(plain):
+            behind = _little()["but"].split(plain[match.end() :])[0]
+            words = list(_stems_of(_little()["wishes"].sub(" ", behind)))
+            before = list(_stems_of(_little()["wishes"].sub(" ", plain[: match.start()])))[::-1]
+            if words or before:
+                found += [words or before] if words or not refusing else [[word] for word in before]
+    return found
+
+
+def _nearest_signs(part: _Part, said: Sequence[_Part]) -> _Part | None:
+    mine = set(UNSPACED.findall(part.text))
+    return max(said, key=lambda one: len(mine & set(UNSPACED.findall(one.text))), default=None)
+
+
+# how sure it is
+
+
+def _level(text: str, sentence: str, question: bool = False) -> int:
+    """How far from done: 3 it may be, 2 it is meant to be, 1 it will be, 0 it is."""
+    plain = _little()["no_condition"].sub(" ", text)
+    if _has("unsure", plain) or _has("whole", _little()["no_condition"].sub(" ", sentence)):
+        return 3
+    return 2 if question or _has("intended", text) else 1 if _has("ahead", text) else 0
+
+
+def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
+    """Whether it says as done what only might, should or will be."""
+    if not near:
+        return ""
+    mine = _plainly(text)
+    level, done = _level(mine, mine), _DONE.search(mine) is not None
+    mine_too = {*_stems_of(mine)} - {stem for one in near for stem in one.stems}
+    beside = [one for one in said if mine_too & {*one.stems}]
+    theirs = min(_level(one.text, one.sentence, one.question) for one in (*near, *beside))
+    asked = any(one.question for one in near)
+    if _has("not", mine) and any(_has("would_have", one.sentence) for one in near):
+        return ""
+    if theirs == 3 and (level < 2 or (level == 2 and _has("ahead", mine) and not asked)):
+        return "it was said only of what may be"
+    if theirs == 2 and level == 0:
+        return "it was said only of what is wanted or planned"
+    if theirs == 1 and level == 0 and done and not any(_DONE.search(one.text) for one in near):
+        return "it was said only of what is to come"
+    if level == theirs == 0 and _PAST.search(mine) and _became_past(mine, near):
+        return "it was not said of the past"
+    if level == 1 and theirs == 0 and not done and all(_DONE.search(one.text) for one in near):
+        return "it was said of what is past"
+    return ""
+
+
+def _became_past(text: str, near: Sequence[_Part]) -> bool:
+    """Whether a verb is past here and was not there."""
+    past = {_root(match[1]) for match in _PAST.finditer(text)}
+    return any(
+        past & {*one.stems} and not _DONE.search(one.text) and not _has("past", one.text) for one in near
+    )
+
+
+def _shifted(near: Sequence[_Part], text: str) -> str:
+    """Whether what used to be so is said of now."""
+    past = near and all(
+        _has("once", one.text) or (_has("ended", one.text) and _DONE.search(one.text)) for one in near
+    )
+    return "it was said only of the past" if past and not _has("was", _plainly(text)) else ""
+
+
+# of whom
+
+
+def _misplaced(part: _Part, said: Sequence[_Part]) -> str:
+    """Whether a name or a number is put to words that were said of another one alone."""
+    for item in (one for one in part.stems if one in part.names or one[0].isdigit()):
+        for word in (stem for stem in part.stems if stem != item and not stem[0].isdigit()):
+            holders = [one for one in said if word in one.words]
+            fits = any(_fits(item, one, part, said) for one in holders)
+            if word in part.names and not fits:
+                fits = any(_fits(word, one, part, said) for one in said if item in one.words)
+            denied = any(item in scope for one in said for scope in _scopes(one.text))
+            if holders and not fits and not (denied and _scopes(part.text)):
+                return f"“{word}…” was not said of {item}"
+    return _wrong_unit(part, said)
+
+
+def _fits(item: str, clause: _Part, part: _Part, said: Sequence[_Part]) -> bool:
+    """Whether a clause may speak of an item: it has it, may mean it by a pronoun, or names no other that the
+    statement leaves out."""
+    if item in clause.words or item in clause.carried or item == "speak":
+        return True
+    if item[0].isdigit():
+        return not any(one[0].isdigit() and one not in part.stems for one in clause.stems)
+    speaker = _root(clause.who or "speaker")
+    by_pronoun = _has("third", clause.text)
+    if by_pronoun and not clause.names - {speaker, *part.stems}:
+        of_another = _has("another", clause.text) and item == speaker == part.stems[0]
+        return not of_another or part.text.startswith(f"{clause.who}'s")
+    others = (clause.names | clause.carried) - {
+        *_stems_of(part.sentence if item in clause.names else part.text)
+    }
+    kin = {one for one in others if one in _kin_roots()}
+    others -= kin if _has("kin", part.text) else set()
+    beside = any(one.stems[:1] == (item,) and one.sentence == clause.sentence for one in said)
+    others |= {*clause.stems[:1]} - {*part.stems} if beside else set()  # each has a subject of its own
+    if item == "perso" and clause.who not in _ROLES:
+        others -= {speaker}
+    if others == {speaker} and clause.who in (*_ROLES, "") and item not in _ROLE_ROOTS:
+        if part.stems[0] != item or _ARTICLE.match(part.text):
+            return True
+        told = [one for one in said if item in one.names and one.who == clause.who]
+        return not told or any(re.search(_INTRODUCED.format(item), one.text) for one in told)
+    return not others
+
+
+@cache
+def _kin_roots() -> frozenset[str]:
+    """Roots of the words for relatives, which stand for a person as a name does."""
+    return frozenset(_root(word.rstrip("*")) for word in _words_of()["kin"])
+
+
+def _wrong_unit(part: _Part, said: Sequence[_Part]) -> str:
+    """Whether a number counts what another number counts in what was said."""
+    for number, unit in _counted(part.stems):
+        theirs = {(n, u) for one in said for n, u in _counted(one.stems)}
+        if (
+            unit in {u for _, u in theirs}
+            and (number, unit) not in theirs
+            and number in {n for n, _ in theirs}
+        ):
+            return f"{number} does not stand at “{unit}…” there"
+    return ""
+
+
+def _counted(stems: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for one, behind in itertools.pairwise(stems):
+        if one[0].isdigit() and not behind[0].isdigit():
+            yield one, behind
+
+
+# in which order
+
+
+def _turned(text: str, told: Sequence[str], names: Set[str]) -> str:
+    """Whether what stands before and behind a "from", "to", "before", "than" is exchanged, or two names."""
+    source = [sentence for each in told for sentence in _SENTENCE.split(each)]
+    for one, other in itertools.product(_AFTER_SENTENCE.split(text), source):
+        denies = _has("not", one) != _has("not", other)
+        shared = {*_stems_of(one)} & {*_stems_of(other)}
+        for marker, (left, right) in _sides(one).items():
+            there = _sides(other).get(marker)
+            if there is None or (denies and marker in ("before", *_words_of()["after"])):
+                continue
+            if marker in _COMPARES and left[-1:] != there[0][-1:]:  # warmer than, colder than
+                continue
+            here, away = {*right} & {*there[0]} - {*there[1]}, {*left} & {*there[1]} - {*there[0]}
+            if marker in _PRICED and any(one[0].isdigit() for one in here | away):
+                continue
+            if here and away and (shared - here - away or len(here | away) > 3):
+                return f"what stands before and behind “{marker}” is exchanged"
+        for mine, theirs in itertools.product(_CLAUSE.split(one), _CLAUSE.split(other)):
+            if _exchanged(mine, theirs, names & {*_stems_of(mine)} & {*_stems_of(theirs)}):
+                return "the names are exchanged"
+    return ""
+
+
+def _sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
+    """What stands before and behind each marker; `after` is a `before` from behind."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    left: list[str] = []
+    marker = ""
+    swaps = _EXCHANGES.search(sentence) is not None
+    markers = {*_words_of()["markers"], *_words_of()["after"], *_words_of()["then"]}
+    for match in _WORD_OR_NUMBER.finditer(sentence):
+        word = match[0]
+        if word in markers and (word not in _TOGETHER or swaps):
+            marker = word
+            found.setdefault(word, (left[-3:], []))
+            continue
+        for stem in _stems_of(word):
+            if marker and len(found[marker][1]) < 2:
+                found[marker][1].append(stem)
+            left.append(stem)
+    for word in found.keys() & {*_words_of()["after"]}:
+        found.setdefault("before", found[word][::-1])
+    for word in found.keys() & {*_words_of()["then"]}:
+        found.setdefault("before", found[word])
+    return found
+
+
+def _exchanged(mine: str, theirs: str, names: Set[str]) -> bool:
+    """Whether two names that a verb joins stand the other way round, and it is no passive."""
+    if len(names) < 2 or bool(_PASSIVE.search(mine)) != bool(_PASSIVE.search(theirs)):
+        return False
+    one, other = list(_stems_of(mine)), list(_stems_of(theirs))
+    for a, b in itertools.permutations(names, 2):
+        if one.index(a) < one.index(b) and other.index(b) < other.index(a):
+            between = set(one[one.index(a) + 1 : one.index(b)]) & set(
+                other[other.index(b) + 1 : other.index(a)]
+            )
+            if between - names and not {_before(mine, b), _before(theirs, a)} & {
+                *_words_of()["markers"],
+                "and",
+            }:
+                return True
+    return False
+
+
+def _before(text: str, stem: str) -> str:
+    """The word before the one of a stem."""
+    words = [match[0] for match in _WORD_OR_NUMBER.finditer(text)]
+    return next((words[n - 1] for n, word in enumerate(words) if n and stem in _stems_of(word)), "")
+
+
+# why, how much, how often
+
+
+def _causes(text: str, quotes: Sequence[str]) -> str:
+    """Whether a reason is given that the quote does not have, or not as the reason."""
+    names = _called([text], quotes)
+    mine = next(_reasons(_told(text, ""), names), None)
+    if mine is None or not mine[0]:
+        return ""
+    why, what = mine
+    theirs = _plainly("\n".join(quotes))
+    if 2 * len(why & {*_stems_of(theirs)}) < len(why):
+        return "nobody said that this is the reason"
+    sentences_there = _SENTENCE.split(theirs)
+    given = [each for one in sentences_there for each in _reasons(one, names) if all(each)]
+    given = [(cause, effect) for cause, effect in given if effect & (what | why)]
+    if any(len(why & cause) >= len(why & effect) and why & cause for cause, effect in given):
+        return ""
+    if any(len(why & effect) > len(why & cause) for cause, effect in given):
+        return "reason and result are exchanged"
+    if any(what & effect for _, effect in given):
+        return "another reason was given"
+    beside = [
+        _JUST_AND.split(one) for one in sentences_there if not _has("because", one) and not _has("hence", one)
+    ]
+    for halves in beside:
+        roots = [{*_stems_of(half)} for half in halves]
+        if (
+            len(roots) == 2
+            and all(len(why & one) != len(what & one) for one in roots)
+            and roots[0] & (why | what)
+            and roots[1] & (why | what)
+        ):
+            return "nobody said that this is the reason"
+    return ""
+
+
+def _reasons(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Set[str]]]:
+    """The words of each reason that a sentence gives, and of what it gives it for."""
+    for kind in ("because", "hence"):
+        match = _little()[kind].search(sentence)
+        before, behind = (sentence[: match.start()], sentence[match.end() :]) if match else ("", "")
+        if match and kind == "because":
+            behind = _little()["hence"].split(behind)[0]
+            if not any(_stems_of(before)):  # because it broke, they left
+                behind, comma, before = behind.partition(",")
+                if not comma:
+                    continue
+            before, behind = behind, before
+        if match:
+            yield {*_stems_of(before)} - names, {*_stems_of(behind)} - names
+
+
+def _generalises(text: str, quotes: Sequence[str]) -> str:
+    """Whether "all", "always", "never", "usually" are its own."""
+    mine, theirs = _plainly(text), _plainly("\n".join(quotes))
+    if _has("claims_all", mine) and not _has("every", theirs):
+        once = _DONE.search(theirs) or _has("this", theirs)
+        denied = _has("never", mine) and _has("not", theirs) and not once
+        return "" if denied else "it was not said of all, or always"
+    if _has("claims_all", mine) and _has("not_all", theirs) and not _has("not_all", mine):
+        return "it was not said of all"
+    if _has("claims_all", mine) and _has("says_partly", theirs) and not _has("claims_all", theirs):
+        return "it was said only of some"
+    if (
+        _has("often", mine)
+        and _has("seldom", theirs)
+        and not (_has("habit", theirs) or _has("every", theirs))
+    ):
+        return "it was not said of what is usual"
+    if _has("partly", theirs) and not _has("says_partly", mine):
+        return "it was said only of some, or sometimes"
+    return ""
+
+
+def _bounds(text: str, quotes: Sequence[str]) -> str:
+    """Whether a number is a least in one and a most in the other."""
+    mine, theirs = _limits(text), _limits("\n".join(quotes))
+    for number, kind in mine.items():
+        if kind != theirs.get(number, kind):
+            return f"{number} is {theirs[number]} there"
+    return ""
+
+
+def _limits(text: str) -> dict[str, str]:
+    """Numbers that are said to be the least or the most of what is meant."""
+    found = {}
+    plain = _plainly(text)
+    for kind, word in (("least", "a minimum"), ("most", "a maximum")):
+        for match in re.finditer(
+            rf"(?:{_little()[kind].pattern})\s(?:\w+\s)?[$€£]?(\d+(?:[.,:]\d+)*)", plain
+        ):
+            found[match[1]] = word
+    return found
 
 
 # -- likeness ----------------------------------------------------------------------------------------------

@@ -1,0 +1,117 @@
+"""Lies and paraphrases at each door of the memory: what reverses its quote is refused, what holds is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from banks import NOON
+from scripted_model import DONE, SAID, Scripted, keep
+
+from ua_memory.records import Fact, Place
+from ua_memory.reflect.evidence import EvidencePiece, judge
+from ua_memory.reflect.proposals import RefusedProposal, checked
+from ua_memory.retain.extractor import ChunkExtractor, TextContext, cut
+from ua_memory.retain.subagent import MemoryView, run_subagent
+from ua_memory.text.grounding import disagreement
+from ua_memory.transcripts.turns import Turn
+
+DATA = Path(__file__).parent / "data" / "claims.tsv"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, the turns it is about as (who, words), and its quote; `kind` is `true`, or how it lies."""
+
+    kind: str
+    turns: tuple[tuple[str, str], ...]
+    quote: str
+    text: str
+
+    @property
+    def spoken(self) -> list[str]:
+        return [f"{who}: {words}" for who, words in self.turns]
+
+
+def claims() -> list[Claim]:
+    found = []
+    for line in DATA.read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            kind, said, text = line.split("\t")
+            quote = said.split("«")[1].split("»")[0]
+            turns = [turn.replace("«", "").replace("»", "").split(": ", 1) for turn in said.split(" | ")]
+            found.append(Claim(kind, tuple((who, words) for who, words in turns), quote, text))
+    return found
+
+
+def retained(claim: Claim) -> bool:
+    call = "keep", {"facts": [{"what": claim.text, "quote": claim.quote}]}
+    drawn = ChunkExtractor(Scripted([call]), TextContext(NOON)).extract(cut("\n\n".join(claim.spoken))[0])
+    return any(fact.text == claim.text for fact in drawn.facts)
+
+
+def flushed(claim: Claim) -> bool:
+    said = [Turn(f"t{n}", "assistant" if who == "assistant" else "person",
+                 words if who in ("person", "assistant") else f"{who}: {words}", SAID)
+            for n, (who, words) in enumerate(claim.turns)]  # fmt: skip
+    call = keep(
+        claim.text, claim.quote, 1 + next(n for n, turn in enumerate(said) if claim.quote in turn.text)
+    )
+    found = run_subagent(Scripted([call], DONE), said, MemoryView(lambda query: [], lambda: []), None)
+    return any(each.text == claim.text for each in found.kept)
+
+
+def reflected(claim: Claim) -> bool:
+    pieces = {
+        number: EvidencePiece(number, "facts", text, Place("a.md", number, number), said="2026-11-20")
+        for number, text in enumerate(claim.spoken, 1)
+    }  # fmt: skip
+    cited = [number for number, piece in pieces.items() if claim.quote in piece.text]
+    answer = judge(f"{claim.text} {cited}", pieces, "What is known?", found=True, checked=())
+    return not answer.cut
+
+
+def consolidated(claim: Claim) -> bool:
+    facts = {
+        f"f{n}": (f"^{n}", Fact(text, place=Place("memory/2026-11-20.md", n, n)))
+        for n, text in enumerate(claim.spoken)
+    }
+    label = next(each for each, (_, fact) in facts.items() if claim.quote in fact.text)
+    given = {"do": "create", "text": claim.text, "proofs": [{"fact": label, "quote": claim.quote}]}
+    try:
+        checked(given, facts, {}, "new")
+    except RefusedProposal:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("door", [retained, flushed, reflected, consolidated])
+def test_of_a_hundred_lies_five_pass_and_of_a_hundred_paraphrases_three_are_refused(
+    door: Callable[[Claim], bool],
+) -> None:
+    lies = [claim for claim in claims() if claim.kind != "true"]
+    true = [claim for claim in claims() if claim.kind == "true"]
+    passed = [f"{claim.kind}: {claim.text}" for claim in lies if door(claim)]
+    refused = [claim.text for claim in true if not door(claim)]
+    assert len({claim.kind for claim in lies}) == 10 and len(lies) > 100 < len(true)
+    assert len(passed) <= len(lies) * 5 / 100, passed
+    assert len(refused) <= len(true) * 3 / 100, refused
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("Anna wants to sell the shop.", "want to sell the shop"),
+        ("Anna is moving to Kiel.", "move to Kiel"),
+    ],
+)
+def test_a_quote_stands_for_the_sentence_it_is_cut_from(text: str, quote: str) -> None:
+    said = ["Anna: I do not want to sell the shop. We might move to Kiel."]
+    assert disagreement(text, [quote], said)
+
+
+def test_what_is_said_in_the_quotes_own_words_is_never_refused() -> None:
+    for claim in claims():
+        assert not disagreement(claim.quote, [claim.quote], claim.spoken)
