@@ -83,10 +83,10 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def kept(path: Path, per_10_000_words: float) -> Iterator[tuple[tuple[str, str, str], bool]]:
+def kept(path: Path) -> Iterator[tuple[tuple[str, str, str], bool]]:
     """Each sentence of a transcript and whether the extraction keeps it, or one that says the same."""
     said = turns(path)
-    found = extract(said, per_10_000_words=per_10_000_words)
+    found = extract(said)
     for turn in said:
         if turn.role != "tool":
             for sentence in sentences(turn.text):

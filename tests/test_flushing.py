@@ -126,7 +126,7 @@ def test_an_outage_never_sets_anything_aside(memory: Memory) -> None:
 
 def test_a_bug_is_counted_like_a_poison(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     key = put(memory, modelled=False)
-    monkeypatch.setattr("ua_memory.retain.flush.extract", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("ua_memory.retain.flush.Extraction", lambda *_, **__: 1 / 0)
     for _ in range(ENOUGH):
         with pytest.raises(ZeroDivisionError):
             memory.queue.attempt(key)
@@ -163,7 +163,7 @@ def test_a_record_that_cannot_be_read(memory: Memory) -> None:
 def _dies(place: Place, key: str) -> None:
     code = (
         "import os, sys; from ua_memory.retain import flush"
-        "\nflush.extract = lambda *_, **__: os.kill(os.getpid(), 9)"
+        "\nflush.Extraction = lambda *_, **__: os.kill(os.getpid(), 9)"
         "\nfrom ua_memory.daemon.worker import main; main(sys.argv[1:])"
     )
     assert place.begun(code, str(place.root), key).wait() == -signal.SIGKILL

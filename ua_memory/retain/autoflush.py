@@ -47,8 +47,6 @@ _LINES = {_OPEN: 5, _DECIDED: 5, _NEW: 12, _EARLIER: 40}
 """The parts of a hand-over in the order in which they get room, and how many lines each has at most."""
 _MOST = 200
 """Lines that are carried on of each part."""
-_SENTENCES = 300
-"""Sentences of so many in 10,000 words in which decisions and open ends are looked for."""
 _ROOM = 0.25
 """The share of the threshold that these parts may fill; each has one line in any case."""
 
@@ -270,7 +268,7 @@ class AutoFlush:
         """Add what a flush saved, and what was decided and left open, to what earlier ones brought."""
         for name, rows in () if self._lines else carried_lines(messages).items():
             self._lines.setdefault(_EARLIER if name == _NEW else name, []).extend(rows)
-        done, said = self.flushed, extract(fresh, per_10_000_words=_SENTENCES, at_least=_LINES[_EARLIER])
+        done, said = self.flushed, extract(fresh)
         new = {
             _OPEN: [each.text for each in said if "open end" in each.reason],
             _DECIDED: [each.text for each in said if "decision" in each.reason],

@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
-from itertools import islice
+from datetime import tzinfo
+from functools import cache
+from itertools import groupby, islice
+from math import exp, log
+from pathlib import Path
 
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import Candidate, CandidateKind
 from ua_memory.retain.subagent import one_line as one_line_candidate
-from ua_memory.text import grounding, stated_dates
+from ua_memory.text import grounding
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
 from ua_memory.text.rules import standing_rule
 from ua_memory.transcripts.turns import Turn
 
 # -- cues --------------------------------------------------------------------------------------------------
-# What makes a sentence worth keeping, as one table: cue, weights, and the words it is told by.
+# What tells whether a sentence is worth keeping, as one table: cue, and the words it is told by.
 #
-# A cue counts once however often it occurs, and weighs differently in a person's words and in an
-# assistant's. Most of the words are English; what names a detail, a reason or a decision is known in German,
-# French, Spanish and Japanese too.
+# A cue counts once however often it occurs. What it weighs was learned (`weighing`). Most of the words are
+# English; what names a detail, a reason or a decision is known in German, French, Spanish and Japanese too.
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """`person` and `assistant` are what it adds to the score of a sentence of theirs."""
+    """A kind of words, and the pattern that finds them."""
 
     name: str
     pattern: re.Pattern[str]
-    person: float
-    assistant: float
 
 
-def _cue(name: str, person: float, assistant: float, *ways: str) -> Cue:
-    return Cue(name, re.compile("|".join(ways), re.IGNORECASE), person, assistant)
+def _cue(name: str, *ways: str) -> Cue:
+    return Cue(name, re.compile("|".join(ways), re.IGNORECASE))
 
 
 _WE = r"\b(?:i|we)(?:'d| would|'ll| will)?(?: \w+ly)?(?: only| just| also| always| never| rather)?"
@@ -66,6 +67,8 @@ _MONTH = (
 )
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
+_NAME = r"(?-i:(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b)"
+_NUMBER = r"(?<![\w.`/-])\d[\d.,:]*(?: ?%| ?[€$£]| \w+)|[€$£] ?\d"
 _DETAIL = (
     r"(?!.*\b(?:needs? to (?!know)|want you|should|please|can you|could you|i would)\b)"
     r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:you can|how|what|whats|which|who|when|where|why|is|are"
@@ -86,11 +89,9 @@ _STATES = (
 )
 
 CUES = (
-    _cue("detail", 2.0, 0.0, rf"^{_DETAIL}.*{_STATES}"),
+    _cue("detail", rf"^{_DETAIL}.*{_STATES}"),
     _cue(
         "preference",
-        2.5,
-        0.5,
         rf"{_WE} (?:want(?! to {_ERRAND})|prefer|like|love(?! (?:that|how|it|you))|hate|dislike)\b",
         r"\b(?:wants|prefers|insists|hates|loves|dislikes)\b",
         rf"{_WE} (?:expect|assume|think that|insist|care about)\b",
@@ -99,8 +100,6 @@ CUES = (
     ),
     _cue(
         "rule",
-        2.0,
-        0.75,
         r"\b(?:must(?:n't)?(?! have)|from now on|by default|at all times|as a rule)\b",
         r"\b(?:has|have|needs?) to be\b|\bshould(?:n't)?(?: \w+)? be\b|\bmake sure\b|\bonly ever\b",
         r"\b(?:no longer|not allowed|forbidden)\b|^remember (?:that|to)\b",
@@ -109,8 +108,6 @@ CUES = (
     ),
     _cue(
         "decision",
-        2.0,
-        1.25,
         r"\b(?:decided|decision|agreed|settled on|chose|chosen|go(?:ing)? with|opted)\b",
         r"\b(?:instead of|rather than)\b",
         rf"\bwe(?:'ll| will| want to|'re going to) (?!see|need|{_ERRAND})|\bno, we\b|\bbecomes the\b",
@@ -122,8 +119,6 @@ CUES = (
     ),
     _cue(
         "reason",
-        2.0,
-        2.25,
         r"\b(?:because|due to|reason (?:is|was|being|for)|the reason|root cause|caused? (?:is|was|by))\b",
         r"\b(?:that's why|which is why|so that)\b",
         r"\bsince (?:it|we|they|the|there)\b(?! (?:last|talked|spoke|met))",
@@ -137,8 +132,6 @@ CUES = (
     ),
     _cue(
         "constraint",
-        1.5,
-        2.25,
         r"\b(?:requires?|required|can(?:'t|not| not)|won't work|unless)\b",
         r"\b(?:not supported|unsupported|incompatible)\b",
         r"\bonly (?:\w+ ){0,2}(?:if|when|on|for|works?|after|supports?|processed)\b|\bbypass(?:es|ed)?\b",
@@ -148,21 +141,15 @@ CUES = (
     ),
     _cue(
         "condition",
-        1.0,
-        1.0,
         r"\bif (?:we|i|you|the (?!latter|former)|a|an|user|they|it)\b",
         r"\bwhen(?:ever)? (?:we|i|you|the|a|an|user|`)",
     ),
     _cue(
         "habit",
-        1.25,
-        0.5,
         r"\b(?:always|never|every (?:day|week|month|year|morning|night|time|\d+ \w+s))\b",
     ),
     _cue(
         "how things are",
-        2.0,
-        0.5,
         r"\bwe (?:use|host|deploy|store|run)\b",
         r"\b(?:lives?|listens?|runs?|is (?:hosted|stored|deployed)) (?:at|on|in|under|behind) \S*[\w./:-]",
         r"\bis (?:the|our|my|a) (?:new )?"
@@ -170,16 +157,12 @@ CUES = (
     ),
     _cue(  # beside the date itself
         "appointment",
-        0.5,
-        0.25,
         r"\b(?:is|are|starts?|begins?|ends?|opens?|closes?|expires?|launch(?:es)?)(?: due)?"
         rf"(?: on| from| by)? (?:the )?(?:20\d\d-\d\d-\d\d|{_MONTH} \d{{1,2}}|"
         rf"\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH})\b",
     ),
     _cue(
         "date",
-        1.25,
-        0.75,
         r"\b(?:19|20)\d\d-\d\d(?:-\d\d)?\b|\b(?:yesterday|tomorrow|last night|tonight)\b",
         rf"\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}\b",
         rf"\b{_MONTH} (?:19|20)\d\d\b",
@@ -189,8 +172,6 @@ CUES = (
     ),
     _cue(
         "outcome",
-        0.75,
-        1.0,
         r"\b(?:fixed|resolved|removed|renamed|replaced|migrated|moved|completed?|released|shipped|merged"
         r"|deployed)\b",
         r"\b(?:consolidated|split|introduced|propagated|configured|implemented|rewrote|rewritten|disabled"
@@ -199,16 +180,12 @@ CUES = (
     ),
     _cue(
         "open end",
-        1.0,
-        0.75,
         r"\bstill (?:needs?|open|missing|fails?|have to|to do)\b|\b(?:not yet|open question)\b",
         r"\b(?:follow[- ]up|todo|remains? (?:open|to)|deadline|due (?:on|by)|unresolved)\b",
         r"\b(?:waiting (?:for|on)|postponed|blocked (?:by|on))\b",
     ),
     _cue(
         "about a person",
-        2.0,
-        0.5,
         rf"\bmy {_MY}\b",
         r"\bour (?:team|company|office|customers?|clients?|budget|policy|database|servers?|product)\b",
         r"\bi (?:live|work|was born|moved|studied|started|joined|own|speak|play|bought)\b",
@@ -219,9 +196,7 @@ CUES = (
 
 LEANS = _cue(
     "leans on another sentence",
-    -1.0,
-    -1.25,
-    rf"^{_IT}(?:'s)?(?= \w+s\b| {_DOES}\b)",
+    rf"^{_IT}(?:'s)?(?= \w+s\b| {_DOES}\b| is\b)",
     r"^(?:it(?! turn)|its|it's|that's|they|them|he|she|both|all|yes|yeah|yep)\b",
     rf"\b(?:{_IT}|the same|such) (?:files?|things?|stuff|ones?|approach|way|place|part)\b",
 )
@@ -229,8 +204,6 @@ LEANS = _cue(
 PENALTIES = (
     _cue(
         "narration",
-        0.0,
-        -4.0,
         rf"^{_OPENING}(?:now|let me|let's|also|need to|we need to)\b",
         rf"^{_OPENING}(?:looking at|continuing|starting|moving on|time to)\b",
         rf"^{_OPENING}(?:checking|running|here(?:'s| is| are)|should i|want me)\b",
@@ -241,51 +214,149 @@ PENALTIES = (
     ),
     _cue(
         "pleasantry",
-        -2.0,
-        -4.0,
         r"^(?:thanks?|thank you|sorry|you're (?:absolutely )?right)\b",
         r"^good (?:catch|point|idea|question|progress)\b",
         r"^(?:great|perfect|excellent|wow|jesus|nice|lol|haha|yo|hi|hello|hey)\b",
     ),
     _cue(
         "errand",
-        -2.0,
-        0.0,
         rf"^{_ASKING}(?:read|check|look|run|continue|start|work on|do|go|fix|commit|push)\b",
         rf"^{_ASKING}(?:implement|tackle|propose)\b",
         rf"^{_ASKING}(?:show|tell|give|explain|try|investigate)\b",
         rf"^{_ASKING}(?:remember(?! that| to)|revert|create|copy|move|write)\b",
         rf"^{_ASKING}(?:open|find|kill)\b",
         rf"^{_ASKING}(?:let's tackle|could read)\b",
-    ),
-    _cue(
-        "errand", -2.0, 0.0, r"\bi (?:actually )?want you to\b|\byou (?:havn't|haven't|should have|need to)\b"
+        rf"^{_ASKING}(?:add|remove|delete|update|refactor|port|build|rename|make(?! sure)|change|review|merge)\b",
+        r"\bi (?:actually )?want you to\b|\byou (?:havn't|haven't|should have|need to)\b",
     ),
     _cue(
         "passing state",
-        -0.5,
-        -1.5,
         r"\blines? \d+|\bat \d+-\d+|\bin progress\b|\bnext (?:big )?(?:task|step)|\bprogress\b",
         r"\bclean compile|\btests?,? .*\bpass|^(?:all )?(?:green|clean|done|pushed|committed)\b",
     ),
     _cue(
         "not settled",
-        -0.75,
-        -1.5,
         r"\b(?:maybe|perhaps|probably|possibly|might|could|may need|not sure|would be)\b",
         r"\b(?:for now|temporar\w+|iiuc|i'm thinking)\b",
         r"\b(?:option [a-d]|pros?:|cons?:|recommendation:)|\bi (?:feel|guess|suppose)\b",
     ),
     _cue(
         "step of a plan",
-        0.0,
-        -1.5,
         r"^(?:add|use|create|update|remove|replace|move|extract|take|handle|implement|define|register|call"
         r"|don't)\b",
     ),
     LEANS,
 )
 """What carries nothing once its moment is over."""
+
+SIGNS = (
+    _cue(
+        "first person",
+        r"\b(?:i|i'm|i've|my|we|we're|our|us|ich|mein\w*|wir|unser\w*|je|mon|ma|mes|nous|nos|notre|on|yo"
+        r"|mi|mis"
+        r"|nuestr\w+|nosotros)\b|\bj['’]|私|うち",
+    ),
+    _cue("second person", r"\b(?:you|your|you're|u|du|dir|dich|dein\w*|tu|toi|ton|ta|vous|votre|tú|te)\b"),
+    _cue("speaks as we", r"\b(?:we|our|wir|unser\w*|nous|notre|nos|on|nuestr\w+)\b|\w+amos\b"),
+    _cue(
+        "pronoun subject",
+        r"^(?:and |but |so |yeah |ok |und |et |y )?(?:it|its|it's|that|that's|thats|this|these|those"
+        r"|there|they|them"
+        r"|he|she|es|das|er|ils?|elles?|ça|c['’]\w+|eso|esto)\b",
+    ),
+    _cue(
+        "filler",
+        r"^(?:ok|okay|k|so|well|hm+|ah+|oh|lol|haha|ha|yeah|yep|yup|yes|no|nope|nah|sure|right|now|then"
+        r"|wait|like"
+        r"|good|great|cool|nice|perfect|phew|ugh|got it|done|understood|noted|ja|nein|gut|oui|non|bon"
+        r"|d'accord"
+        r"|sí|vale|jaja|うん|はい|なるほど|了解)(?![\w-])",
+    ),
+    _cue(
+        "greeting",
+        r"^(?:hi|hey|hello|yo|moin|hallo|guten|bonjour|bonsoir|salut|hola|buenas|おはよう|こんにち)(?!\w)"
+        r"|\b(?:bye|good ?night|good morning|see (?:you|u)|talk (?:soon|later)|take care|have a (?:great"
+        r"|good|nice)"
+        r"|bis (?:morgen|dann|bald)|tschüss|à (?:bientôt|demain)|hasta luego|buenas noches|またね|お疲れ)",
+    ),
+    _cue(
+        "thanks",
+        r"\b(?:thanks?|thank you|thx|ty|welcome|sorry|congrats|congratulations|danke|bitte schön"
+        r"|gern geschehen"
+        r"|merci|gracias|de nada)\b|ありがとう|どういたし|助かり",
+    ),
+    _cue(
+        "feeling",
+        r"\b(?:can't wait|so (?:cute|excit\w+|tired|happy|cool|much fun)|awesome|amazing|sounds (?:good"
+        r"|great|fun"
+        r"|interesting|exhausting)|fingers crossed|good luck|enjoy|well done|glad|happy to|no worries"
+        r"|whatever)\b",
+    ),
+    _cue(
+        "offer",
+        r"\b(?:let me know|would you like|want me to|should i|shall i|do you want|i can (?:also )?\w+)\b",
+    ),
+    _cue(
+        "about to",
+        r"\b(?:i'll|i will|let me|i'm going to|let's|now i|i need to|ich schaue|je regarde|voy a)\b",
+    ),
+    _cue(
+        "passing result",
+        r"\b(?:all|\d+) (?:\d+ )?(?:tests?|checks?)\b|\b(?:pass(?:es|ed)?|green|compiles?|compilation"
+        r"|committed"
+        r"|no issues)\b",
+    ),
+    _cue("exclaims", r"!\s*$|！$"),
+    _cue("asks", r"[?？]\s*$|\b(?:could|can|would) you\b"),
+    _cue("ends", r"[.!?。！？…][\"'”’)\]*_`]*$"),
+    _cue("breaks off", r"(?:\.\.\.|…)$"),
+    _cue("opens small", r"^(?-i:[a-zäöüéèàñ])"),
+    _cue("name", _NAME),
+    _cue("two names", rf"(?:{_NAME}).*(?:{_NAME})"),
+    _cue("product", r"\b(?-i:[A-Z]+[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[a-z][A-Z]{2,})\b"),
+    _cue("capitals", r"\b(?-i:[A-Z]{2,}\d*)\b"),
+    _cue("number", _NUMBER),
+    _cue("two numbers", r"\d.*[^\d.,:].*\d"),
+    _cue("version", r"\b(?-i:[A-Z]\w+) \d+(?:\.\d+)*\b|\bv?\d+\.\d+(?:\.\d+)?\b"),
+    _cue("money or share", r"[€$£%]|\b(?:euros?|dollars?|eur|usd|cents?|円|credits?)\b|\d ?[k円]\b|\d ?円"),
+    _cue("unit", r"\d ?(?:ms|s|min(?:ute)?s?|h|hours?|days?|weeks?|kb|mb|gb|kg|g|km|mg|people|users|°)\b"),
+    _cue("clock", r"\b\d{1,2}(?::\d\d| ?[ap]m|h\d{0,2}| uhr)\b|\d時"),
+    _cue("address", r"\w+://|\b(?:(?-i:port)|localhost|host|ip)\b|\w@\w|\bポート"),
+    _cue(
+        "path", r"(?<!\w)[\w.~-]*/[\w./{}*-]+|\b[\w-]+\.(?:py|js|ts|md|toml|json|ya?ml|sh|rs|go|css|ex|env)\b"
+    ),
+    _cue("code", r"`[^`]+`"),
+    _cue("much code", r"`[^`]+`.*`[^`]+`"),
+    _cue("identifier", r"\b(?-i:[a-z]+(?:[A-Z][a-z0-9]+)+|\w+_\w+|(?:[A-Z][a-z0-9]+){2,})\b|\w\(\)"),
+    _cue("quoted", r"[\"“„«][^\"”“»]{3,}[\"”“»]|「"),
+    _cue("label", r"^[^.:!?]{2,40}: \S|^\S.{1,40} [-–—=] \S"),
+    _cue(
+        "present",
+        r"\b(?:is|are|has|have|uses?|needs?|lives?|holds?|stays?|goes|comes?|runs?|requires?|expires?"
+        r"|ist|sind|hat|haben|heißt|kommt|est|sont|es|son|tiene)\b|(?:です|ます)",
+    ),
+    _cue("past", r"\b(?:was|were|had|did|went|[a-z]{3,}ed|left|sold|bought|came|got|made)\b|ました|った"),
+    _cue(
+        "ordered",
+        r"\b(?:must|should|shall|always|never|only|every|each|no|not|nie|nur|immer|jamais|toujours|pas"
+        r"|nunca|siempre|nada|solo|sólo)\b|\b\w+n't\b|必ず|禁止|ないで",
+    ),
+    _cue("own people", rf"\b(?:my|our|the) {_MY}\b|\b(?:mein\w*|unser\w*|mon|ma|mi) \w+|さん"),
+    _cue(
+        "today",
+        r"\b(?:today|now|currently|right now|just|again|still|heute|gerade|aujourd'hui|hoy|昨日|今)\b",
+    ),
+    _cue(
+        "not English",
+        r"[äöüßéèêàçñ¿¡ぁ-んァ-ン一-龯]|\b(?:der|die|und|ist|nicht|le|les|est|et|pas|el|los|es|y|del)\b",
+    ),
+    _cue("Japanese", r"[ぁ-んァ-ン]"),
+)
+"""What is no more than a property of a sentence, and says nothing alone."""
+
+
+_TELLS = re.compile(rf"{_NAME}|\d|`|/\w|{_MONTH}|\b(?:because|called)\b")
+"""A name, a number or a path, by which a sentence can be told from others though it opens with a pronoun."""
 
 
 # -- sentences ---------------------------------------------------------------------------------------------
@@ -516,8 +587,9 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 # What one sentence weighs, in its place in the conversation.
 
 
-THRESHOLD = 2.25
-"""A sentence that scores less is not kept."""
+THRESHOLD, LONG_THRESHOLD, LONG_TALK = 0.5, 0.84, 170
+"""How likely a sentence must be worth keeping to be kept, and how likely in a conversation in which its
+speaker says so many sentences or more: the longer one goes on, the more is overtaken by its own end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,8 +605,6 @@ class Context:
     refused: bool = False
 
 
-_NAME = re.compile(r"(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b")
-_NUMBER = re.compile(r"(?<![\w.`/-])\d[\d.,:]*(?: ?%| ?[€$£]| \w+)|[€$£] ?\d")
 _GOOD_PLACE = re.compile(
     r"\b(?:summary|key (?:fix|point|insight|decision)s?|important|notes?|results?|decisions?|decided|"
     r"root cause|problem|conclusion|lessons?|why|"
@@ -546,26 +616,15 @@ _BAD_PLACE = re.compile(
     r"current|would|example|todo)\b",
     re.IGNORECASE,
 )
-_ASKS = re.compile(
-    r"(?:(?:so|and|but|or|ok|okay|btw|like|wait|sooo*|then|well|slight \w+)[,:]? )*"
-    r"(?:(?:who|what|which|when|where|why|how|whose|"
-    r"is|are|was|were|do|does|did|can|could|will|would|should|shall|may|might|has|have|had|any|same|"
-    r"isn't|aren't|can't|don't|doesn't|won't|wouldn't|shouldn't|wtf)\b|"
-    r"[^,]*\b(?:can't|isn't|couldn't|shouldn't) (?:we|i|you|it|that)\b)",
-    re.IGNORECASE,
+_TAG = re.compile(r"(?:,|\.{2,})? ?\b(?:right|ok|okay|correct|oder|hein|verdad|no)\s*[?？]$", re.IGNORECASE)
+"""What makes a statement a question that expects a yes: "it ought to stay as it is, right?"."""
+_PLEASANT = re.compile(
+    r"\bcan['’]?t wait\b|^(?:thanks|thank you|welcome|congrat\w+)\b[^.,;:]*$", re.IGNORECASE
 )
-_VERB = re.compile(
-    r"\b(?:is|are|was|were|be|been|has|have|had|do|does|did|can|could|will|would|should|must|may|might"
-    r"|need|needs|"
-    r"want|wants|use|uses|used|isn't|aren't|don't|doesn't|can't|won't|goes|gets|makes|takes|keeps|requires"
-    r"|becomes|fails|breaks|works|means|causes|holds|"
-    r"returns|bypass(?:es)?|moves?|adds?|i'm|we're|it's|that's|there's|[a-z]{3,}ed|"
-    r"[a-z]{3,}(?<!s)s (?:the|a|an|its|to|no)|made|"
-    r"built|wrote|took|went|came|got|kept|left|put|ran|sent|set|cut|split|chose|found|gave|held|lost|met"
-    r"|paid|said|"
-    r"sold|told|won|bought|began|broke|drove|fell|felt|grew|knew|led|rose|saw|spent|stood|taught|thought"
-    r"|wore)\b|"
-    r"\b(?:i|we|you|they|he|she) [a-z]+|→|->|'ll\b|'re\b",
+_ANSWERS = re.compile(
+    r"(?:got it|noted|understood|hi|hey|hello|thanks|thank you|sorry|you're (?:right|welcome)"
+    r"|good (?:catch|point)|sounds good"
+    r"|bonjour|hallo|hola|danke|merci|gracias)\b",
     re.IGNORECASE,
 )
 _CODE_LIKE = re.compile(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
@@ -579,54 +638,63 @@ class Score:
     cues: tuple[str, ...]
 
 
-NOTHING = Score(float("-inf"), ())
-RULE = Score(6.0, ("standing rule",))
+NOTHING = Score(0.0, ())
+RULE = Score(1.0, ("standing rule",))
 """A person's standing rule is kept whatever else is, and is a preference."""
 
 
+@cache
+def _weights() -> dict[str, dict[str, float]]:
+    """What each feature of a person's and of an assistant's sentence weighs, in log-odds: learned by
+    `benchmarks/worth.py` from labelled sentences."""
+    data = (Path(__file__).parents[1] / "data" / "worth.json").read_text(encoding="utf-8")
+    return {who: dict(some) for who, some in json.loads(data)["weights"].items()}
+
+
 def score(sentence: Sentence, context: Context) -> Score:
-    """What a sentence weighs in its place; `NOTHING` for what is no statement at all."""
-    text = sentence.text
-    if context.person and standing_rule(text):
+    """How likely a sentence is worth keeping, in its place; `NOTHING` for what is no statement at all."""
+    if context.person and standing_rule(sentence.text):
         return RULE
-    if not _stands_alone(sentence, context.person):
+    if not states(sentence, context.person):
         return NOTHING
-    found = [(weight, cue.name) for cue, weight in _found(text, context.person)]
-    carries = [entry for entry in found if entry[0] > 0]
-    if not carries or not (_VERB.search(_CODE_LIKE.sub(" ", text)) or max(carries)[0] >= 2):
-        return NOTHING
-    total = sum(weight for weight, _ in found)
-    if sentence.index == 0 and any(name == LEANS.name for _, name in found):
-        total -= 1.0  # what it leans on is not even in the same turn
-    total += _details(text, context.person) + _place(sentence, context)
-    if text.endswith("?"):
-        # People state what they expect as a question: "it ought to stay as it is, right?"
-        total -= 0.25 if context.person and not _ASKS.match(text) else 3.0
-    return Score(round(total, 2), tuple(name for _, name in sorted(carries, reverse=True)))
+    weights = _weights()["person" if context.person else "assistant"]
+    found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
+    carries = sorted(
+        ((found[cue.name], cue.name) for cue in CUES if found.get(cue.name, 0) > 0), reverse=True
+    )
+    value = 1 / (1 + exp(-sum(found.values())))
+    return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
 
 
-def _found(text: str, person: bool) -> Iterator[tuple[Cue, float]]:
-    for cue in (*CUES, *PENALTIES):
-        weight = cue.person if person else cue.assistant
-        if weight and cue.pattern.search(text):
-            yield cue, weight
-
-
-def _details(text: str, person: bool) -> float:
-    """Names and numbers make a statement worth finding again; much code says what the files say anyway."""
-    code = 0.0 if person else min(4, text.count("`") // 2)
-    return 0.5 * bool(_NAME.search(text)) + 0.25 * bool(_NUMBER.search(text)) - 0.25 * code
-
-
-def _place(sentence: Sentence, context: Context) -> float:
+def features(sentence: Sentence, context: Context) -> dict[str, float]:
+    """What is seen of a sentence in its place: the names of its features, each with its value."""
+    text = _TAG.sub("", sentence.text)
+    found = {cue.name: 1.0 for cue in (*CUES, *PENALTIES, *SIGNS) if cue.pattern.search(text)}
+    words = len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
     above = f"{sentence.heading} {sentence.lead}"
-    good, bad = bool(_GOOD_PLACE.search(above)), bool(_BAD_PLACE.search(above))
-    value = 0.75 * good - 1.5 * bad
-    if context.person:
-        return value + 0.5
-    value += 1.0 + 0.5 * context.final if context.closing else -0.25
-    # What was found out stays true when what was proposed upon it is refused.
-    return value if good and not bad else value - 1.0 * context.proposal - 2.0 * context.refused
+    said = {
+        "bias": True,
+        "under 5 words": words < 5,
+        "under 8 words": words < 8,
+        "over 15 words": words > 15,
+        "over 30 words": words > 30,
+        "item": sentence.item,
+        "nested": sentence.nested,
+        "introduced": bool(sentence.lead),
+        "good place": bool(_GOOD_PLACE.search(above)),
+        "bad place": bool(_BAD_PLACE.search(above)),
+        "first": sentence.index == 0 and not sentence.last,
+        "all that is said": sentence.index == 0 and sentence.last,
+        "last": sentence.last and sentence.index > 0,
+        "late": sentence.index > 8,
+        "closing": context.closing,
+        "final": context.final,
+        "proposal": context.proposal,
+        "refused": context.refused,
+    }
+    found |= {name: 1.0 for name, holds in said.items() if holds}
+    found["length"] = log(words + 1) - 2.3
+    return found
 
 
 _UNSPACED = re.compile("[ぁ-んァ-ン一-龯가-힣]")
@@ -634,9 +702,14 @@ _WORD = re.compile(r"[^\W\d_]{1,2}|\d+")
 """Words of a script that puts no blanks between them, two letters for one."""
 
 
-def _stands_alone(sentence: Sentence, person: bool) -> bool:
-    """Whether it is long enough, short enough, not cut off, and no row of names."""
+def states(sentence: Sentence, person: bool) -> bool:
+    """Whether it is a statement at all: long enough, short enough, not cut off, no row of names, no question
+    and no pleasantry."""
     text = sentence.text
+    if text.endswith(("?", "？")) and not (person and _TAG.search(text)):
+        return False
+    if _PLEASANT.search(text) or (_ANSWERS.match(text) and not _TELLS.search(text)):
+        return False
     words = _WORD.findall(text) if _UNSPACED.search(text) else text.split()
     if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
@@ -650,52 +723,54 @@ def _stands_alone(sentence: Sentence, person: bool) -> bool:
 
 
 # -- extract -----------------------------------------------------------------------------------------------
-# A flush without a model: the speakers' own sentences that are worth keeping, verbatim, and few of them.
+# A flush without a model: the speakers' own sentences that are worth keeping, verbatim.
 #
-# Sentences are weighed one by one (`weighing`). Those that lean on each other are one thought, what was
-# said before is folded into one candidate, and only the heaviest stay within the budget. Memory is bounded
-# by what is kept, not by what is read. Nothing is reworded, so nothing can be made up.
+# Sentences are weighed one by one (`weighing`), and what is likely enough to be worth it is kept. Sentences
+# that lean on each other are one thought, what was said before is folded into one candidate, a later value
+# replaces an earlier one, and what the person denies goes. Memory is bounded by what is kept, not by what is
+# read. Nothing is reworded, so nothing can be made up.
 
 
-PER_10_000_WORDS = 15
-"""How many facts so many words of people and assistants may leave."""
-AT_LEAST = 8
-"""How many a conversation may leave, however short, in which a person said something worth keeping."""
-_HELD = 500
-"""Candidates held before the end is known: early ones may still be needed when the budget has grown."""
+MOST = 300
+"""Statements of one conversation; of more the likeliest are kept: `Extraction.left` counts the others."""
 _TOGETHER, _THOUGHT = 3, 360
 """Sentences, and characters, that one thought has at most."""
 _SAME = 0.7
 """Share of words in common from which two statements say the same."""
-_LEANING = 1.25
-"""What a sentence loses by leaning on another: given back where that one is kept with it."""
+_LEANING = 0.25
+"""How likely a sentence must be worth keeping that follows one that is kept, and leans on it."""
+_SHORT_ITEM, _LEAD = 4, 10
+"""Words: items of fewer say something only with the rest of their list; a longer lead introduces nothing."""
 _CONTINUES = re.compile(
     r"(?:it|its|it's|this|that|that's|these|those|they|them|he|she|both|so|but|because|otherwise|then"
     r"|therefore|hence|"
     r"which|unless|until|except|however|instead)\b",
     re.IGNORECASE,
 )
+_EMPTY_LEAD = re.compile(
+    r"\b(?:here(?:'s| is| are)|let me|i(?:'ve|'ll| have| need| see)?|we(?:'ve| have| now|'ll)?|you"
+    r"|want me|now|done"
+    r"|summary|changes|notes?|overview|fix|the following|steps?|approach|key|question|ich|je"
+    r"|voici|hier)\b",
+    re.IGNORECASE,
+)
+"""Such a line before a list says nothing of its items."""
 _HASHTAG = re.compile(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
 
 
 def extract(
-    turns: Iterable[Turn],
-    *,
-    zone: tzinfo | None = None,
-    per_10_000_words: float = PER_10_000_WORDS,
-    at_least: int = AT_LEAST,
+    turns: Iterable[Turn], *, zone: tzinfo | None = None, most: int = MOST, likely: float | None = None
 ) -> list[Candidate]:
     """The statements of these turns that are worth keeping, in the order in which they were said.
 
-    At most `per_10_000_words` for so many words of people and assistants, but one in any case. Where a person
-    has said something worth keeping, a short conversation may leave `at_least`, the person's words first.
+    At most `most`. `likely` is how likely one must be worth keeping, if not what the speaker's words need.
     `zone` is where the speakers' day begins; without it, the recorded times' own. Text is as it was said:
     taking out secrets is the caller's.
     """
-    extraction = Extraction(zone)
+    extraction = Extraction(zone, most, likely)
     for turn in turns:
         extraction.add(turn)
-    return extraction.best(per_10_000_words, at_least)
+    return extraction.best()
 
 
 @dataclass(slots=True)
@@ -710,9 +785,12 @@ class _PlacedCandidate:
 class Extraction:
     """Turns go in one by one, the best statements come out. Sub-agents are lines of their own."""
 
-    def __init__(self, zone: tzinfo | None = None) -> None:
-        self.words = 0
-        self._zone = zone
+    def __init__(self, zone: tzinfo | None = None, most: int = MOST, likely: float | None = None) -> None:
+        self.left = 0
+        """Statements worth keeping that are left out, since there are too many."""
+        self._zone, self._most, self._likely = zone, most, likely
+        self._heard: Counter[str] = Counter()
+        """Sentences of each speaker."""
         self._turns = 0
         self._waiting: tuple[int, Turn] | None = None
         """The assistant's latest turn: what follows tells whether it closed what was being done."""
@@ -731,37 +809,35 @@ class Extraction:
             self._weigh(number, before, _assistant(before, turn))
         if turn.role == "tool":
             return
-        self.words += len(turn.text.split())
         if turn.role == "person":
             if _TAKES_BACK.match(turn.text):
-                self._take_back(self._person)
+                self._drop(range(self._person, self._person + 1))
+            if _DENIES.match(turn.text):
+                self._drop(range(self._person + 1, self._turns))
             self._person = self._turns
             self._weigh(self._turns, turn, Context(person=True))
         else:
             self._waiting = (self._turns, turn)
 
-    def best(self, per_10_000_words: float = PER_10_000_WORDS, at_least: int = AT_LEAST) -> list[Candidate]:
-        """What is worth keeping of all that was heard, within the budget, in the order it was said."""
+    def best(self) -> list[Candidate]:
+        """What is worth keeping of all that was heard, in the order it was said."""
         if self._waiting:
             number, last = self._waiting
             self._waiting = None
             self._weigh(number, last, _assistant(last, None))
-        budget = max(1, int(self.words * per_10_000_words / 10_000))
-        ranked = sorted(self._held.values(), key=lambda held: (-held.candidate.score, held.order))
-        rules = [held for held in ranked if held.candidate.reason == RULE.cues[0]]
-        ranked = [held for held in ranked if held.candidate.reason != RULE.cues[0]]
-        budget = max(0, budget - len(rules))
-        kept = rules + ranked[:budget]
-        if any(held.candidate.who == "person" for held in ranked):
-            rest = sorted(ranked[budget:], key=lambda held: held.candidate.who != "person")
-            kept += rest[: max(0, at_least - len(kept) + len(rules))]
-        return [held.candidate for held in sorted(kept, key=lambda held: held.order)]
+        said = (held.candidate for held in sorted(self._held.values(), key=lambda held: held.order))
+        return [one for one in said if one.score >= self._likely_enough(one.who)]
+
+    def _likely_enough(self, who: str) -> float:
+        long = min(1.0, self._heard[who] / LONG_TALK)
+        return self._likely or THRESHOLD + (LONG_THRESHOLD - THRESHOLD) * long
 
     def _weigh(self, number: int, turn: Turn, context: Context) -> None:
         said, echo = sentences(turn.text), grounding.flat(turn.echo)
         if turn.echo:  # what a tool printed is not remembered because an agent repeats it
             said = [one for one in said if not grounding.repeats(one.text, echo)]
-        for thought in _thoughts(said, context):
+        self._heard[turn.role] += len(said)
+        for thought in _thoughts(_lists(said), context, self._likely or THRESHOLD):
             self._keep(_candidate(thought, turn, context, self._zone), (number, thought.first.index))
 
     def _keep(self, candidate: Candidate, order: tuple[int, int]) -> None:
@@ -777,13 +853,14 @@ class Extraction:
         self._held[self._count] = _PlacedCandidate(candidate, order, said)
         for term in said:
             self._by_term.setdefault(term, set()).add(self._count)
-        if len(self._held) > _HELD + self.words * PER_10_000_WORDS // 10_000:
+        if len(self._held) > self._most:
+            self.left += 1
             lightest = min(self._held, key=lambda key: self._held[key].candidate.score)
             self._forget(lightest, self._held.pop(lightest).terms)
 
-    def _take_back(self, number: int) -> None:
-        """Let go of what the person said in this turn."""
-        for key in [key for key, held in self._held.items() if held.order[0] == number]:
+    def _drop(self, turns: range) -> None:
+        """Let go of what was said in these turns."""
+        for key in [key for key, held in self._held.items() if held.order[0] in turns]:
             self._forget(key, self._held.pop(key).terms)
 
     def _alike(self, said: frozenset[str]) -> list[int]:
@@ -823,25 +900,66 @@ class _SentenceGroup:
         return self.sentences[0]
 
 
-def _thoughts(said: list[Sentence], context: Context) -> Iterator[_SentenceGroup]:
-    """The sentences worth keeping, each with those that follow it and belong to it."""
-    scores = [score(sentence, context) for sentence in said]
-    at = 0
-    while at < len(said):
-        if scores[at].value < THRESHOLD:
-            at += 1
+def _lists(said: list[Sentence]) -> Iterator[Sentence]:
+    """The sentences, the short items of one list as a single one: a name and a number say nothing alone."""
+    for _, some in groupby(
+        said, key=lambda one: (one.lead, one.nested) if _is_short_item(one) else one.index
+    ):
+        items = list(some)
+        lead = _lead(items[0])
+        text = f"{lead} " + "; ".join(one.text.rstrip(".;,") for one in items)
+        if len(items) < 2 or not lead or len(text) > _THOUGHT:
+            yield from items
             continue
-        end = at + 1
+        quote = items[0].quote + "".join(f" {one.marker} {one.quote}" for one in items[1:])
+        yield replace(items[-1], text=text, quote=quote, index=items[0].index, lead="")
+
+
+def _is_short_item(sentence: Sentence) -> bool:
+    return bool(sentence.lead and sentence.marker) and len(sentence.text.split()) < _SHORT_ITEM
+
+
+def _lead(sentence: Sentence) -> str:
+    """The words that introduce the list of an item, where they say what its items are; else ''."""
+    last = _END.split(sentence.lead)[-1] if sentence.item else ""
+    fits = 0 < len(last.split()) <= _LEAD and not _EMPTY_LEAD.search(last)
+    return last if fits and not any(cue.pattern.search(last) for cue in PENALTIES) else ""
+
+
+def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iterator[_SentenceGroup]:
+    """The sentences worth keeping, each with those beside it that belong to it."""
+    said = list(said)
+    scores = [score(sentence, context) for sentence in said]
+    at = free = 0
+    while at < len(said):
+        start, at = at, at + 1
+        if scores[start].value < likely:
+            continue
         while (
-            end < len(said)
-            and end - at < _TOGETHER
-            and _belongs(said[end - 1], said[end], scores[end])
-            and sum(len(sentence.text) for sentence in said[at : end + 1]) <= _THOUGHT
+            start > free and said[start].marker and _belongs(said[start - 1], said[start], scores[start - 1])
         ):
-            end += 1
-        heaviest = max(scores[at:end], key=lambda one: one.value)
-        yield _SentenceGroup(tuple(said[at:end]), heaviest)
-        at = end
+            start -= 1
+        if LEANS.pattern.match(said[start].text):
+            before = start - 1
+            if before >= free and said[before].block == said[start].block and _carries_on(said[before]):
+                start = before
+            elif not _TELLS.search(said[start].text):
+                continue  # nobody can tell what it is about
+        while (
+            at < len(said)
+            and at - start < _TOGETHER
+            and _belongs(said[at - 1], said[at], scores[at])
+            and sum(len(sentence.text) for sentence in said[start : at + 1]) <= _THOUGHT
+        ):
+            at += 1
+        free = at
+        heaviest = max(scores[start:at], key=lambda one: one.value)
+        yield _SentenceGroup(tuple(said[start:at]), heaviest)
+
+
+def _carries_on(sentence: Sentence) -> bool:
+    """Whether a sentence says what the next one is about: it is no exclamation, no question, no lead."""
+    return len(sentence.text.split()) > 2 and not sentence.text.endswith(("?", ":"))
 
 
 def _belongs(one: Sentence, other: Sentence, weight: Score) -> bool:
@@ -851,17 +969,17 @@ def _belongs(one: Sentence, other: Sentence, weight: Score) -> bool:
     The items of a numbered list are steps and belong together, those of a bulleted list are not.
     """
     if one.block == other.block:
-        return bool(_CONTINUES.match(other.text)) and weight.value >= THRESHOLD - _LEANING
+        return bool(_CONTINUES.match(other.text)) and (weight.value >= _LEANING or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
         return False
     same = (one.nested, one.heading, one.lead) == (other.nested, other.heading, other.lead)
-    return same and weight.value >= THRESHOLD
+    return same and weight.value >= _LEANING
 
 
 def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzinfo | None) -> Candidate:
-    text = quote = ""
+    text, quote = _lead(thought.first), ""
     for sentence in thought.sentences:
-        joint = "" if not text else " " if text.endswith((".", "!", "?", "…")) else "; "
+        joint = "" if not text else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
         text += joint + sentence.text
         quote += (
             f" {sentence.marker} " if sentence.marker and quote else " " if quote else ""
@@ -871,7 +989,7 @@ def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzin
         text=text,
         kind=_candidate_kind(thought.score, context),
         who="person" if context.person else "assistant",
-        when=_when(text, at),
+        when=extractor.when_in_text(text, at.date()) if at else None,
         entities=names(text),
         tags=tuple(dict.fromkeys(_HASHTAG.findall(text))),
         quote=quote,
@@ -886,15 +1004,6 @@ def _candidate_kind(found: Score, context: Context) -> CandidateKind:
     if context.person and ("preference" in found.cues or found.cues == RULE.cues):
         return "preference"
     return "experience" if found.cues[0] == "outcome" else "world"
-
-
-def _when(text: str, said: datetime | None) -> str | None:
-    """The one day that a text names, if it is another than the one it was said on."""
-    if said is None:
-        return None
-    named = set(stated_dates.days(text, said.date()))
-    day = named.pop() if len(named) == 1 else None
-    return None if day == said.date().isoformat() else day
 
 
 def _folded(earlier: Candidate, later: Candidate) -> Candidate:
@@ -919,6 +1028,23 @@ _TAKES_BACK = re.compile(
     r"forget (?:that|it|about)|on second thought|i changed my mind|i take that back|strike that)",
     re.IGNORECASE,
 )
+_DENIES = re.compile(
+    r"\s*(?:(?:hm+|no+|nope|nah|ok|well|sorry|but|wait|nein|non|aber|mais|pero)[,. !]+)*"
+    r"(?:(?:it|that|this|page|build|the \w+)?(?:'s| is)? ?still (?!need|open|to do|want|like)"
+    r"|same (?:error|problem|issue|result|thing)"
+    r"|(?:it|that|this) (?:did(?:n['’]?t| not) (?:work|help|fix)|does(?:n['’]?t| not) (?:work|help)"
+    r"|is(?:n['’]?t| not) (?:it|fixed"
+    r"|true|right)|was(?:n['’]?t| not) it)|(?:that|this|it)(?:['’]?s| is) (?:wrong|not (?:it|true|right"
+    r"|fixed))"
+    r"|i (?:undid|reverted|rolled) |nothing (?:changed|has changed)|not fixed|(?:immer )?noch immer"
+    r"|immer noch|geht (?:immer )?noch nicht"
+    r"|stimmt nicht|das (?:war|ist) es nicht|toujours (?:pareil|la même|cassé|rouge)"
+    r"|ça (?:ne )?marche (?:toujours )?pas"
+    r"|sigue (?:igual|fallando|sin)|no funciona|まだ)"
+    r"|\s*(?:no|nope|nah|nein|non)\s*[.!]*\s*$",
+    re.IGNORECASE,
+)
+"""With such words a person denies what the agent has just claimed."""
 _PROPOSES = re.compile(
     r"(?:want me to|should i|shall i|would you like|do you want|what do you think|your take)[^?\n]*\?\s*$",
     re.IGNORECASE,
@@ -944,8 +1070,9 @@ def _assistant(turn: Turn, following: Turn | None) -> Context:
 # would say nothing.
 
 
-OWN_PER_10_000_WORDS, OWN_AT_LEAST = 300, 12
-"""How much a document may leave: its author chose the words, so more than of a talk."""
+OWN_LIKELY, OWN_AT_LEAST = 0.4, 12
+"""How likely a sentence must be worth keeping, less than in a talk: an author chose the words. Of so few
+sentences all are kept that name somebody or count something."""
 _WORDS = 4
 """A list item of fewer words says nothing alone."""
 _ROW = re.compile(r"\s*\|(.*)\|\s*$")
@@ -974,7 +1101,7 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
 
 def _said(chunk: Chunk, brief: TextContext) -> Iterator[Fact]:
     turn = Turn("text", "person", chunk.text, brief.at)
-    for each in extract([turn], per_10_000_words=OWN_PER_10_000_WORDS, at_least=OWN_AT_LEAST):
+    for each in extract([turn], likely=OWN_LIKELY):
         quotes = () if each.text == each.quote else (Quote(each.quote),)
         yield Fact(each.text, kind=each.kind, entities=each.entities, tags=each.tags, quotes=quotes)
 

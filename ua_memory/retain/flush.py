@@ -38,7 +38,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import ledger
-from ua_memory.retain.extract import extract
+from ua_memory.retain.extract import MOST, Extraction
 from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, key_of
 from ua_memory.retain.subagent import (
     DIRECTIVE,
@@ -314,6 +314,10 @@ class FlushWriter:
         kept = [
             one for one in harvest.kept if not forgotten.has(one.text) and not forgotten.quoted(one.quote)
         ]
+        if harvest.left:
+            self.notes.append(
+                f"{counted(harvest.left, 'statement')} more worth keeping left out: at most {MOST} a flush"
+            )
         self.notes += tombstones.refused_note(len(harvest.kept) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
             self.extracted = self._of_session(draft) if self.second else []
@@ -567,7 +571,7 @@ class Flusher:
     def preview(self, turns: Sequence[Turn], recalled: Iterable[str] = ()) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
         clean = (replace(t, text=self._clean(t.text)) for t in filter_turns(turns, self.store.config))
-        return tuple(self._own_words(clean, RecalledLines(recalled)))
+        return tuple(self._own_words(clean, RecalledLines(recalled)).kept)
 
     def drain(
         self, first: Session | None = None, done: Done | None = None, *, every: bool = False
@@ -664,7 +668,7 @@ class Flusher:
     def _harvest(self, waiting: QueueEntry, *, again: bool = False) -> SubagentResult:
         turns, recalled = waiting.turns, RecalledLines(waiting.recalled)
         if self.model is None:
-            return SubagentResult(kept=self._own_words(turns, recalled))
+            return self._own_words(turns, recalled)
         whole, behind, window = SubagentResult(), 0, self.store.config.context_window
         answer = min(LONGEST_ANSWER, window // 4)
         for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
@@ -676,12 +680,16 @@ class Flusher:
             behind = min(behind + len(stretch) - OVERLAP, len(turns))
         # What a model only talked about was not read by anybody yet: its speakers' own words are kept.
         unread = {turn.id for turn in whole.unstudied if not again}
-        whole.kept += self._own_words([turn for turn in turns if turn.id in unread], recalled)
+        own = self._own_words([turn for turn in turns if turn.id in unread], recalled)
+        whole.kept, whole.left = whole.kept + own.kept, own.left
         return whole
 
-    def _own_words(self, turns: Iterable[Turn], recalled: RecalledLines) -> list[Candidate]:
-        found = extract(turns, zone=self.zone or self.store.now().tzinfo)
-        return [one for one in found if not recalled.repeated(one)]
+    def _own_words(self, turns: Iterable[Turn], recalled: RecalledLines) -> SubagentResult:
+        extraction = Extraction(self.zone or self.store.now().tzinfo)
+        for turn in turns:
+            extraction.add(turn)
+        kept = [one for one in extraction.best() if not recalled.repeated(one)]
+        return SubagentResult(kept=kept, left=extraction.left)
 
     # -- a second reading ---------------------------------------------------------------------
 

@@ -234,6 +234,8 @@ class SubagentResult:
     title: str = ""
     outcome: str = ""
     usage: Tokens = field(default_factory=Tokens)
+    left: int = 0
+    """Statements worth keeping that an extraction without a model left out, since there were too many."""
 
 
 def run_subagent(
