@@ -226,7 +226,8 @@ PENALTIES = (
         rf"^{_ASKING}(?:remember(?! that| to)|revert|create|copy|move|write)\b",
         rf"^{_ASKING}(?:open|find|kill)\b",
         rf"^{_ASKING}(?:let's tackle|could read)\b",
-        rf"^{_ASKING}(?:add|remove|delete|update|refactor|port|build|rename|make(?! sure)|change|review|merge)\b",
+        rf"^{_ASKING}(?:add|remove|delete|update|refactor|port|build|rename|make(?! sure)|change|review"
+        rf"|merge)\b",
         r"\bi (?:actually )?want you to\b|\byou (?:havn't|haven't|should have|need to)\b",
     ),
     _cue(
