@@ -169,6 +169,7 @@ insert Alice moved the API to Fly.io because the price doubled.
 insert Bob drinks tea.
 insert Alice lives in Porto.
 search tea
+retire ^k7m2q9x4tb
 recall why Fly
 explain who
 core replace User Noor, a nurse
@@ -234,6 +235,7 @@ def _every_verb_used(root: Path) -> Path:
     subprocess.run(["git", "init", "-q", "--bare", str(root.parent / "remote.git")], check=True)
     shell = Shell(root.parent.resolve(), root.resolve(), {"PATH": os.environ["PATH"]})
     shell.ok("init", str(root))
+    (root / "memory/2026-11-20.md").write_text("## 10:00\n\n- Tea is hot ^k7m2q9x4tb\n")
     with FakeModel({"text": "nothing"}) as fake:
         key = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": fake.url}
         shell("retain", "--wait", "-", stdin="Carol moved to Berlin.", **key)

@@ -184,6 +184,8 @@ def test_insert_and_get(shell: Shell) -> None:
     assert sum(redacted.json["redacted"].values()) == 1 and redacted.err == ""
     got = shell.ok("get", f"^{printed['id']}", "--json").json
     agrees("get", got)
+    retired = shell.ok("retire", f"^{printed['id']}", "--why", "they went back", "--json").json
+    agrees("retire", retired)
     assert got["text"].startswith("- Alice moved")
     assert set(shell.ok("get", "MEMORY.md", "--json").json) == set(EXAMPLES["get"]) - {"id", "link"}
 

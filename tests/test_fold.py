@@ -30,10 +30,10 @@ def ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.item.id or hit.item.text for hit in hits]
 
 
-def asked(root: Path, files: dict[str, str], query: str) -> SearchResult:
+def asked(root: Path, files: dict[str, str], query: str, retired: bool | None = None) -> SearchResult:
     """The answer by words alone, which is quick."""
     with an_index(a_bank(root, files), Missing()) as index:
-        return search(index, query, limit=50)
+        return search(index, query, limit=50, filters=Filters(retired=retired))
 
 
 def test_an_observation_stands_for_its_facts(tmp_path: Path) -> None:
@@ -109,9 +109,8 @@ LONG = "the staging database of the shop runs out of connections whenever the ni
 )
 def test_what_says_the_same_folds(tmp_path: Path, one: str, other: str, fold: bool) -> None:
     for first, second in ((one, other), (other, one)):
-        found = asked(
-            tmp_path, {DAY: log(first, "x"), "memory/2026-11-20.md": log(second)}, one.split("\n")[0]
-        )
+        files = {DAY: log(first, "x"), "memory/2026-11-20.md": log(second)}
+        found = asked(tmp_path, files, one.split("\n")[0], retired=True)
         count = sum(1 for hit in found.hits if len(hit.item.text) > 2)
         assert (count, sum(len(hit.folded) for hit in found.hits)) == ((1, 1) if fold else (2, 0))
 
@@ -140,3 +139,104 @@ def test_who_reads_it_is_told(tmp_path: Path) -> None:
     hit = shell.ok("search", "Alice leaves providers", "--limit", "1", "--json").json["results"][0]
     assert hit["proofs"] == ["aaaaaaaaaa", "bbbbbbbbbb"] and len(hit["folded"]) == 2
     assert "rests on  ^" in shell.ok("search", "Alice leaves providers").out
+
+
+# -- which value is the latest -------------------------------------------------------------------------
+
+
+def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
+    return {f"memory/{day}.md": log(*lines) for day, lines in days.items()}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("The staging database listens on port 5433", "Staging database is on port 6543 now", "staging port"),
+        ("release is planned for nov 12th", "release was pushed back, its nov 19th now", "release date"),
+        ("Stand-up is at 9:15", "Stand-up moved to 9:45 because dispatch calls at nine", "stand-up time"),
+        ("alerts go to #ops-night, not mail", "alerts go to #harbor-pages now, not mail", "alerts channel"),
+        ("offline-pakete maximal 150 mb", "die pakete dürfen jetzt 220 mb haben", "größe der pakete"),
+        ("la demo es el 5 de diciembre", "adelantaron la demo al 29 de noviembre", "cuándo es la demo"),
+        ("公開は 11月20日", "公開は 12月2日に延期になった", "公開は"),
+        ("the limit for tablets is 40 calls", "the limit for tablets is 120 calls", "limit for tablets"),
+    ],
+)  # fmt: skip
+def test_the_newer_value_stands_first_and_names_the_older(
+    tmp_path: Path, old: str, new: str, query: str
+) -> None:
+    files = said_on({"2026-10-01": [old, "Bob owns a puppy"], "2026-11-02": [new, "Ann drinks tea"]})
+    with an_index(a_bank(tmp_path, files)) as index:
+        hits = search(index, query).hits
+    assert [hit.item.text for hit in hits[:2]] == [new, old]
+    assert hits[0].replaces == hits[1].item and hits[1].replaces is None
+    assert hits[0].score >= hits[1].score
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("the rent is 1,180 euros a month", "The new warehouse costs 3,650 euros a month"),
+        ("the port of the database is 5433", "the port of the cache is 6379"),
+        ("rye is 5.20", "wheat is 4.80 now"),
+        ("the deploy takes 4 minutes", "Alice moved the desk to room 4"),
+        ("we meet on Sundays", "we meet on Sundays now that the sun is out"),
+    ],
+)
+def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:
+    hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), old).hits
+    assert hits[0].item.text == old and not any(hit.replaces for hit in hits)
+
+
+@pytest.mark.parametrize("query", ["which port did redis have before?", "what port was redis on in october"])
+def test_a_query_about_the_past_changes_no_order(tmp_path: Path, query: str) -> None:
+    days = {"2026-10-01": ["redis listens on port 6379"], "2026-11-02": ["redis moved to port 6380"]}
+    hits = asked(tmp_path, said_on(days), query).hits
+    assert not any(hit.replaces for hit in hits)
+
+
+# -- what no longer holds ------------------------------------------------------------------------------
+
+
+def test_a_retired_fact_is_found_only_when_asked_for(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    old, new = (
+        shell.ok("insert", text, "--json").json["id"]
+        for text in ("Redis runs on port 6379", "Valkey took over from Redis on port 6380")
+    )
+    done = shell.ok("retire", f"^{old}", "--by", f"^{new}", "--why", "redis is gone", "--json").json
+    assert done["retired"] == f"2026-11-21, replaced by [[2026-11-21#^{new}]], redis is gone"
+    assert f"- retired: {done['retired']}" in (shell.cwd / DAY).read_text()
+
+    def found(*words: str) -> list[str]:
+        return [hit["id"] for hit in shell.ok("search", *words, "--json").json["results"]]
+
+    assert found("which port has redis") == [new]
+    assert old in found("--retired", "which port has redis") and old in found(
+        "which port did redis use before?"
+    )
+    assert "6379" not in shell.ok("recall", "which port has redis").out
+    assert shell.ok("retire", f"^{old}").out.startswith("Retired: Redis")  # again: as it is
+    shell.ok("undo")
+    assert old in found("which port has redis") and not shell("verify").code
+
+
+def test_a_persons_line_keeps_its_words_when_it_is_retired(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    shell.write(
+        DAY, "# 2026-11-21\n\n## 10:00\n\n- P:  the *desk*   is in room 4 ^k7m2q9x4tb\n- and B in 5\n"
+    )
+    shell.ok("retire", "^k7m2q9x4tb")
+    now = (shell.cwd / DAY).read_text()
+    assert "- P:  the *desk*   is in room 4 ^k7m2q9x4tb\n  - retired: 2026-11-21\n- and B in 5" in now
+
+
+def test_only_a_fact_can_be_retired(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    shell.write(BELIEF, OBSERVED)
+    shell.write(DAY, FACTS)
+    assert (
+        "not a fact" in shell("retire", "^p2w7c5n3rd").err
+        and "no such id" in shell("retire", "^zzzzzzzzzz").err
+    )
+    rows = (("^p2w7c5n3rd", "not a fact"), (f"{DAY}:1", "not a fact"), ("^zzzzzzzzzz", "no such id"))
+    assert all(why in shell("retire", target).err for target, why in rows)

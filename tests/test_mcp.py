@@ -120,6 +120,7 @@ def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
     contract = {
         "archival_memory_insert": ["content", "tags"],
         "archival_memory_search": ["query"],
+        "retire": ["id", "by", "why"],
         "core_memory_replace": ["section", "value"],
         "get_core_memory_blocks": [],
         "recall": ["query", "max_tokens", "budget"],
@@ -154,7 +155,7 @@ def test_what_tools_do_to_a_bank_is_told_before() -> None:
         "memory_search", "memory_get",
     }  # fmt: skip
     assert {name for name, each in told.items() if each.get("destructiveHint")} == {
-        "core_memory_replace", "update_page", "delete_page", "retain", "ingest", "ingest_file",
+        "retire", "core_memory_replace", "update_page", "delete_page", "retain", "ingest", "ingest_file",
     }  # fmt: skip
     asking = {name for name, each in told.items() if each["openWorldHint"]}
     assert asking == relay.MAY_ASK_A_MODEL, "what may ask a model is never done by the daemon"

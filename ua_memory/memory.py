@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, NoBank
-from ua_memory.knowledge import core, facts, statements
+from ua_memory.errors import CannotWrite, NoBank, Usage
+from ua_memory.knowledge import core, statements
+from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import Budget, CoreMemory
 from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.statements import Excerpt
+from ua_memory.markdown import fields
 from ua_memory.paths import is_bank
 from ua_memory.records import Fact, Kind, Origin, Quote
+from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
 from ua_memory.upkeep import doctor, init
 from ua_memory.upkeep.init import InitResult
@@ -189,10 +192,35 @@ class Memory:
             text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
         )
         said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
-        return facts.insert(
+        return knowledge_facts.insert(
             self.store, fact, said, door=self.door, request=request,
             equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared
         )  # fmt: skip
+
+    def retire(
+        self, target: str, *, why: str = "", by: str = "", by_person: bool = False
+    ) -> tuple[Fact, Result]:
+        """Note that a fact no longer holds since today, and `why`; `by` is the one that replaces it. It stays
+        in its file, and out of searches that do not ask for the past. NotFound; Usage for what is no fact."""
+        old, new = (self._fact(each) if each else None for each in (target, by))
+        assert old is not None
+        with self.store.revision("retire", door=self.door) as draft:
+            draft.by_person = by_person
+            day = f"{self.store.now().astimezone(self.store.config.zone):%Y-%m-%d}"
+            link = (
+                f"replaced by {fields.link_to(draft.link_name(new.place.path), str(new.id))}" if new else ""
+            )
+            after = knowledge_facts.retire(draft, old, ", ".join(filter(None, (day, link, why))))
+            draft.subject = f"retire: ^{after.id} in {after.place.path}"
+            draft.facts = [f"^{after.id}"]
+        return after, draft.result
+
+    def _fact(self, target: str) -> Fact:
+        found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block)).record
+        if not isinstance(found, Fact) or not found.id:
+            hint = "ua-memory observations retire, ua-memory opinions drop" if found else "ua-memory search"
+            raise Usage("not a fact with an id", where=target, hint=hint)
+        return found
 
     def get(self, target: str) -> Excerpt:
         """Read a file, lines or a fact, named in any form that a command prints: `^id`, `PATH:LINE`,
@@ -244,12 +272,13 @@ class Memory:
     def filters(
         *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), groups: object = (),
         kinds: Sequence[str] = (), sources: Sequence[str] = (), match: str = "any_strict",
+        retired: bool | None = None,
     ) -> Filters:  # fmt: skip
         """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
         from ua_memory.index.filters import Filters, read_groups
 
         lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
-        return Filters(since, until, *lists, match=match, groups=groups)
+        return Filters(since, until, *lists, match=match, groups=groups, retired=retired)
 
     def recall(
         self, query: str, *, budget: str = "", max_tokens: int = 0, limit: int | None = None,

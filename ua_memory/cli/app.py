@@ -180,6 +180,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "flush": Listed("retain", "Save what matters from a conversation."),
         "sessions": Listed("sessions", "What was said, session by session."),
         "get": Listed("search", "Read a file, some of its lines, or a fact."),
+        "retire": Listed("insert", "Note that a fact no longer holds."),
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },
     "What is known": {

@@ -1,4 +1,4 @@
-"""`insert` and `core`."""
+"""`insert`, `retire` and `core`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ua_memory.cli import app
 from ua_memory.knowledge.core_proposals import BLOCK
 from ua_memory.views import knowledge as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, emit, show
+from ua_memory.views.output import Screen, emit, show, show_done
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -83,6 +83,31 @@ def insert(
         request=request,
     )
     show(call, done, views.inserted_shape, views.show_inserted)
+
+
+# -- retire ------------------------------------------------------------------------------------------------
+# `ua-memory retire`: a fact that no longer holds.
+
+
+retire_app = app.new()
+
+
+@app.verb(retire_app)
+def retire(
+    call: Call,
+    memory: Memory,
+    target: Annotated[str, typer.Argument(metavar="^ID", help="The fact.", show_default=False)],
+    by: Annotated[str, typer.Option("--by", metavar="^ID", help="The fact that replaces it.")] = "",
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason.")] = "",
+) -> None:
+    """Note that a fact no longer holds.
+
+    It stays in its file, and is found by `search --retired` or a query about the past ("what was the port
+    before?"). To remove a fact: ua-memory forget.
+    """
+    after, result = memory.retire(target, by=by, why=why, by_person=is_person(call))
+    shape = {**output.place(after.place, after.id), "retired": after.retired, "revision": result.revision}
+    show_done(call, result, shape, f"Retired: {after.text}")
 
 
 # -- core --------------------------------------------------------------------------------------------------

@@ -83,6 +83,7 @@ Kinds = Annotated[
 Sources = Annotated[
     list[str] | None, _several("--source", "WORD", "Of this origin (person, agent, web, …) or client.")
 ]
+Retired = Annotated[bool, typer.Option("--retired", help="Include what no longer holds.")]
 
 
 @app.verb(search_app)
@@ -99,6 +100,7 @@ def search(
     tag_groups: TagGroups = "",
     kind: Kinds = None,
     source: Sources = None,
+    retired: Retired = False,
     explain: Explain = False,
     batch: Batch = False,
 ) -> None:
@@ -107,7 +109,7 @@ def search(
     The index is updated first, so what was just written or edited is found.
     """
     tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source)
+    filters = chosen(memory, since, until, tags, kind, source, retired)
     queries = _lines(call) if batch else [one(query)]
     answers = asked(call, memory, queries, limit, min_score, filters)
     if not (batch or call.as_json):
@@ -154,6 +156,7 @@ def chosen(
     tags: dict[str, Any],
     kind: list[str] | None,
     source: list[str] | None,
+    retired: bool = False,
 ) -> Filters:
     """What the options let through. Usage for a date that is none, and for no such kind or mode."""
     today = memory.store.now().date()
@@ -162,6 +165,7 @@ def chosen(
         until=parse_day(until, "--until", today, end=True),
         kinds=kind or (),
         sources=source or (),
+        retired=True if retired else None,
         **tags,
     )
 
@@ -224,6 +228,7 @@ def recall(
     tag_groups: TagGroups = "",
     kind: Kinds = None,
     source: Sources = None,
+    retired: Retired = False,
 ) -> None:
     """Format search hits as a block for a prompt.
 
@@ -232,7 +237,7 @@ def recall(
     nothing is printed.
     """
     tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source)
+    filters = chosen(memory, since, until, tags, kind, source, retired)
     with progress(call, "Indexing") as tell:
         found = memory.recall(
             one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,

@@ -150,7 +150,8 @@ class Filters:
 
     `tags`: matched as `match` says, case aside; `groups`: all of them must hold, beside the tags (see
     `scopes`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
-    name. `path`: the beginning of a bank-relative path. `retired`: whether retired facts may come.
+    name. `path`: the beginning of a bank-relative path. `retired`: whether what is retired may come;
+    None: if the query asks for the past.
     Usage for a kind or a mode that there is not, and for days that end before they begin: it would find
     nothing, and nobody would know why.
     """
@@ -161,7 +162,7 @@ class Filters:
     kinds: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     path: str = ""
-    retired: bool = True
+    retired: bool | None = None
     match: str = "any_strict"
     groups: tuple[Group, ...] = ()
 
@@ -202,6 +203,6 @@ class Filters:
         if self.path:
             parts.append("substr(items.path, 1, length(?)) = ?")
             values += [self.path, self.path]
-        if not self.retired:
+        if self.retired is False:
             parts.append("items.retired = ''")
         return " AND ".join(f"({part})" for part in parts) or "1", values

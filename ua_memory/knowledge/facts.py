@@ -123,6 +123,31 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
     return _placed(draft.read(path), path, known.id)
 
 
+def retire(draft: Draft, fact: Fact, says: str) -> Fact:
+    """Note in an open revision that a fact no longer holds. It stays in its file; so do a person's words. One
+    that is retired already stays as it is. NotFound, Usage."""
+    path = fact.place.path
+    data = draft.read(path)
+    old = _placed(data, path, fact.id)
+    if old is None:
+        raise NotFound("no such fact", where=f"^{fact.id}", hint="ua-memory search")
+    if old.retired:
+        return old
+    wanted = replace(old, retired=draft.redact(" ".join(says.split())))
+    rows = markdown_document.parse(data, path).lines[old.place.line - 1 : old.place.end]
+    indent = re.match(r"\s*", rows[0])[0]  # type: ignore[index]
+    by_hand = [*rows, f"{indent}  - retired: {wanted.retired}"]
+    draft.write(
+        path, markdown_lines.replace_lines(
+            data, old.place, by_hand if _by_hand(draft, old, wholly=True) else lines_of(wanted, draft)
+        ), removes=[old],
+    )  # fmt: skip
+    after = _placed(draft.read(path), path, fact.id)
+    if after is None or not after.retired:
+        raise Usage("this line cannot be retired", where=old.place.citation, hint="edit it by hand")
+    return after
+
+
 def shown(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
     """A fact as it can be written into an open revision, with an id, and its lines. Usage, TooLarge."""
     fresh = _redacted(_checked(fact), draft)

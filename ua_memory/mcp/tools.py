@@ -217,6 +217,12 @@ def _insert(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     return " ".join([*said, *aside(done.result.redacted, done.result.notes)])
 
 
+def _retire(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
+    fact, result = memory.retire(given["id"], by=given.get("by", ""), why=given.get("why", ""))
+    said = [f"Retired ^{fact.id} in {fact.place.path}: {fact.retired}."]
+    return " ".join([*said, *aside(result.redacted, result.notes)])
+
+
 def _search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     answer = memory.search(given["query"])
     text, left = readonly.hits_block(answer)
@@ -272,6 +278,16 @@ ARCHIVAL_TOOLS = (
         "its date and its source.",
         {"query": Param("text", 'Words, a question, or a "phrase" that must occur.', needed=True)},
         READS, _search,
+    ),
+    McpTool(
+        "retire", "Retire a fact",
+        "Note that a fact no longer holds. It stays in its file, and out of searches for what is current.",
+        {
+            "id": Param("text", "The fact, as a search shows it: ^k7m2q9x4tb.", needed=True),
+            "by": Param("text", "The fact that replaces it, insert that first."),
+            "why": Param("text", "The reason, a few words."),
+        },
+        REPLACES, _retire,
     ),
     McpTool(
         "core_memory_replace", "Change core memory",

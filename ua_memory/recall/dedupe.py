@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION, chunks, marks
+from ua_memory.index.terms import STOP
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
@@ -271,6 +273,143 @@ def _plain(stem: str, text: str) -> bool:
     if stem in _DENIALS or not stem.isalpha():
         return False
     return bool(re.search(rf"(?<!\w){re.escape(stem[:-1] or stem)}", text))
+
+
+# -- replaced ----------------------------------------------------------------------------------------------
+# Of two hits that give a value of one thing the newer stands before the older. A sentence gives a value where
+# it has a number, a date, a time, a channel or something quoted. It replaces an older one if it says that
+# something changed ("now", "moved to") and has a word in common that few of the hits have, or without such a
+# word if it says nearly the same. What nothing replaces stays where it is.
+
+
+REPLACING = 40
+"""Hits, best first, among which newer values are looked for."""
+_LIKE = 0.6
+"""The share of its words that a sentence has in common with an older one it replaces, where it does not say
+that something changed."""
+_NUMBER = r"\d[\d.,:]*\d|\d"
+_MONTHS = (
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|okt|nov|dec|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr"
+    r"|ago|dic|déc)[a-zéû]*\.?"
+)
+_VALUES = {
+    "date": re.compile(
+        rf"\b{_MONTHS}\s+\d{{1,2}}\b|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)"
+        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)",
+        re.IGNORECASE,
+    ),
+    "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
+    "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
+    "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
+}
+_CHANGED = re.compile(
+    r"\b(?:now|new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)|no\s+longer"
+    r"|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
+    r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
+    r"|already|from\s+\w+\s+on|gave\s+us"
+    r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig"
+    r"|inzwischen|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|passe\s+à|chang\w+|finalement"
+    r"|plutôt|au\s+lieu|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|pasa\s+a"
+    r"|ya\s+no|recort\w+|en\s+vez|agora|adesso|spostat\w+|verzet|nu)\b"
+    r"|変更|変え|延期|前倒し|になった|今は|新し|やっぱり|じゃなく",
+    re.IGNORECASE,
+)
+_UNITS = frozenset(
+    """
+euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
+months year years stunde stunden tag tage woche wochen monat monate jahr jahre heure heures jour jours semaine
+mois hora horas día días semana mes meses
+""".split()  # noqa: SIM905
+)
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """A sentence with its values by kind, its other words by their stems, and whether it says that something
+    changed."""
+
+    values: Mapping[str, frozenset[str]]
+    words: frozenset[str]
+    changed: bool
+
+
+def _stated(text: str) -> list[_Stated]:
+    found = []
+    for part in _SENTENCES.split(_SPEAKER.sub("", text)):
+        bare, values = part, dict[str, frozenset[str]]()
+        for kind, pattern in _VALUES.items():
+            if there := frozenset(match.casefold() for match in pattern.findall(bare)):
+                values[kind] = there
+                bare = pattern.sub(" ", bare)
+        rest = _CHANGED.sub(" ", bare)
+        words = frozenset(word[: max(4, len(word) - 2)] for word in words_of(rest) if _tells(word))
+        found.append(_Stated(values, words, bool(_CHANGED.search(part))))
+    return found
+
+
+def _tells(word: str) -> bool:
+    return (
+        not word[0].isdigit()
+        and word not in STOP
+        and word not in _UNITS
+        and (len(word) > 2 or not word.isascii())
+    )
+
+
+def _replaces(new: _Stated, old: _Stated, often: Mapping[str, int], most: int) -> bool:
+    kinds = [kind for kind in new.values if kind in old.values]
+    if not any(new.values[kind] - old.values[kind] for kind in kinds):
+        return False
+    shared = {word for word in new.words & old.words if often[word] <= most}
+    if new.changed and shared:
+        return True
+    return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
+
+
+def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]]:
+    """The candidates, best first, with each newer value before the older one that it replaces, in its place
+    and with its score (what that adds is the part `newer`); and {key of the newer: what it replaces}."""
+    near = [one for one in found[:REPLACING] if one.item.day and not one.item.retired]
+    stated = {one.item.key: _stated(one.item.text) for one in near}
+    often = Counter(word for rows in stated.values() for word in {word for row in rows for word in row.words})
+    most = max(4, len(stated) // 3)
+    placed = list(found)
+    replaced: dict[str, IndexItem] = {}
+    for n, old in enumerate(near):
+        newer = [
+            one for one in near[n + 1 :]
+            if _later(one.item, old.item) and _answers_too(one, old)
+            and any(_replaces(a, b, often, most) for a in stated[one.item.key] for b in stated[old.item.key])
+        ]  # fmt: skip
+        if newer:
+            best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
+            _lift(placed, best, old)
+            there = replaced.get(best.item.key)
+            if there is None or _later(old.item, there):
+                replaced[best.item.key] = old.item
+    return placed, replaced
+
+
+def _answers_too(new: Ranked, old: Ranked) -> bool:
+    return new.score >= old.score / 2 and new.parts.get("named", 0) >= old.parts.get("named", 0)
+
+
+def _later(one: IndexItem, other: IndexItem) -> bool:
+    """Whether an item was said later; on one day, by its line in the same file."""
+    if one.day != other.day:
+        return (one.day or "") > (other.day or "")
+    return one.path == other.path and one.line > other.line
+
+
+def _lift(placed: list[Ranked], new: Ranked, old: Ranked) -> None:
+    """Put a hit before another that stands before it."""
+    at = {one.item.key: n for n, one in enumerate(placed)}
+    to, there = at[old.item.key], at[new.item.key]
+    if to < there:
+        one, score = placed.pop(there), placed[to].score
+        parts = {**one.parts, "newer": round(score - one.score, 4)}
+        placed.insert(to, one._replace(score=max(one.score, score), parts=parts))
 
 
 # -- hearsay -----------------------------------------------------------------------------------------------

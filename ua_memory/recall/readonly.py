@@ -115,6 +115,8 @@ a line a score of 0.35 by its words alone."""
 ASKED = 48
 """So many words of a prompt are looked up, the rarest; more is a pasted document."""
 CANDIDATES = 40
+LONGEST_BEFORE = 160
+"""Characters of an older value that are told beside the newer."""
 DAYS = 3
 """Days that a line names of those it stands for, the latest."""
 LONGEST = 700
@@ -314,6 +316,8 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
     for hit in answer.hits:
         item = hit.item
         stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
+        if (old := hit.replaces) and not (old.untrusted or old.own):
+            stands += f"; before, {old.date}: {noise.harmless(old.text.splitlines()[0][:LONGEST_BEFORE])}"
         stands += wording.label(item.origin, item.untrusted, item.own)
         rows.append(noise.row(item.date, hit.snippet, stands))
     head = HEAD if answer.mode == "hybrid" else BY_WORDS

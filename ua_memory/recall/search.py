@@ -172,7 +172,8 @@ UNKNOWN = "the model knows too few of the query's words"
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One result. `score` is calibrated (see `rerank`, `fuse`); `arms` has (rank, raw score) of each arm that
-    found it, by name; `parts` what the score is made of; `folded` the items it stands for (see `fold`)."""
+    found it, by name; `parts` what the score is made of; `folded` the items it stands for (see `fold`),
+    `replaces` an older one whose value is another."""
 
     item: IndexItem
     score: float
@@ -180,6 +181,7 @@ class Hit:
     arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
     folded: tuple[IndexItem, ...] = ()
+    replaces: IndexItem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,8 @@ def search_many(
     begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
     with index.turn:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
-        wanted = _SearchOptions(index, report, limit, min_score, filters or Filters(), depth)
+        where = Filters() if filters is None else filters
+        wanted = _SearchOptions(index, report, limit, min_score, where, depth)
         answers: list[SearchResult] = []
         for part in parts:
             answers += wanted.answers(part, begun)
@@ -250,6 +253,7 @@ class _AnsweredQuery:
 
     asked: ParsedQuery
     newest: dates.Order | None
+    past: bool
     notes: Sequence[str]
     arms: Arms
 
@@ -302,10 +306,10 @@ class _SearchOptions:
             return [], {}, [f"keyword search only: {error}"]
 
     def _read(self, text: str, said: EmbeddedQuery | None) -> _AnsweredQuery:
-        window, newest = _time(self.index, text)
+        window, newest, past = _time(self.index, text)
         asked = read(self.index.words, text, window, said.spans if said else ())
         arms = by_words(self.index, asked, self.depth, self.where)
-        return _AnsweredQuery(asked, newest, asked.guesses, arms)
+        return _AnsweredQuery(asked, newest, past, asked.guesses, arms)
 
     def _answer(
         self,
@@ -318,11 +322,13 @@ class _SearchOptions:
         index, known = self.index, said if said is not None and said.vector.any() else None
         arms = self._arms(one, known, near)
         every = ordered(index, one.asked, known, arms, self.where)
-        found, uncrossed = _placed(index, text, every, one.newest)
+        if self.where.retired is None and not one.past:
+            every = [each for each in every if not each.item.retired]
+        found, replaced, uncrossed = _placed(index, text, every, one)
         kept, missing = folded(
             index.words, found, self.present.confirm, self.limit, self.min_score, beliefs=not self.where.kinds
         )
-        hits = tuple(_hit(index, one.asked, each, arms) for each in kept)
+        hits = tuple(_hit(index, one.asked, each, arms, replaced) for each in kept)
         unknown = said is not None and known is None and bool(text.strip())
         notes = [*notes, *one.notes, *uncrossed]
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
@@ -341,26 +347,30 @@ class _SearchOptions:
         return {**one.arms, "semantic": found}
 
 
-def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None]:
-    """The days that a query means, as of now and where the bank is, and whether it asks for the newest or the
-    oldest."""
+def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None, bool]:
+    """The days that a query means, as of now and where the bank is, whether it asks for the newest or the
+    oldest, and whether for what held in the past."""
     text = clean(text)
     time = dates.read(text, index.store.now(), index.store.config.zone)
     window = DateRange(time.start or "", time.end or "", idle(text, time.at)) if time else None
-    return window, time.order
+    today = f"{index.store.now().astimezone(index.store.config.zone):%Y-%m-%d}"
+    past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
+    return window, time.order, past
 
 
 def _placed(
-    index: Index, text: str, found: list[Ranked], newest: dates.Order | None
-) -> tuple[list[Ranked], list[str]]:
-    """The candidates after what has a say in their order besides their scores; and what could not have it."""
+    index: Index, text: str, found: list[Ranked], one: _AnsweredQuery
+) -> tuple[list[Ranked], Mapping[str, IndexItem], list[str]]:
+    """The candidates after what has a say in their order besides their scores; which replaces which; and what
+    could have no say."""
     found, notes = lowered(dedupe.with_origin_of_proofs(index.words, found)), []
     if index.cross is not None and text.strip():
         try:
             found = crossed(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
-    return facts_first(in_time(found, newest) if newest else found), notes
+    found = facts_first(in_time(found, one.newest) if one.newest else found)
+    return (found, {}, notes) if one.past else (*dedupe.newer_first(found), notes)
 
 
 def _left(left: Mapping[str, int]) -> str:
@@ -370,7 +380,9 @@ def _left(left: Mapping[str, int]) -> str:
     return ", ".join(said)
 
 
-def _hit(index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms) -> Hit:
+def _hit(
+    index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms, replaced: Mapping[str, IndexItem]
+) -> Hit:
     one, key = kept.one, kept.one.item.key
     by = {
         name: (each.rank, each.score)
@@ -380,7 +392,7 @@ def _hit(index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms) -> Hit:
     }
     length = OF_SESSION if one.item.record == SESSION else LENGTH
     shown = snippet(index.words, one.item.text, asked.weights.idf, length)
-    return Hit(one.item, one.score, shown, by, one.parts, tuple(kept.under))
+    return Hit(one.item, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
 
 
 # -- asking ------------------------------------------------------------------------------------------------

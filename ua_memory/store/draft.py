@@ -196,10 +196,12 @@ class Draft:
                 where=_where(gone, path),
                 hint="ua-memory verify",
             )
-        nameless = {r for r in then if isinstance(r, Fact) and r.id is None}
+        theirs = {replace(r, id=None, retired=None) for r in then if isinstance(r, Fact)}
         for record in now - then:
-            if not isinstance(record, Fact) or record.origin or replace(record, id=None) in nameless:
-                continue  # a person's line that is given an id stays theirs
+            if not isinstance(record, Fact) or record.origin:
+                continue
+            if replace(record, id=None, retired=None) in theirs:
+                continue  # a person's line that is given an id, or retired, stays theirs
             if not _under_our_heading(record, parsed):
                 raise Malformed(
                     "a fact without an origin was about to be written",

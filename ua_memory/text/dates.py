@@ -560,7 +560,11 @@ _UNTIMED = (
 )
 _LATEST = re.compile(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
-    r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date"
+    r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|currently|these\s+days"
+    r"|nowadays|at\s+the\s+moment"
+    r"|current(?!\s*(?:events|affairs|account))|(?:right\s+)?now(?!\s+(?:that|and))|still"
+    r"|aktuelle?[nrms]?|derzeit|zurzeit|jetzt|inzwischen|actuel(?:le)?s?|actuellement|maintenant|désormais"
+    r"|actual(?:es|mente)?(?=\W*$|\s+de)|ahora|hoy\s+en\s+día|atual(?:mente)?|agora|attuale?|adesso|huidige?|nu"
     r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}last\b(?!\s+(?:" + _UNTIMED + r"))"
     r"|(?:i|we|you|they|he|she|it)\s+last\s+(?!(?:" + _UNTIMED + r")\b)\w+"
     r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
@@ -573,6 +577,22 @@ _EARLIEST = re.compile(
     r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+first\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
     re.IGNORECASE,
 )
+
+
+_PAST = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|back\s+then|in\s+the\s+past|no\s+longer|any\s?more"
+    r"|originally|at\s+first"
+    r"|before(?=\W*$)|before\s+(?:that|then|it|the\s+(?:change|switch|move)|we\s+(?:changed|switched|moved))"
+    r"|früher(?:e[nrms]?)?|vorher(?:ige[nrms]?)?|ehemals|bisherige?[nrms]?|damals"
+    r"|avant(?=\W*$)|auparavant|autrefois|ancien(?:ne)?(?:s|ment)?|antes(?=\W*$)|anterior(?:es|mente)?|antigu[oa]s?)\b"
+    r"|以前|昔|元の|前は|かつて",
+    re.IGNORECASE,
+)
+
+
+def asks_past(text: str) -> bool:
+    """Whether a query asks for what held once and may no longer."""
+    return bool(_PAST.search(text))
 
 
 def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:

@@ -185,7 +185,7 @@ _OURS = re.compile(
     r"ua[-_]?mem(?:ory)?(?:[-_].*)?|archival_memory_.*|core_memory_.*|get_core_memory_blocks|"
     r"memory_search|memory_get"
 )
-_OUR_WORDS = re.compile(r"recall|retain|reflect")
+_OUR_WORDS = re.compile(r"recall|retain|reflect|retire")
 """Ours where no other server is named: words that others' tools bear, too."""
 _OUR_PAGES = re.compile(r"(?:list|get|create|update|delete)_pages?|ingest(?:_file)?")
 _OUR_SERVER = re.compile(r"ua[-_]?mem|hindsight", re.IGNORECASE)

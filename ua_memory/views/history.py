@@ -48,6 +48,7 @@ QUIET = frozenset({"consolidate", "flush", "init", "mend", "merge", "refresh", "
 VERBS = {
     "consolidate": "Consolidated:", "import": "Imported", "mend": "Mended", "purge": "Purged",
     "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored", "retain": "Retained",
+    "retire": "Retired",
 }  # fmt: skip
 DONE = {
     "add": "Added", "change": "Changed", "create": "Created", "delete": "Deleted", "remove": "Removed",

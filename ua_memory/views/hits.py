@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LINES = 6
 """Lines of a snippet that are shown; `get` shows the rest."""
+LONGEST_BEFORE = 160
+"""Characters that are shown of the older value that a hit replaces."""
 FOLDED = 5
 """Places of folded items that are shown; `--json` has all."""
 ENDING = 3
@@ -61,6 +63,12 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     lines = hit.snippet.strip().split("\n")
     shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
     screen.item("   ", *highlighted(shown, query))
+    if item.retired:
+        screen.item([("   retired   ", "faint")], (item.retired, "faint"))
+    if old := hit.replaces:
+        text = next(iter(old.text.splitlines()), "")[:LONGEST_BEFORE]
+        named = (f"^{old.id}", "id") if old.id else (_place(old), "path")
+        screen.item([("   before    ", "faint")], (f"{_when(old.date, today)}: {text}  ", "faint"), named)
     if hit.folded:
         places = [f"^{one.id}" if one.id else _cited(one) for one in hit.folded]
         more = f" … ({len(places)})" if len(places) > FOLDED else ""
@@ -182,6 +190,7 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         "retired": item.retired,
         "proofs": list(item.proofs),
         "folded": _folded(hit),
+        "replaces": output.place(hit.replaces.place, hit.replaces.id) if hit.replaces else None,
     }
     found = {
         **output.place(item.place, item.id),
