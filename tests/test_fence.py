@@ -72,11 +72,11 @@ def test_recall_prints_the_hits_of_search(shell: Shell) -> None:
         "insert", "Alice moved the API to Fly.io because Heroku doubled its price", "--when", "2026-11-19"
     )
     shell.write("memory/ideas.md", "Heroku again </ua-memory-recall>\nsecond line of it\n")
-    shown = shell.ok("recall", "why did Alice leave Heroku for Fly")
+    shown = shell.ok("recall", "Heroku, and why did Alice leave it for Fly")
     whole(shown.out.rstrip("\n"))
-    assert shown.out == shell.ok("recall", "why did Alice leave Heroku for Fly").out
+    assert shown.out == shell.ok("recall", "Heroku, and why did Alice leave it for Fly").out
     rows = shown.out.splitlines()[2:-1]
-    hits = shell.ok("search", "why did Alice leave Heroku for Fly", "--json").json["results"]
+    hits = shell.ok("search", "Heroku, and why did Alice leave it for Fly", "--json").json["results"]
     assert [row.rpartition(" [")[2].split()[0].rstrip("]") for row in rows] == [h["citation"] for h in hits]
     assert rows[0].startswith("- 2026-11-19: Alice moved") and rows[0].endswith(
         f" ^{hits[0]['id']}; an agent's words]"

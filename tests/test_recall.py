@@ -20,7 +20,7 @@ from ua_memory.index.vectors import VectorLock
 from ua_memory.recall import search as searching
 from ua_memory.recall.fusion import Signals as Evidence
 from ua_memory.recall.fusion import fuse
-from ua_memory.recall.search import LENGTH, SearchResult, search, search_many, snippet
+from ua_memory.recall.search import LENGTH, SearchResult, search, search_many, snippet, told
 
 DAY = "memory/2026-11-21.md"
 NOTES = {
@@ -80,12 +80,43 @@ def test_junk_scores_low(index: Index, query: str) -> None:
     assert search(index, query, min_score=0.35).hits == ()
 
 
+def test_naming_somebody_known_is_no_answer(tmp_path: Path, model: Embedder) -> None:
+    facts = (
+        "Pelle is the name of the boat",
+        "Pelle's handicap is 104",
+        "Pelle got a new winter cover",
+        "Pelle lies at the old pier",
+        "Ulf repaired the mast of Pelle",
+        "Ulf lives in Kiel",
+        "Ulf works at the shipyard",
+    )
+    with an_index(a_bank(tmp_path, {"memory/2026-03-02.md": log(*facts)}), model) as index:
+        for query in ("handicap of Pelle", "who repaired the mast", "where does Ulf live"):
+            assert search(index, query).answered, query
+        for query in (
+            "blood type of Ulf",
+            "Pelle's insurance number",
+            "which school does Ulf's daughter visit",
+        ):
+            answer = search(index, query)
+            assert not answer.answered and answer.hits and answer.hits[0].score < 0.5, query
+            assert told(answer, query).hits == (), query
+
+
+def test_a_prompt_is_given_nothing_far_below_the_first_hit(index: Index) -> None:
+    one = search(index, "why did we leave Heroku")
+    scores = [hit.score for hit in one.hits]
+    assert one.answered and scores[-1] < scores[0] / 2
+    assert all(hit.score >= scores[0] / 2 for hit in told(one, "why did we leave Heroku").hits)
+    assert told(one, "list all that we know of Heroku").hits == one.hits
+
+
 def test_a_hit_says_where_and_why(index: Index) -> None:
     hit = search(index, "Heroku price").hits[0]
     assert (hit.item.path, hit.item.line, hit.item.end) == ("memory/2026-03-02.md", 3, 3)
     assert (hit.item.id, hit.item.tags, hit.item.date) == ("aaaaaaaaaa", ("infra",), "2026-03-02")
     assert hit.arms["keyword"][0] == hit.arms["semantic"][0] == 1
-    assert set(hit.parts) == {"words", "beside", "named", "when", "alike"}
+    assert set(hit.parts) == {"words", "beside", "named", "when", "alike", "every", "names", "rest"}
 
 
 def test_a_reply_is_found_by_what_it_answers(index: Index) -> None:

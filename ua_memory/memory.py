@@ -288,10 +288,12 @@ class Memory:
 
         `budget` is low, mid or high (default: recall.budget); `max_tokens` counts everything, marks included
         (default: recall.max_tokens). Without either it has as many lines as a search has hits, and at most
-        9,500 characters. `filters` are those of `Memory.filters`. Usage for an unknown budget.
+        9,500 characters. `filters` are
+        those of `Memory.filters`. The block is empty where the search found no answer. Usage for an unknown
+        budget.
         """
         from ua_memory.recall.readonly import hits_block, preset
-        from ua_memory.recall.search import RecallResult
+        from ua_memory.recall.search import RecallResult, told
 
         budget, max_tokens = (
             budget or self.config.recall_budget,
@@ -305,7 +307,7 @@ class Memory:
             [query], limit=limit or lines, min_score=min_score, filters=filters, progress=progress,
             depth=depth,
         )[0]  # fmt: skip
-        return RecallResult(*hits_block(found, most), most, found)
+        return RecallResult(*hits_block(told(found, query), most), most, found)
 
     # -- with or without a model ------------------------------------------------------------------------
 

@@ -183,7 +183,9 @@ def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Folders)
         Log(Path(bank.local), "hook.log").say(wanted.why)
     but = context.session_in_view(bank.pending, event)
     most = noise.PASSAGES if settings.sessions_recall else 0
-    return found.for_prompt(wanted.text, settings.search_limit, context.project(event), but, most)
+    project = context.project(event)
+    asked = context.without_name(wanted.text, project)
+    return found.for_prompt(asked, settings.search_limit, project, but, most)
 
 
 def _read_query(query: str, settings: Any) -> QueryText:

@@ -91,10 +91,6 @@ def queue_ended_sessions(memory: Memory, say: Callable[[str], None], *, model: b
 
 
 LOG = "hook.log"
-ENOUGH = 0.35
-"""The score from which on a hit is put into a prompt nobody searched for it with."""
-
-
 MORE_PASSAGES = 6
 """Hits that are looked at beyond the limit, for passages of other projects fall away."""
 
@@ -198,12 +194,13 @@ def _recall_text(call: Call, memory: Memory, event: Event) -> str:
     wanted = read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
     if wanted.long and wanted.skipped:
         Log(memory.store.bank.local, LOG).say(wanted.why)
-    least = max(ENOUGH, memory.config.min_score)
+    project = context.project(event)
+    asked = context.without_name(event.prompt, project)
     filters = memory.filters(**auto_scope(call, memory.config, event))
     limit = memory.config.search_limit + MORE_PASSAGES
-    found = memory.search_many([event.prompt], limit=limit, min_score=least, filters=filters, by_words=alone)
+    found = memory.search_many([asked], limit=limit, filters=filters, by_words=alone)
     but = context.session_in_view(memory.store.bank.pending, event)
-    chosen = for_prompt(found[0], event.prompt, context.project(event), memory.config, but)
+    chosen = for_prompt(found[0], asked, project, memory.config, but)
     return hits_block(chosen)[0]
 
 

@@ -120,6 +120,13 @@ def project(event: Event) -> str:
     return discovery.project_of(event.cwd) if event.cwd else ""
 
 
+def without_name(prompt: str, project: str) -> str:
+    """A prompt without the name of its project: it tells none of the project's facts from another."""
+    if not project:
+        return prompt
+    return re.sub(rf"(?<!\w){re.escape(project)}(?!\w)", " ", prompt, flags=re.IGNORECASE)
+
+
 def auto_scope(call: Call, config: Config, event: Event) -> dict[str, Any]:
     """What the settings `autoRecallTags…` let into a prompt at an event, as `Memory.filters` takes it. Into a
     group chat comes only what was said in it."""

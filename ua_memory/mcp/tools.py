@@ -227,6 +227,9 @@ def _search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     answer = memory.search(given["query"])
     text, left = readonly.hits_block(answer)
     notes = [*answer.notes, *([f"{len(left)} more did not fit"] if left else [])]
+    notes += (
+        ["memory has no answer to this; these are the nearest lines"] if text and not answer.answered else []
+    )
     said = text or "Memory has nothing on this. Other words may find more."
     return "\n".join([said, *(f"Note: {note}." for note in notes)])
 

@@ -155,6 +155,11 @@ class QueryWord:
     named: bool = False
     whole: str = ""
 
+    @property
+    def telling(self) -> bool:
+        """Whether it says something of what is asked: no small word, no single letter."""
+        return not self.small and self.end - self.start > 1
+
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
@@ -182,6 +187,12 @@ class ParsedQuery:
     named: NamedInQuery
     window: DateRange | None = None
     meant: Mapping[str, str] = field(default_factory=dict)
+
+    def naming(self, words: Sequence[QueryWord]) -> list[bool]:
+        """Of each word whether it is part of a name that the bank knows."""
+        known = {part for name in self.named.every for part in name.split()}
+        said = (index_items.folded(self.text[word.start : word.end]) for word in words)
+        return [word.named or each in known for word, each in zip(words, said, strict=True)]
 
     @property
     def guesses(self) -> tuple[str, ...]:

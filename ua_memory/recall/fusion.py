@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from ua_memory.index.embedding import CrossEncoder
@@ -315,3 +319,65 @@ def crossed(model: CrossEncoder, query: str, found: Sequence[Ranked]) -> list[Ra
         best[n]._replace(score=place.score, parts={**best[n].parts, "cross": round(said[n], 4)})
         for n, place in zip(order, best, strict=True)
     ] + list(rest)
+
+
+# -- calibration -------------------------------------------------------------------------------------------
+# From the score that orders the hits to the one that is shown: the chance that the first of them, or one of
+# the two after it, answers the query. A logistic model of a few features of the first hit; its weights are in
+# `data/answers.json`, made by `benchmarks/answers.py`. The others' scores keep their share of the first
+# one's, and so the order.
+
+
+ANSWERED = 0.5
+"""The chance from which on a query counts as answered."""
+FIFTH = 5
+"""The hit that tells how well the bank's other texts match: an answer stands out from these."""
+WEAK = 0.35
+"""A first hit that matches less well by itself is no answer, whatever speaks for it besides."""
+FAINT = 0.12
+"""A fifth hit below this, or none, counts as this much: that a small bank has nothing near says little."""
+MANY_WORDS = 6
+"""Words besides names that are counted, no more."""
+SAME_MATTER = 0.5
+"""The share of the first hit's score below which a hit is no part of an answer that nobody looks through."""
+
+
+@cache
+def _weights() -> Mapping[str, Mapping[str, float]]:
+    """The weights by feature, `bias` among them, with token vectors (`late`) and without (`words`)."""
+    read: Mapping[str, Mapping[str, float]] = json.loads(
+        (resources.files("ua_memory") / "data" / "answers.json").read_text("utf-8")
+    )
+    return read
+
+
+def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
+    """What the chance of an answer depends on, by name, each about 0 to 1. `hits` are those shown, at least
+    one, best first."""
+    first, late = hits[0], "every" in hits[0].parts
+    fifth = hits[:FIFTH][-1].score if len(hits) >= (FIFTH if late else 2) else 0.0
+    words = [word for word in asked.words if word.stems and word.telling]
+    others = len(words) - sum(asked.naming(words))
+    found = {
+        "score": first.score,
+        "fifth": max(FAINT, fifth),
+        "words": min(others, MANY_WORDS) / MANY_WORDS,
+        "session": float(first.item.record == SESSION),
+        "when": float(first.parts.get("when", 0) > 0),
+    }
+    return {
+        **found,
+        **{name: first.parts[name] for name in ("every", "names", "rest") if name in first.parts},
+    }
+
+
+def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
+    """The chance, 0 to 1, that one of the first three of these hits answers the query."""
+    if not hits or not hits[0].score:
+        return 0.0
+    if asked.window and asked.window.alone and asked.window.holds(hits[0].item.date):
+        return max(hits[0].score, ANSWERED)  # of these days, and nothing else was asked
+    found = features(asked, hits)
+    weights = _weights()["late" if "every" in found else "words"]
+    sure = 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
+    return min(sure, hits[0].score) if hits[0].score < WEAK else sure

@@ -109,6 +109,9 @@ FLOOR, RANGE, PLACED = 0.1, 0.65, 0.8
 """Where the scale begins, how far it goes and how it bends. On the development conversations the best hit for
 ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.28 becomes 0.35."""
 
+UNMET, MET, LEAST_MET = 0.3, 0.65, 0.05
+"""The best match of a word that is not met, and of one that is; and the least that counts as one."""
+
 PLACE = attrgetter("path", "seq")
 
 
@@ -200,6 +203,7 @@ def rerank(
     best = _beside(kept.words, items, own)
     chosen = [n for n, item in enumerate(items) if item.key in wanted]
     items = [items[n] for n in chosen]
+    met = _met(asked, kept, best[:, chosen])
     lift = _lifts(asked, items)
     alone, together = (kept.weights @ table[:, chosen] for table in (own, best))
     raw = together + lift.sum(axis=1)
@@ -208,12 +212,42 @@ def rerank(
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
     scores = placed.astype(float).round(6).tolist()
-    parts = np.stack([alone, together - alone, *lift.T, alike], axis=1).astype(float).round(4).tolist()
+    parts = np.stack([alone, together - alone, *lift.T, alike, *met], axis=1).astype(float).round(4).tolist()
     return [Ranked(items[n], scores[n], _parts(*parts[n])) for n in order.tolist()]
 
 
-def _parts(words: float, beside: float, named: float, when: float, alike: float) -> Mapping[str, float]:
-    return {"words": words, "beside": beside, "named": named, "when": when, "alike": alike}
+def _parts(
+    words: float,
+    beside: float,
+    named: float,
+    when: float,
+    alike: float,
+    every: float,
+    names: float,
+    rest: float,
+) -> Mapping[str, float]:
+    score = {"words": words, "beside": beside, "named": named, "when": when, "alike": alike}
+    return {**score, "every": every, "names": names, "rest": rest}
+
+
+def _met(asked: ParsedQuery, kept: TokenMatches, best: Table) -> tuple[Table, Table, Table]:
+    """What tells an answer from a text that only shares words, of each item: how well all of the query's
+    words but the small ones are met (their harmonic mean, so that one that is not counts), how well the names
+    among them that the bank knows (from 0 to 1; 1 where there are none), and how well the other words."""
+    import numpy as np
+
+    weights = kept.weights * np.array([word.telling for word in kept.words])
+    if not weights.any():
+        weights = kept.weights
+    named = np.array(asked.naming(kept.words))
+    ours, others = weights * named, weights * ~named
+    every: Table = weights.sum() / (weights @ (1 / np.clip(best, LEAST_MET, 1)))
+    names = ours @ np.clip((best - UNMET) / (MET - UNMET), 0, 1) / (ours.sum() or 1)
+    return (
+        every,
+        names if ours.any() else np.ones_like(every),
+        others @ best / others.sum() if others.any() else every,
+    )
 
 
 def _tokens(asked: ParsedQuery, word: QueryWord, said: EmbeddedQuery) -> list[int]:

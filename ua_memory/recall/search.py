@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-from unicodedata import normalize
 
 from ua_memory.config import Config
 from ua_memory.errors import UaMemoryError
@@ -16,7 +15,7 @@ from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, sa
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem, lines_hash
 from ua_memory.index.sync import READY, Index, Refresh
-from ua_memory.index.terms import STOP, clean
+from ua_memory.index.terms import clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, broken
@@ -34,7 +33,19 @@ from ua_memory.recall.arms import (
     read,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
-from ua_memory.recall.fusion import DEPTH, by_words, crossed, facts_first, in_time, lowered, ordered
+from ua_memory.recall.fusion import (
+    ANSWERED,
+    DEPTH,
+    FIFTH,
+    SAME_MATTER,
+    by_words,
+    chance,
+    crossed,
+    facts_first,
+    in_time,
+    lowered,
+    ordered,
+)
 from ua_memory.text import dates
 from ua_memory.text.noise import PASSAGES, QueryText, read_query
 from ua_memory.text.wording import counted
@@ -171,12 +182,13 @@ UNKNOWN = "the model knows too few of the query's words"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. `score` is calibrated (see `rerank`, `fuse`); `arms` has (rank, raw score) of each arm that
-    found it, by name; `parts` what the score is made of; `folded` the items it stands for (see `fold`),
-    `replaces` an older one whose value is another."""
+    """One result. `score` is calibrated (see `fusion.chance`), `match` the score by which hits are ordered
+    (`rerank`, `fuse`); `arms` has (rank, raw score) of each arm that found it, by name; `parts` what both are
+    made of; `folded` the items it stands for (see `fold`), `replaces` an older one whose value is another."""
 
     item: IndexItem
     score: float
+    match: float
     snippet: str
     arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -188,13 +200,15 @@ class Hit:
 class SearchResult:
     """The hits, best first; `notes` say what was left out or not available; `mode` is 'hybrid' or 'words'.
 
-    `stale` counts what there was no time to read: changed `files`, `texts` without a vector.
+    `stale` counts what there was no time to read: changed `files`, `texts` without a vector. `answered` is
+    whether the hits are likely to have the answer; if not, they are the nearest there is.
     """
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
     mode: str = "words"
     stale: Mapping[str, int] = field(default_factory=dict)
+    answered: bool = False
 
 
 def search(
@@ -325,15 +339,24 @@ class _SearchOptions:
         if self.where.retired is None and not one.past:
             every = [each for each in every if not each.item.retired]
         found, replaced, uncrossed = _placed(index, text, every, one)
-        kept, missing = folded(
-            index.words, found, self.present.confirm, self.limit, self.min_score, beliefs=not self.where.kinds
-        )
-        hits = tuple(_hit(index, one.asked, each, arms, replaced) for each in kept)
+        kept, missing = self._kept(found, max(self.limit, FIFTH))
+        sure = chance(one.asked, [each.one for each in kept])
+        share = sure / kept[0].one.score if sure else 0.0
+        if share and self.min_score:
+            kept, missing = self._kept(found, self.limit, self.min_score / share)
+        hits = tuple(_hit(index, one.asked, each, share, arms, replaced) for each in kept[: self.limit])
         unknown = said is not None and known is None and bool(text.strip())
         notes = [*notes, *one.notes, *uncrossed]
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
-        return SearchResult(hits, tuple(notes), "hybrid" if known else "words", self.left)
+        mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
+        return SearchResult(hits, tuple(notes), mode, self.left, passed)
+
+    def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
+        """What is shown of the candidates, and how many were nowhere in their files; `least` is a score by
+        which they are ordered."""
+        beliefs = not self.where.kinds
+        return folded(self.index.words, found, self.present.confirm, limit, least, beliefs=beliefs)
 
     def _arms(
         self, one: _AnsweredQuery, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
@@ -381,9 +404,16 @@ def _left(left: Mapping[str, int]) -> str:
 
 
 def _hit(
-    index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms, replaced: Mapping[str, IndexItem]
+    index: Index,
+    asked: ParsedQuery,
+    kept: KeptHit,
+    share: float,
+    arms: Arms,
+    replaced: Mapping[str, IndexItem],
 ) -> Hit:
+    """`share` is what the score shown is of the one that orders."""
     one, key = kept.one, kept.one.item.key
+    score = min(1.0, round(one.score * share, 6))
     by = {
         name: (each.rank, each.score)
         for name, found in arms.items()
@@ -392,7 +422,7 @@ def _hit(
     }
     length = OF_SESSION if one.item.record == SESSION else LENGTH
     shown = snippet(index.words, one.item.text, asked.weights.idf, length)
-    return Hit(one.item, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
+    return Hit(one.item, score, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
 
 
 # -- asking ------------------------------------------------------------------------------------------------
@@ -459,61 +489,45 @@ class RecallResult:
 
 
 # -- prompts -----------------------------------------------------------------------------------------------
-# What of an answer goes into a prompt that nobody searched for: facts, then at most two passages of sessions.
+# What of an answer goes into a prompt, where nobody looks through it: nothing where there is no answer, and
+# nothing that is far below the first hit. Where nobody has searched: facts, then at most two passages of
+# sessions, and only if the first of them is likely enough.
 
 
-SHARED = 2
-"""Words that a passage must share with a prompt that is given it."""
-GOOD_FACT, GOOD_PASSAGE = 0.5, 0.6
-"""The least score of a fact that shares no word with the prompt, and of a passage. With these 89 of 100
-prompts about what was never said are given nothing."""
+_SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which \w+s)\b", re.IGNORECASE)
+"""What a query says that asks for several things."""
+GOOD_FACT, GOOD_PASSAGE = 0.65, 0.8
+"""The least score of the first hit that a prompt is given, a fact or a passage. With these 90 of 100 prompts
+about what was never said are given nothing."""
+
+
+def told(answer: SearchResult, query: str) -> SearchResult:
+    """The answer with those hits only that a prompt is given by who asked for it."""
+    return replace(answer, hits=_near_first(answer.hits, query) if answer.answered else ())
 
 
 def for_prompt(
     answer: SearchResult, prompt: str, project: str, config: Config, but: str = ""
 ) -> SearchResult:
     """The answer with those hits only that a prompt of a project is given, none of the session `but`."""
-    asked = _content_words(prompt)
     scope = f"project:{project}".casefold()
 
-    def shares(hit: Hit, least: int) -> bool:
-        return len(asked & _content_words(hit.item.text)) >= min(least, len(asked))
+    def fits(hit: Hit) -> bool:
+        tags = [tag for one in (hit.item, *hit.folded) for tag in one.tags]
+        return (
+            config.sessions_recall and (not but or hit.item.session != but) and (not project or scope in tags)
+        )
 
-    facts = [
-        hit
-        for hit in answer.hits
-        if hit.item.record != SESSION and (hit.score >= GOOD_FACT or shares(hit, 1))
-    ]
-    said = [
-        hit for hit in answer.hits
-        if hit.item.record == SESSION and hit.score >= GOOD_PASSAGE and config.sessions_recall
-        and (not but or hit.item.session != but)
-        and (not project or any(scope in one.tags for one in (hit.item, *hit.folded))) and shares(hit, SHARED)
-    ]  # fmt: skip
-    return replace(answer, hits=(*facts[: config.search_limit], *said[:PASSAGES]))
+    hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
+    if not hits or hits[0].score < (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT):
+        return replace(answer, hits=())
+    near = _near_first(hits, prompt)
+    facts = [hit for hit in near if hit.item.record != SESSION][: config.search_limit]
+    return replace(answer, hits=(*facts, *[hit for hit in near if hit.item.record == SESSION][:PASSAGES]))
 
 
-_SMALL_WORDS = frozenset(
-    """
-aber als also auch auf aus bei bin bis bitte das dass dein dem den der des die dir doch ein eine einem einen
-einer eines fur hat ich ihr ins ist jetzt mach machen man mein mich mir mit nach neue neuen neues nicht noch
-nur oder schreib sie sind und uns vom von war was weil wenn wie wir wird zum zur avec aux bien ces cette
-comme dans dit elle est fais fait ils les leur lui mais moi mon nos notre nous par pas plus pour quand que
-qui sans ses son sur tout toi tous une vos votre vous algo aqui como con cual cuando del desde ella ellos
-ese eso esta este esto hay haz las los mas muy para pero por quien sin sobre sus todo tus una uno unos add
-book get into make need new now please set use want write
-""".split()  # noqa: SIM905
-)
-"""Words, without accents, that tell nothing of what a prompt is about: German, French, Spanish, and what
-prompts ask in English."""
-
-
-def _content_words(text: str) -> frozenset[str]:
-    """The words of a text that say something, as far as their endings do not tell them apart."""
-    bare = (re.sub("[\u0300-\u036f]", "", normalize("NFKD", word)) for word in words_of(clean(text)))
-    found = (word for word in bare if word not in STOP and word not in _SMALL_WORDS)
-    return frozenset(
-        word[: max(4, len(word) - 3)]
-        for word in found
-        if len(word) > 2 or not re.fullmatch("[a-z]*|[ぁ-ん]+", word)
-    )
+def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
+    """The hits that are not far below the first, or all where the query asks for several things."""
+    if not hits or _SEVERAL.search(query):
+        return tuple(hits)
+    return tuple(hit for hit in hits if hit.score >= SAME_MATTER * hits[0].score)

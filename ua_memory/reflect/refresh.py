@@ -184,8 +184,8 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
             continue
         if isinstance(record, Fact) and record.trail == own:
             continue
-        if hit.score >= WEAKEST and len(found) < MOST:
-            found.append((record, hit.score))
+        if hit.match >= WEAKEST and len(found) < MOST:
+            found.append((record, hit.match))
         else:
             passed.append(record)
     return found, passed
@@ -958,11 +958,11 @@ def view_of(
     wanted = Filters(kinds=KINDS, retired=False)
 
     def recall(question: str) -> Recalled:
-        found = search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
+        found = search(question, limit=PASSED, filters=wanted)
         if found.stale:  # it had no time to read all; a page would be called up to date that is not
             update()
-            found = search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
-        return found.hits, found.notes
+            found = search(question, limit=PASSED, filters=wanted)
+        return [hit for hit in found.hits if hit.match >= FAINTEST], found.notes
 
     return RefreshView(recall, facts.get, facts.equal, store.redacted)
 

@@ -39,6 +39,10 @@ def show_hits(
     screen: Screen, query: str, answer: SearchResult, today: date, *, explain: bool, filtered: bool
 ) -> None:
     """Print the hits of one query, and on standard error what has to be said about them."""
+    if answer.hits and not answer.answered:
+        screen.line("Nothing found.")
+        screen.line(("The nearest:", "faint"))
+        screen.line()
     for rank, hit in enumerate(answer.hits, 1):
         if rank > 1:
             screen.line()
@@ -159,6 +163,7 @@ def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
     """The answer as JSON, with OpenClaw's keys."""
     return {
         "results": [_hit(hit, explain) for hit in answer.hits],
+        "answered": answer.answered,
         "mode": answer.mode,
         **({"stale": dict(answer.stale)} if answer.stale else {}),
         "notes": list(answer.notes),
