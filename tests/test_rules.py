@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ua_memory.retain.extract import extract
-from ua_memory.text.rules import RULE_LENGTH, standing_rule
+from ua_memory.text.rules import RULE_LENGTH, standing_rule, stated_for_good
 from ua_memory.transcripts.turns import Turn
 
 RULES = (
@@ -71,3 +71,38 @@ def test_a_persons_rule_is_a_preference(text: str) -> None:
     at = datetime(2026, 10, 5, 9, 12, tzinfo=UTC)
     (kept,) = extract([Turn("a", "person", text, at), Turn("b", "assistant", text, at)])
     assert (kept.text, kept.kind, kept.who) == (text, "preference", "person")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's no longer true that we never deploy on fridays.",
+        "You never mentioned that we use pnpm.",
+        'He said "never touch prod" and I disagreed.',
+        "If we always used tabs it would be nicer.",
+        "Wir verwenden nicht immer Tabs.",
+        "No es cierto que siempre usamos yarn.",
+        "必ず英語で書く必要はありません。",
+        "You don't have to always ask first.",
+        "We never said that the API is always public.",
+        "On n'utilise pas toujours yarn.",
+        "It's not true that only Marta may deploy.",
+        "I wish we always had tests.",
+        "Il n'est pas obligatoire de toujours signer.",
+        "Das stimmt nicht, wir deployen immer freitags.",
+    ],
+)
+def test_what_denies_a_rule_or_quotes_or_wishes_for_one_is_none(text: str) -> None:
+    assert not standing_rule(text) and not stated_for_good(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we no longer use yarn, only pnpm",
+        "Marta said we must never touch the ledger",
+        "no need to ask, always format",
+    ],
+)
+def test_a_rule_that_follows_a_denial_is_one(text: str) -> None:
+    assert standing_rule(text)

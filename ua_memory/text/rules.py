@@ -129,13 +129,31 @@ MOMENT = _any(
     r"^(?:it|this|that|he|she|they|which)(?: \w+)? (?:always|never|only)\b",
     r"\b(?:never ?mind|no worries|as always|like always|wie immer|comme toujours|como siempre)\b",
 )
+UNSAID = _any(
+    r"\b(?:no longer|not|n['’]t|never) (?:\w+ )?(?:true|the case|necessar\w+|always|everywhere"
+    r"|mandatory|required)\b",
+    r"\b(?:do(?:es)?n['’]?t|do(?:es)? not) (?:\w+ )?(?:have|need) to\b|\bneed ?n['’]?t\b",
+    r"\b(?:you|he|she|they|we|i) (?:never|always) (?:\w+ed|said|told|wrote|did|gave|took|knew|thought"
+    r"|meant|had|went)\b",
+    r"\b(?:said|says|told \w+|wrote|claims?|claimed|asked|sagte|schrieb|a dit|dijo)\b[^.]{0,30}[\"“„«「]",
+    r"\bif \w+ (?:always|never|only)\b.*\b(?:would|could|might|['’]d)\b|\b(?:wish|if only)\b"
+    r"|\bwould(?: \w+)? be nice",
+    r"\bnicht (?:immer|mehr|unbedingt|zwingend|wahr|überall)\b|\bstimmt nicht\b|\bwenn wir .*(?:wäre"
+    r"|würde)",
+    r"\b(?:pas|plus) (?:toujours|forcément|obligatoire|vrai|nécessaire)\b|\bsi (?:on"
+    r"|nous) .*\b(?:serait|pourrait)\b",
+    r"\bno (?:siempre|es (?:cierto|verdad|necesario|obligatorio)|hace falta|tienes que)\b"
+    r"|\bsi (?:siempre|nunca) .*r[ií]a\b",
+    r"(?:必要|義務)は(?:あり|な)|とは限|わけでは|訳では|なくても(?:いい|よい|良い)|と言(?:った|われ)",
+)
+"""What takes a rule back, quotes one, or only wishes for one."""
 RULE_LENGTH = 400
 """Characters: what is longer explains something."""
 
 
 def standing_rule(text: str) -> bool:
     """Whether a person's sentence holds beyond the moment in which it was said."""
-    if not 6 <= len(text) <= RULE_LENGTH or MOMENT.search(text):
+    if not 6 <= len(text) <= RULE_LENGTH or MOMENT.search(text) or UNSAID.search(text):
         return False
     return any(language.search(text) for language in LANGUAGES)
 
@@ -156,4 +174,5 @@ FOR_GOOD = _any(
 def stated_for_good(text: str) -> bool:
     """Whether a rule or preference has a word by which one statement of it is enough: always, never,
     remember, and their like in the five languages."""
-    return len(text) <= RULE_LENGTH and not MOMENT.search(text) and FOR_GOOD.search(text) is not None
+    unsaid = len(text) > RULE_LENGTH or MOMENT.search(text) or UNSAID.search(text)
+    return not unsaid and FOR_GOOD.search(text) is not None
