@@ -349,3 +349,29 @@ def test_pleasantries_questions_and_what_leans_on_nothing_are_no_facts(said: str
 def test_a_sentence_that_leans_takes_its_neighbour_along() -> None:
     said = "The import job reads the old feed. It fails on Mondays because the feed is empty then."
     assert texts(assistant(said, ("person", "ok"))) == [said]
+
+
+# -- the last value ------------------------------------------------------------------------------------
+
+
+def test_of_several_values_of_one_thing_the_last_stays_with_what_it_was() -> None:
+    days = [f"The release is on {day} May." for day in (3, 10, 24, 31)]
+    (found,) = extract(talk(*[("person", day) for day in days]))
+    assert (found.text, found.was) == (days[-1], days[-2])
+    (found,) = extract(
+        talk(
+            ("person", "The monthly budget is 1200 euros."),
+            ("person", "The monthly budget was raised to 1300 euros because the rent rose."),
+            ("person", "The monthly budget went to 1450 euros because the rent rose again."),
+        )
+    )
+    assert "1450" in found.text and "1300" in found.was
+
+
+def test_two_machines_two_prices_and_two_ports_are_two_facts() -> None:
+    for one, other in (
+        ("The staging server has 16 GB of memory.", "The backup server has 32 GB of memory."),
+        ("The rye bread costs 5.20 euros.", "The wheat bread costs 3.10 euros."),
+        ("The web service listens on port 8080.", "The metrics service listens on port 9102."),
+    ):
+        assert len(extract(talk(("person", one), ("person", other)))) == 2

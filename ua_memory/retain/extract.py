@@ -756,6 +756,12 @@ _EMPTY_LEAD = re.compile(
     re.IGNORECASE,
 )
 """Such a line before a list says nothing of its items."""
+_VALUE = re.compile(rf"\d|(?:{_MONTH}|{_WEEKDAY}|st|nd|rd|th)$", re.IGNORECASE)
+_CHANGED = terms(
+    "moves moved slips slipped changes changed pushed postponed delayed raised lowered rises went instead"
+)
+_CHANGES = _CHANGED | terms("back new set planned make lets again")
+"""Words that say that a value changed, and not of what."""
 _HASHTAG = re.compile(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
 
 
@@ -869,10 +875,13 @@ class Extraction:
         return [
             key
             for key, common in shared.items()
-            if common >= 3
-            and common >= _SAME * min(len(said), len(self._held[key].terms))
-            and common >= 0.5 * max(len(said), len(self._held[key].terms))
-            and not _of_others(said, self._held[key].terms)
+            if (
+                common >= 3
+                and common >= _SAME * min(len(said), len(self._held[key].terms))
+                and common >= 0.5 * max(len(said), len(self._held[key].terms))
+                and not _of_others(said, self._held[key].terms)
+            )
+            or _new_value(self._held[key].terms, said)
         ]
 
     def _forget(self, key: int, said: frozenset[str]) -> None:
@@ -887,6 +896,18 @@ def _of_others(one: frozenset[str], other: frozenset[str]) -> bool:
     Where only the number differs, the later one corrects the earlier."""
     apart = [{any(map(str.isdigit, term)) for term in terms} for terms in (one - other, other - one)]
     return apart == [{True, False}] * 2
+
+
+def _new_value(earlier: frozenset[str], later: frozenset[str]) -> bool:
+    """Whether a statement gives the thing that an earlier one was about another number or day. One that says
+    that something changed may say more besides."""
+    values = [any(map(str.isdigit, "".join(some))) for some in (earlier - later, later - earlier)]
+    about, again = (
+        frozenset(term for term in said if not _VALUE.search(term)) - _CHANGES for said in (earlier, later)
+    )
+    changes = bool(later & _CHANGED)
+    same = about == again or (changes and len(about) >= 2 and about < again)
+    return all(values) and bool(about) and same
 
 
 @dataclass(frozen=True, slots=True)
@@ -1009,6 +1030,9 @@ def _candidate_kind(found: Score, context: Context) -> CandidateKind:
 
 def _folded(earlier: Candidate, later: Candidate) -> Candidate:
     """One for both: the heavier wording, the later if they weigh the same; the other turn is a sighting."""
+    before, now = terms(earlier.text), terms(later.text)
+    if all(any(map(str.isdigit, "".join(some))) for some in (before - now, now - before)):
+        return replace(later, score=max(earlier.score, later.score), was=earlier.text)
     kept, other = (earlier, later) if earlier.score > later.score else (later, earlier)
     seen = dict.fromkeys((*earlier.seen, *later.seen, other.turn))
     seen.pop(kept.turn, None)

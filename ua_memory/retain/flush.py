@@ -36,7 +36,7 @@ from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
-from ua_memory.records import Fact, Origin, Quote
+from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import MOST, Extraction
 from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, key_of
@@ -444,6 +444,8 @@ def _as_fact(candidate: Candidate, session: Session, words: SessionFile | None) 
         entities=candidate.entities,
         tags=candidate.tags,
     )
+    if candidate.was and candidate.at:
+        fact = replace(fact, was=(Was(candidate.was, candidate.at.date().isoformat()),))
     source = (words and words.link(candidate.turn)) or f"turn {ledger.short(candidate.turn)}"
     if candidate.text.split() == candidate.quote.split():
         return replace(fact, origin="web" if session.group else _SAID_BY[candidate.who], trail=source)

@@ -101,7 +101,7 @@ class Candidate:
     the statement is about, None if that is the day it was said, or if it names none or several. `at` is when
     the turn was said, where its client wrote that down. `score` orders candidates of one flush and means
     nothing across flushes; `reason` says in words what the statement was kept for. `seen` are further turns
-    that said the same.
+    that said the same. `was` is what the speakers said of the same thing before, '' for nothing.
     """
 
     text: str
@@ -116,6 +116,7 @@ class Candidate:
     score: float
     reason: str
     seen: tuple[str, ...] = ()
+    was: str = ""
 
 
 _RECALLED_ROW = re.compile(
