@@ -871,6 +871,7 @@ class Extraction:
             self._forget(key, self._held.pop(key).terms)
 
     def _alike(self, said: frozenset[str]) -> list[int]:
+        numbered = any(map(str.isdigit, "".join(said)))
         shared = Counter(key for term in said for key in self._by_term.get(term, ()))
         return [
             key
@@ -881,7 +882,7 @@ class Extraction:
                 and common >= 0.5 * max(len(said), len(self._held[key].terms))
                 and not _of_others(said, self._held[key].terms)
             )
-            or _new_value(self._held[key].terms, said)
+            or (numbered and _new_value(self._held[key].terms, said))
         ]
 
     def _forget(self, key: int, said: frozenset[str]) -> None:
