@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.text.names import entities
+from ua_memory.text.names import entities, names
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,7 @@ def test_a_pasted_blob_costs_little(piece: str) -> None:
     begun = perf_counter()
     entities((piece * 10_000)[:10_000])
     assert perf_counter() - begun < 2
+
+
+def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
+    assert names("Hey John, I’ve met Maria; Wow, Hello Kitty!") == ("John", "Maria", "Kitty")

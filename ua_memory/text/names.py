@@ -41,6 +41,7 @@ _BEGINS = re.compile(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+)$"
 _NO_NAMES = _words(
     """I I'm I'll I've I'd OK Ok Yes No The A An Last Next Tues Thurs AM PM UTC GMT AND OR NOT NULL TRUE
     FALSE TODO FIXME NOTE API APIs URL URLs JSON HTML CSS SQL HTTP HTTPS CLI UI UX ID IDs UUID CI CD
+    Hey Hi Hello Wow Thanks Thank Oh Aww Yeah Congrats I’m I’ll I’ve I’d
     PR PRs MVP TLS SSH DNS CPU GPU RAM PDF CSV XML YAML ETA FAQ IMO FYI ASAP BTW WIP TBD MB GB KB TB"""
 )
 _NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
