@@ -35,7 +35,7 @@ from ua_memory.recall.arms import ParsedQuery, Ranked
 HERE = Path(__file__).parent
 THERE = 0.65
 """The share of questions with an answer that is assumed, whatever a source has."""
-LEAST = 0.35
+LEAST = 0.34
 """The chance, with this share, from which on a query counts as answered: the last that keeps 88 of 100 right
 answers of a person's bank. The bias is moved so that it becomes `fusion.ANSWERED`."""
 DOUBT = 2.0
