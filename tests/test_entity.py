@@ -40,7 +40,7 @@ def model() -> Embedder:
     [
         ("Yesterday Ann Lee flew to Rome.", "Ann Lee, Rome", ""),
         ("Rain fell. Rome fell, too", "", "Rain, Rome"),
-        ("**Bob**: Thanks Mel! See ya", "Bob, Mel", "Thanks Mel"),
+        ("**Bob**: Thanks Mel! See ya", "Bob, Mel", ""),
         ("set UA_LIMIT in src/foo.py for @carol", "UA_LIMIT, src/foo.py, @carol", ""),
         ("mail bob@example.com, `the key`", "bob@example.com, the key", ""),
         ("at db-1.example.com:5432", "db-1.example.com:5432", ""),

@@ -17,7 +17,7 @@ from ua_memory.knowledge.lineage import BeliefStep, FactStep, SentenceStep
 from ua_memory.llm.model import Endpoint
 from ua_memory.upkeep import audit
 
-SAID = "Alice moved the API to Fly.io because Heroku's price doubled. Its database runs on Neon in Frankfurt."
+SAID = "Alice moved the API to Fly.io for the price, Heroku got dear. Its database runs on Neon in Frankfurt."
 MOVED, NEON = "Alice moved the API to Fly.io.", "The database of the API runs on Neon in Frankfurt."
 PRICE, SPEED = "Alice chooses the host of the API by price.", "Alice chose the host by price, now by speed."
 RISK = "Alice may move the API again when prices change."

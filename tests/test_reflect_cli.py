@@ -86,7 +86,9 @@ def test_opinions(shell: Shell) -> None:
     assert shell.ok("opinions", "list", "--json").json == {"opinions": []}
     assert "dropped 2026-11-21, it was sold" in shell.ok("opinions", "list", "--all").out
     assert shell("opinions", "revise", block).code == 2 and shell("opinions", "show", "^nope").code == 4
-    assert shell.ok("search", "Fly.io price", "--kind", "risk", "--json").json["results"]
+    assert not shell.ok("search", "Fly.io price", "--kind", "risk", "--json").json["results"]
+    asked = ("--kind", "risk", "--retired", "--json")
+    assert shell.ok("search", "Fly.io price", *asked).json["results"]
 
 
 def test_directives(shell: Shell) -> None:

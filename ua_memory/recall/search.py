@@ -519,7 +519,8 @@ def for_prompt(
         )
 
     hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
-    if not hits or hits[0].score < (GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT):
+    good = ANSWERED if answer.mode == "words" else GOOD_FACT  # by words alone the score is never so sure
+    if not hits or hits[0].score < (GOOD_PASSAGE if hits[0].item.record == SESSION else good):
         return replace(answer, hits=())
     near = _near_first(hits, prompt)
     facts = [hit for hit in near if hit.item.record != SESSION][: config.search_limit]

@@ -16,7 +16,7 @@ from importlib import resources
 from unicodedata import category, normalize
 
 from ua_memory.text import stated_dates
-from ua_memory.text.names import ORDINARY
+from ua_memory.text.names import NO_NAMES, ORDINARY
 
 # -- coined ------------------------------------------------------------------------------------------------
 # Lower-case words that are not English: what a thing is called when nobody gives it a capital.
@@ -1038,7 +1038,9 @@ def _called(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[str]
                 for match in _CLAIM_WORD.finditer(sentence):
                     word = match[0].removesuffix("'s")
                     inside = bool(sentence[: match.start()].strip("\"'(*_- "))
-                    if not word[0].isupper() or (inside and german) or word.casefold() in ORDINARY:
+                    if not word[0].isupper() or (inside and german):
+                        continue
+                    if word in NO_NAMES or word.casefold() in ORDINARY:
                         continue
                     if inside or not opens(word, sentence[match.end() :]):
                         found.add(word.casefold())
@@ -1211,10 +1213,15 @@ def _shifted(near: Sequence[_Part], text: str) -> str:
 # of whom
 
 
+_ABBREVIATED = frozenset(_root(name.casefold()) for name in NO_NAMES if name.isupper() and len(name) > 2)
+
+
 def _misplaced(part: _Part, said: Sequence[_Part]) -> str:
     """Whether a name or a number is put to words that were said of another one alone."""
     for item in (one for one in part.stems if one in part.names or one[0].isdigit()):
         for word in (stem for stem in part.stems if stem != item and not stem[0].isdigit()):
+            if word in _ABBREVIATED:
+                continue  # "the API" is whichever one was spoken of
             holders = [one for one in said if word in one.words]
             fits = any(_fits(item, one, part, said) for one in holders)
             if word in part.names and not fits:

@@ -38,13 +38,13 @@ _RUN = re.compile(
     r"(?:[ -](?:[A-Z][\w]*[a-z]\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
 )
 _BEGINS = re.compile(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+)$")
-_NO_NAMES = _words(
+NO_NAMES = _words(
     """I I'm I'll I've I'd OK Ok Yes No The A An Last Next Tues Thurs AM PM UTC GMT AND OR NOT NULL TRUE
     FALSE TODO FIXME NOTE API APIs URL URLs JSON HTML CSS SQL HTTP HTTPS CLI UI UX ID IDs UUID CI CD
     Hey Hi Hello Wow Thanks Thank Oh Aww Yeah Congrats I’m I’ll I’ve I’d
     PR PRs MVP TLS SSH DNS CPU GPU RAM PDF CSV XML YAML ETA FAQ IMO FYI ASAP BTW WIP TBD MB GB KB TB"""
 )
-_NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
+NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -70,9 +70,9 @@ def _runs(text: str) -> Iterator[tuple[list[str], bool]]:
 
 def _trimmed(words: list[str]) -> str:
     """A run as a name, without what only stands around one; '' if nothing is left."""
-    while words and words[-1] in _NO_NAMES:
+    while words and words[-1] in NO_NAMES:
         words = words[:-1]
-    while words and words[0] in _NO_NAMES:
+    while words and words[0] in NO_NAMES:
         words = words[1:]
     name = re.sub(r"['’]s?$", "", " ".join(words))
     return name if len(name) > 1 and not name[0].isdigit() else ""
@@ -141,7 +141,7 @@ def entities(query: str) -> tuple[str, ...]:
     for pattern in (_LINKED, _QUOTED_CODE, *_MARKED):
         for match in pattern.finditer(rest):
             name = (match[1] if pattern.groups else match[0]).strip().rstrip(".,;:!?")
-            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in _NO_NAMES:
+            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in NO_NAMES:
                 found.append((match.start(), name))
         rest = pattern.sub(lambda match: "\0" * len(match[0]), rest)
     found += [(max(rest.find(name), 0), name) for name in map(_without_opening, names(rest)) if name]
@@ -162,7 +162,7 @@ def _opening(query: str, known: set[str]) -> list[tuple[int, str]]:
     if not match:
         return []
     word = re.sub(r"['’]s?$", "", match[1])
-    ordinary = word.casefold() in ORDINARY | _QUERYING or word in _NO_NAMES or word.endswith("ing")
+    ordinary = word.casefold() in ORDINARY | _QUERYING or word in NO_NAMES or word.endswith("ing")
     part = any(word in name.split() for name in known)
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
 
@@ -202,6 +202,6 @@ def _marked(text: str) -> Iterator[str]:
     for pattern in _MARKED:
         for match in pattern.finditer(rest):
             name = match[0].rstrip(".,;:!?")
-            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in _NO_NAMES:
+            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in NO_NAMES:
                 yield name
         rest = pattern.sub(" ", rest)
