@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import time
 from attacks import ATTACKS, marks, read_leniently
 from banks import DAY, NOON, new_bank
 from scripted_model import DONE, Call, Scripted, keep, session, turns
@@ -501,6 +502,7 @@ def test_what_an_agent_alone_said_is_labelled_in_recall(memory: Memory) -> None:
     labelled = {name for name in ("Postgres", "Redis", "Bob", "Carol", "Porto", "Faro")
                 for row in rows if name in row and "an agent's words" in row}  # fmt: skip
     assert labelled == {"Redis", "Carol", "Porto"}, rows
+    time.sleep(0.1)  # what was written in this tick of the file system's clock is not settled yet
     memory.refresh(vectors=False)
     look = glance.look(memory.store.bank, memory.config.few, memory.config.redact)
     assert look is not None
