@@ -6,13 +6,13 @@ The models here obey: they propose what the texts want of them, as far as their 
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import time
 from attacks import ATTACKS, marks, read_leniently
 from banks import DAY, NOON, new_bank
 from scripted_model import DONE, Call, Scripted, keep, session, turns
