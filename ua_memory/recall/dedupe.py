@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION, chunks, marks
@@ -282,8 +282,9 @@ def _plain(stem: str, text: str) -> bool:
 # word if it says nearly the same. What nothing replaces stays where it is.
 
 
-REPLACING = 40
-"""Hits, best first, among which newer values are looked for."""
+REPLACING, PASSAGES = 40, 10
+"""Hits, best first, among which newer values are looked for, and those among which passages of sessions are:
+a passage has ten times the sentences of a fact."""
 _LIKE = 0.6
 """The share of its words that a sentence has in common with an older one it replaces, where it does not say
 that something changed."""
@@ -321,30 +322,38 @@ months year years stunde stunden tag tage woche wochen monat monate jahr jahre h
 mois hora horas día días semana mes meses
 """.split()  # noqa: SIM905
 )
+_MAY_STATE = re.compile(r"[\d#`\"“„«「]|\b(?:once|twice)\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
-@dataclass(frozen=True, slots=True)
 class _Stated:
-    """A sentence with its values by kind, its other words by their stems, and whether it says that something
-    changed."""
+    """A sentence that gives values, by their kind. Its other words by their stems, and whether it says that
+    something changed, are looked at where the values of two sentences differ."""
 
-    values: Mapping[str, frozenset[str]]
-    words: frozenset[str]
-    changed: bool
+    def __init__(self, text: str, values: Mapping[str, frozenset[str]], rest: str) -> None:
+        self.text, self.values, self._rest = text, values, rest
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        found = words_of(_CHANGED.sub(" ", self._rest))
+        return frozenset(word[: max(4, len(word) - 2)] for word in found if _tells(word))
+
+    @cached_property
+    def changed(self) -> bool:
+        return _CHANGED.search(self.text) is not None
 
 
 def _stated(text: str) -> list[_Stated]:
+    """The sentences of a text that give a value."""
     found = []
-    for part in _SENTENCES.split(_SPEAKER.sub("", text)):
+    for part in filter(_MAY_STATE.search, _SENTENCES.split(_SPEAKER.sub("", text))):
         bare, values = part, dict[str, frozenset[str]]()
         for kind, pattern in _VALUES.items():
             if there := frozenset(match.casefold() for match in pattern.findall(bare)):
                 values[kind] = there
                 bare = pattern.sub(" ", bare)
-        rest = _CHANGED.sub(" ", bare)
-        words = frozenset(word[: max(4, len(word) - 2)] for word in words_of(rest) if _tells(word))
-        found.append(_Stated(values, words, bool(_CHANGED.search(part))))
+        if values:
+            found.append(_Stated(part, values, bare))
     return found
 
 
@@ -357,12 +366,12 @@ def _tells(word: str) -> bool:
     )
 
 
-def _replaces(new: _Stated, old: _Stated, often: Mapping[str, int], most: int) -> bool:
-    kinds = [kind for kind in new.values if kind in old.values]
-    if not any(new.values[kind] - old.values[kind] for kind in kinds):
+def _replaces(new: _Stated, old: _Stated, rare: Callable[[str], bool]) -> bool:
+    differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
+    if not any(differs):
         return False
-    shared = {word for word in new.words & old.words if often[word] <= most}
-    if new.changed and shared:
+    shared = {word for word in new.words & old.words if rare(word)}
+    if shared and new.changed:
         return True
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
@@ -370,17 +379,23 @@ def _replaces(new: _Stated, old: _Stated, often: Mapping[str, int], most: int) -
 def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]]:
     """The candidates, best first, with each newer value before the older one that it replaces, in its place
     and with its score (what that adds is the part `newer`); and {key of the newer: what it replaces}."""
-    near = [one for one in found[:REPLACING] if one.item.day and not one.item.retired]
+    near = [
+        one for rank, one in enumerate(found[:REPLACING])
+        if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < PASSAGES)
+    ]  # fmt: skip
     stated = {one.item.key: _stated(one.item.text) for one in near}
-    often = Counter(word for rows in stated.values() for word in {word for row in rows for word in row.words})
-    most = max(4, len(stated) // 3)
+    texts = [one.item.text.casefold() for one in near]
+
+    def rare(stem: str) -> bool:
+        return sum(stem in text for text in texts) <= max(4, len(texts) // 3)
+
     placed = list(found)
     replaced: dict[str, IndexItem] = {}
     for n, old in enumerate(near):
         newer = [
             one for one in near[n + 1 :]
             if _later(one.item, old.item) and _answers_too(one, old)
-            and any(_replaces(a, b, often, most) for a in stated[one.item.key] for b in stated[old.item.key])
+            and any(_replaces(a, b, rare) for a in stated[one.item.key] for b in stated[old.item.key])
         ]  # fmt: skip
         if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))

@@ -108,9 +108,8 @@ def _number(text: bytes) -> int:
 # -- archive -----------------------------------------------------------------------------------------------
 # A whole bank as one file: a tar of its memory, its history as a git bundle, and a manifest of all hashes.
 #
-# Nothing of the state goes in but the words of sessions, if asked: no index, no cache, nothing that waits, no
-# remote. What comes in is looked
-# through to the last byte before one is written.
+# Nothing of the state goes in but the words of sessions, if asked: no index, no cache, nothing that waits,
+# no remote. What comes in is looked through to the last byte before one is written.
 
 
 MANIFEST, BUNDLE, FILES = "manifest.json", "trail.bundle", "files/"
@@ -158,9 +157,8 @@ class RestoreResult:
 
 
 def export(store: Store, file: Path, *, sessions: bool = False, trial: bool = False) -> ArchiveResult:
-    """Write the bank's archive, with the words of its `sessions` if they are wanted.
-    Usage where it would lie inside the bank, CannotWrite where there is such a
-    file already; nothing is there until all of it is."""
+    """Write the bank's archive, with the words of its `sessions` if they are wanted. Usage where it would lie
+    inside the bank, CannotWrite where there is such a file already; nothing is there until all of it is."""
     _outside(store, file)
     notes = prepare(store, look=trial)
     history, head = store.history, store.history.head()
