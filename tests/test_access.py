@@ -169,6 +169,9 @@ insert Alice moved the API to Fly.io because the price doubled.
 insert Bob drinks tea.
 insert Alice lives in Porto.
 search tea
+list --tag drinks
+today
+yesterday
 retire ^k7m2q9x4tb
 recall why Fly
 explain who

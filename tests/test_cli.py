@@ -708,16 +708,32 @@ def test_dates_as_people_say_them() -> None:
         ("2024-02", True, "2024-02-29"),
         ("2026", True, "2026-12-31"),
         ("Yesterday", False, "2026-11-20"),
+        ("next week", False, "2026-11-23"),
+        ("next week", True, "2026-11-29"),
+        ("tomorrow", False, "2026-11-22"),
+        ("May", True, "2026-05-31"),
+        ("spring", False, "2026-03-01"),
+        ("2w", False, "2026-11-07"),
+        ("2 weeks ago", False, "2026-11-02"),
+        ("in 3 days", False, "2026-11-24"),
+        ("since May", False, "2026-05-01"),
+        ("letzte Woche", True, "2026-11-15"),
+        ("hier", False, "2026-11-20"),
+        ("вчора", False, "2026-11-20"),
+        ("昨天", False, "2026-11-20"),
+        ("２０２６", False, "2026-01-01"),
     ],
 )
 def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None:
-    assert parse_day(text, "--since", datetime(2026, 11, 21).date(), end=end) == expected
+    assert parse_day(text, "--since", datetime(2026, 11, 21), end=end) == expected
 
 
-@pytest.mark.parametrize("text", ["", "2026-13", "2026-02-30", "next week", "２０２６"])
+@pytest.mark.parametrize(
+    "text", ["", "2026-13", "2026-02-30", "lunch tomorrow", "tomorow", "before May", "99999999 years ago"]
+)
 def test_dates_that_are_none(text: str) -> None:
     with pytest.raises(Usage):
-        parse_day(text, "--since", datetime(2026, 11, 21).date())
+        parse_day(text, "--since", datetime(2026, 11, 21))
 
 
 # -- the table of verbs --------------------------------------------------------------------------------

@@ -85,6 +85,20 @@ def test_search(shell: Shell) -> None:
     }
 
 
+def test_list(shell: Shell) -> None:
+    shell.ok(*FACT)
+    printed = shell.ok("list", "--json").json
+    agrees("list", printed)
+    assert printed == shell.ok("search", "--tag", "infra", "--json").json
+    agrees("today", shell.ok("today", "--json").json)
+    assert shell.ok("yesterday", "--json").json == {
+        "day": "2026-11-20",
+        "results": [],
+        "total": 0,
+        "notes": [],
+    }
+
+
 def test_sessions(shell: Shell) -> None:
     shell.ok(
         "flush",

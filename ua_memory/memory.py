@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, NoBank, Usage
+from ua_memory.errors import CannotWrite, NoBank, NotFound, Usage
 from ua_memory.knowledge import core, statements
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import Budget, CoreMemory
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.arms import QueryExplanation
-    from ua_memory.recall.search import RecallResult, SearchResult
+    from ua_memory.recall.search import ListResult, RecallResult, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations
     from ua_memory.reflect.consolidate import Tell as ConsolidateTell
     from ua_memory.reflect.reflection import Directives, Reflection
@@ -187,15 +188,31 @@ class Memory:
         said_in: Sequence[str] = (),
     ) -> InsertResult:  # fmt: skip
         """Add one fact, verbatim, to today's log. It is durable and committed on return. `said_in` are
-        tags of the conversation, such as `project:shop`; they are written once, below its heading."""
+        tags of the conversation, such as `project:shop`; they are written once, below its heading. `when` is
+        ISO or in words ("tomorrow"), as docs/time.md has them."""
         fact = Fact(
-            text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
+            text,
+            kind=kind,
+            when=self._when(when),
+            tags=tuple(tags),
+            entities=tuple(entities),
+            quotes=tuple(quotes),
         )
         said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
         return knowledge_facts.insert(
             self.store, fact, said, door=self.door, request=request,
             equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared
         )  # fmt: skip
+
+    def _when(self, when: str | None) -> str | None:
+        """The time that a fact is about in ISO; what is no time is left for `facts.insert` to refuse."""
+        if when is None or fields.is_time(when):
+            return when
+        from ua_memory.text import dates
+
+        with suppress(ValueError, OverflowError):
+            return dates.when(when, self.store.now())
+        return when
 
     def retire(
         self, target: str, *, why: str = "", by: str = "", by_person: bool = False
@@ -247,7 +264,7 @@ class Memory:
         self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None, progress: Progress | None = None, depth: int = 0,
         by_words: bool = False,
-    ) -> list[SearchResult]:  # fmt: skip
+    ) -> Sequence[SearchResult]:  # fmt: skip
         """Hits for each query, in order, embedded together unless `by_words`. An answer is `stale` if
         `search.seconds` was too short to read all changes."""
         from ua_memory.index.sync import within
@@ -267,6 +284,33 @@ class Memory:
         with self.index.turn:
             words = None if sync.absent(self.store) else self.index.words
             return explained(query, self.config, now or self.store.now(), words)
+
+    def list(
+        self, *, filters: Filters | None = None, person: str = "", session: str = "", day: str = "",
+        limit: int | None = None, progress: Progress | None = None,
+    ) -> ListResult:  # fmt: skip
+        """What is remembered, without a query: facts and notes, or the kinds of the `filters`, the newest
+        first; what no longer holds only if they say so.
+
+        `person` is a name or an alias that it contains, `session` the name or id of the session it was said
+        in, or the beginning of an id, `day` an ISO day on which it was said, or that it is about. NotFound
+        for a name that the bank does not know.
+        """
+        from ua_memory.index.filters import Filters
+        from ua_memory.index.sync import within
+        from ua_memory.recall.search import listed
+        from ua_memory.retain.ledger import short
+
+        names = tuple(self.entities.names(person)) if person.strip() else ()
+        if session:
+            with suppress(NotFound):
+                session = self.sessions.get(session).session
+        sessions = tuple({session, short(session)}) if session else ()
+        where = replace(filters or Filters(), names=names, sessions=sessions, day=day)
+        stop = within(self.config.search_seconds)
+        return listed(
+            self.index, where, limit, lambda: self.refresh(progress, vectors=False, stop=stop)
+        )  # fmt: skip
 
     @staticmethod
     def filters(

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 FORWARDED = frozenset(
-    "search recall hook insert get core log diff undo redo blame status config index mcp".split()  # noqa: SIM905
+    "search list today yesterday recall hook insert get core log diff undo redo blame"  # noqa: SIM905
+    " status config index mcp".split()
 )
 """What a daemon does on a caller's behalf. All else stays here: init, git and daemon by their nature; flush
 and queue, which may wait for a model; verify, scan, stats and doctor, which read every file; explain, which
 reads none; bench, which has banks of its own."""
 WRITES = frozenset(("insert", "core", "undo", "redo", "mcp"))
 """What must not be done a second time when the daemon died without an answer."""
-STARTS = frozenset(("search", "recall", "hook", "insert", "get", "mcp"))
+STARTS = frozenset(("search", "list", "today", "yesterday", "recall", "hook", "insert", "get", "mcp"))
 """What, done without a daemon, starts one for the next time."""
 HOOK_WITHIN = 1.0
 """Seconds that a client's hook waits for a daemon that is busy or loads its model; then words must do."""

@@ -361,7 +361,7 @@ def _read_again(
     call: Call, memory: Memory, since: str | None, *, force: bool, dry_run: bool, yes: bool
 ) -> None:
     """Show what a model would read and its price, ask a person at a terminal, and have it read."""
-    day, model = parse_day(since, "--since", memory.store.now().date()) or "", call.model(memory)
+    day, model = parse_day(since, "--since", memory.store.now()) or "", call.model(memory)
     found, cost = memory.conversations.to_read_again(day, force=force, model=model)
     turns = sum(len(each.turns) for _, each in found)
     if not call.as_json:

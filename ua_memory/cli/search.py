@@ -1,7 +1,8 @@
-"""`search`, `recall`, `explain`, `get`."""
+"""`search`, `list`, `today`, `yesterday`, `recall`, `explain`, `get`, `edit`, `open`."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,8 @@ from ua_memory.views import output
 from ua_memory.views.output import Screen, emit, parse_day, parse_moment, progress, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ua_memory.caller import Call
     from ua_memory.index.filters import Filters
     from ua_memory.memory import Memory
@@ -46,7 +49,7 @@ MinScore = Annotated[
 Since = Annotated[
     str | None,
     typer.Option(
-        metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, 30d, today or yesterday."
+        metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 30d, yesterday, “last week”, May."
     ),
 ]
 Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to and including this day.")]
@@ -106,18 +109,23 @@ def search(
 ) -> None:
     """Find facts and notes by keywords and meaning.
 
-    The index is updated first, so what was just written or edited is found.
+    The index is updated first, so what was just written or edited is found. With filters and no query it
+    lists what passes them, as `ua-memory list` does.
     """
     tags = scope(call, tag, tags_match, tag_groups)
     filters = chosen(memory, since, until, tags, kind, source, retired)
+    if filters and not batch and not " ".join(query or ()).strip():
+        return show_list(call, memory, filters, limit or LISTED)
     queries = _lines(call) if batch else [one(query)]
     answers = asked(call, memory, queries, limit, min_score, filters)
     if not (batch or call.as_json):
         today, filtered = memory.store.now().date(), bool(filters) or bool(min_score)
-        views.show_hits(Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered)
-        return
+        return views.show_hits(
+            Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered
+        )
     for answer in answers:
         emit(call, views.search_shape(answer, explain), line=batch)
+    return None
 
 
 def one(words: list[str] | None) -> str:
@@ -159,10 +167,10 @@ def chosen(
     retired: bool = False,
 ) -> Filters:
     """What the options let through. Usage for a date that is none, and for no such kind or mode."""
-    today = memory.store.now().date()
+    now = memory.store.now()
     return memory.filters(
-        since=parse_day(since, "--since", today),
-        until=parse_day(until, "--until", today, end=True),
+        since=parse_day(since, "--since", now),
+        until=parse_day(until, "--until", now, end=True),
         kinds=kind or (),
         sources=source or (),
         retired=True if retired else None,
@@ -178,12 +186,90 @@ def asked(
     min_score: float | None,
     filters: Filters,
     depth: int = 0,
-) -> list[SearchResult]:
+) -> Sequence[SearchResult]:
     """The answers, with a bar of progress where somebody waits and the index is behind."""
     with progress(call, "Indexing") as tell:
         return memory.search_many(
             queries, limit=limit, min_score=min_score, filters=filters, progress=tell, depth=depth
         )
+
+
+# -- list --------------------------------------------------------------------------------------------------
+# `ua-memory list`, `today` and `yesterday`: what is remembered, without a query.
+
+
+list_app, today_app, yesterday_app = app.new(), app.new(), app.new()
+LISTED = 20
+"""Items that are listed, if no number is given."""
+
+
+@app.verb(list_app, "list")
+def list_(
+    call: Call,
+    memory: Memory,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="Number of items.")
+    ] = LISTED,
+    since: Since = None,
+    until: Until = None,
+    tag: Tags = None,
+    tags_match: TagsMatch = "any_strict",
+    tag_groups: TagGroups = "",
+    kind: Kinds = None,
+    source: Sources = None,
+    person: Annotated[
+        str, typer.Option(metavar="NAME", help="About somebody or something, by name or alias.")
+    ] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="Said in this session.")] = "",
+    retired: Retired = False,
+) -> None:
+    """List facts and notes, the newest first.
+
+    Each stands under the day it is about, else the day it was said, which is what --since and --until
+    compare. With --kind other records are listed: observation, opinion, page, core, session.
+    """
+    tags = scope(call, tag, tags_match, tag_groups)
+    filters = chosen(memory, since, until, tags, kind, source, retired)
+    show_list(call, memory, filters, limit, person=person, session=session)
+
+
+def show_list(
+    call: Call, memory: Memory, filters: Filters, limit: int, *, person: str = "", session: str = ""
+) -> None:
+    """Print what passes the filters, the newest first."""
+    with progress(call, "Indexing") as tell:
+        found = memory.list(filters=filters, person=person, session=session, limit=limit, progress=tell)
+    today, filtered = memory.store.now().date(), bool(filters or person or session)
+    show(
+        call, found, views.list_shape,
+        lambda screen, found: views.show_list(screen, found, today, filtered=filtered),
+    )  # fmt: skip
+
+
+@app.verb(today_app)
+def today(call: Call, memory: Memory) -> None:
+    """Show what was remembered today.
+
+    The day's log, in its order, with times, clients and sessions; then what else is about today.
+    """
+    _show_day(call, memory, 0)
+
+
+@app.verb(yesterday_app)
+def yesterday(call: Call, memory: Memory) -> None:
+    """Show what was remembered yesterday, as `ua-memory today` does."""
+    _show_day(call, memory, 1)
+
+
+def _show_day(call: Call, memory: Memory, ago: int) -> None:
+    today = memory.store.now().date()
+    day = today - timedelta(days=ago)
+    with progress(call, "Indexing") as tell:
+        found = memory.list(day=day.isoformat(), progress=tell)
+    show(
+        call, found, lambda found: {"day": day.isoformat(), **views.list_shape(found)},
+        lambda screen, found: views.show_day(screen, found, day, today),
+    )  # fmt: skip
 
 
 # -- recall ------------------------------------------------------------------------------------------------
@@ -288,9 +374,9 @@ def get(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="PATH[:FROM-TO] | ^ID",
-            help="A file such as memory/2026-11-21.md, optionally with lines, or an id; any form that a "
-            "command prints.",
+            metavar="PATH[:FROM-TO] | ^ID | DAY",
+            help="A file such as memory/2026-11-21.md, optionally with lines, an id, or a day such as "
+            "2026-11-21 or yesterday; any form that a command prints.",
         ),
     ],
     raw: app.Raw = False,

@@ -32,7 +32,7 @@ Name = Annotated[
 @app.verb(sessions_app, "list")
 def sessions_list(call: Call, memory: Memory, project: Project = "", since: Since = None) -> None:
     """List the sessions whose words are kept, the newest first."""
-    day = parse_day(since, "--since", memory.store.now().date()) or ""
+    day = parse_day(since, "--since", memory.store.now()) or ""
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
     show_list(
         call, "sessions", found, views.shape, views.show_row, views.nothing(memory.config.sessions_keep)

@@ -17,6 +17,7 @@ from ua_memory.index.sync import Index
 from ua_memory.index.words import WordIndex
 from ua_memory.knowledge import entities
 from ua_memory.knowledge.entities import Beside, EntityDecision, EntityRecords, ResolvedName, Suggestion
+from ua_memory.records import Entity
 from ua_memory.store.store import Store
 
 COMPARED = 1000
@@ -73,14 +74,27 @@ class Entities:
         with self._named() as (words, known):
             return self._portrait(words, known, name)
 
-    def _portrait(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
+    def names(self, name: str) -> frozenset[str]:
+        """All that whoever is called so is called, folded: the name and aliases of a record, else all names
+        that contain it, as "Marta Kowalczyk" does "Marta". NotFound as for `get`."""
+        with self._named() as (words, known):
+            longer = index_words.longer(words, folded(name)) if not known.by_name(name) else ()
+            return frozenset(longer or self._meant(words, known, name)[1])
+
+    def _meant(
+        self, words: WordIndex, known: EntityRecords, name: str
+    ) -> tuple[Entity | None, set[str], Sequence[IndexItem]]:
+        """The record of a name, if it has one, its folded names and the items that contain one. NotFound."""
         called = known.by_name(name)
         record = called[0] if len(called) == 1 else None
-        names = [record.name, *record.aliases] if record else [name]
-        own = {folded(each) for each in names}
+        own = {folded(each) for each in ([record.name, *record.aliases] if record else [name])}
         items = index_words.items(words, own)
         if not items and record is None:
             raise NotFound("no such name", where=name, hint=_near(name, _listed(words, known, COMPARED)))
+        return record, own, items
+
+    def _portrait(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
+        record, own, items = self._meant(words, known, name)
         shown = record.name if record else index_words.written(words, folded(name)).spelling
         days = [day for item in items if (day := item.day or item.date)]
         about = EntitySummary(

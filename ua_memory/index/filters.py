@@ -146,11 +146,14 @@ KINDS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All that are set must hold. Days are ISO, both inclusive; items without a day fail them.
+    """All that are set must hold. Days are ISO, both inclusive; items without a day fail them, and of what is
+    about a whole month a part is enough.
 
     `tags`: matched as `match` says, case aside; `groups`: all of them must hold, beside the tags (see
     `scopes`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
-    name. `path`: the beginning of a bank-relative path. `retired`: whether what is retired may come;
+    name. `path`: the beginning of a bank-relative path. `names`: folded names, one of which it contains;
+    `sessions`: ids of the sessions it was said in, or beginnings of them. `day`: an ISO day on which it
+    was said, or that it is about. `retired`: whether what is retired may come;
     None: if the query asks for the past.
     Usage for a kind or a mode that there is not, and for days that end before they begin: it would find
     nothing, and nobody would know why.
@@ -165,6 +168,9 @@ class Filters:
     retired: bool | None = None
     match: str = "any_strict"
     groups: tuple[Group, ...] = ()
+    names: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    day: str = ""
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -183,7 +189,7 @@ class Filters:
         parts: list[str] = []
         values: list[str] = []
         if self.since:
-            parts.append("items.date >= ? AND items.date != ''")
+            parts.append("items.date >= substr(?, 1, length(items.date)) AND items.date != ''")
             values.append(self.since[:10])
         if self.until:
             parts.append("items.date <= ? AND items.date != ''")
@@ -203,6 +209,17 @@ class Filters:
         if self.path:
             parts.append("substr(items.path, 1, length(?)) = ?")
             values += [self.path, self.path]
+        if self.names:
+            marks = ",".join("?" * len(self.names))
+            parts.append(f"items.rowid IN (SELECT item FROM names WHERE name IN ({marks}))")
+            values += self.names
+        if self.sessions:
+            one = "substr(items.session, 1, length(?)) = ?"
+            parts.append(" OR ".join([one] * len(self.sessions)))
+            values += [each for each in self.sessions for _ in range(2)]
+        if self.day:
+            parts.append("items.date = ? OR items.day = ?")
+            values += [self.day, self.day]
         if self.retired is False:
             parts.append("items.retired = ''")
         return " AND ".join(f"({part})" for part in parts) or "1", values

@@ -540,6 +540,15 @@ class WordIndex(IndexMeta):
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None
 
+    def listed(self, where: Filters) -> tuple[int, Iterator[IndexItem]]:
+        """How many items pass the filters, and these, the newest day first, within a day the last lines of a
+        file first; those without a day last. They are read as they are taken."""
+        condition, values = where.sql()
+        ((total,),) = self.db.execute(f"SELECT count(*) FROM items WHERE {condition}", values)
+        order = "date DESC, day DESC, path DESC, line DESC, key"
+        rows = self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition} ORDER BY {order}", values)
+        return total, map(from_row, rows)
+
     def neighbours(self, items: Sequence[IndexItem], steps: Sequence[int] = (-1, 1)) -> list[IndexItem]:
         """The items so many places from each of these in its file, each once, those given left out."""
         have = {item.key for item in items}
@@ -798,6 +807,12 @@ def _is_word(words: WordIndex, name: str) -> bool:
     small, large = re.compile(alone % name.lower()), re.compile(alone % name)
     found = [(bool(small.search(text)), bool(large.search(text))) for (text,) in rows]
     return sum(one for one, _ in found) >= sum(other for _, other in found)
+
+
+def longer(words: WordIndex, name: str) -> list[str]:
+    """The folded names that contain these words in a row, the name itself among them."""
+    sql = "SELECT DISTINCT name FROM names WHERE instr(' ' || name || ' ', ?)"
+    return [found for (found,) in words.db.execute(sql, (f" {name} ",))] if name else []
 
 
 def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -303,12 +304,37 @@ def find_excerpts(store: Store, given: str, known: Known | None = None) -> Targe
     path = _file(store, named.file)
     if named.texthash:
         return _hashed(store, path or named.file, named.texthash)
-    if path is None and not named.span and re.fullmatch(_ID, named.file):
-        try:
-            return _identified(store, "", named.file, known)
-        except NotFound as error:
-            _refuse_revision(store, named.file, error)
+    if path is None and not named.span:
+        if re.fullmatch(_ID, named.file) and not markdown_lines.day_of(f"{named.file}.md"):
+            try:
+                return _identified(store, "", named.file, known)
+            except NotFound as error:
+                _refuse_revision(store, named.file, error)
+        if day := day_named(named.file, store.now()):
+            path = _log_of(store, day)
     return Target(path or named.file, named.span)
+
+
+def day_named(name: str, now: datetime) -> str | None:
+    """The ISO day that a target names instead of its log: `2026-11-22`, `yesterday`, `last Friday`."""
+    from ua_memory.text import dates  # some 40 ms, for what is neither a file nor an id
+
+    try:
+        first, last = dates.named(name, now)
+    except (ValueError, OverflowError):
+        return None
+    return first.isoformat() if first and first == last else None
+
+
+def _log_of(store: Store, day: str) -> str:
+    """The file of what was said on a day. NotFound; Usage for several."""
+    path = f"memory/{day}.md"
+    found = [file.path for file in store.files() if markdown_lines.day_of(file.path) == day]
+    if path in found or len(found) == 1:
+        return path if path in found else found[0]
+    if found:
+        raise Usage(f"{len(found)} files are of this day", where=day, hint=f"name one: {_listed(found)}")
+    raise NotFound("this day has no log", where=day, hint=f"ua-memory list --since {day} --until {day}")
 
 
 def _identified(store: Store, file: str, block: str, known: Known | None) -> Target:

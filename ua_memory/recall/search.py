@@ -472,6 +472,53 @@ def _anew(index: Index, why: str) -> Refresh:
     return replace(done, notes=(*done.notes, f"the word index was damaged ({why}); rebuilt"))
 
 
+# -- list --------------------------------------------------------------------------------------------------
+# What passes the filters, without a query.
+
+
+LISTED = ("fact", "passage")
+"""Records that are listed where no kind is asked for: what was remembered and noted, not what follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListResult:
+    """Items, the newest day first; `total` is how many there are without a limit, `notes` what a person
+    should hear."""
+
+    items: tuple[IndexItem, ...]
+    total: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def listed(index: Index, filters: Filters, limit: int | None, refresh: Callable[[], Refresh]) -> ListResult:
+    """What passes the filters, each item checked against its file. The index is updated first."""
+    where = replace(filters, kinds=filters.kinds or LISTED, retired=bool(filters.retired))
+    try:
+        return _listed(index, where, limit, refresh)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not broken(error):
+            raise
+        why = str(error)
+        return _listed(index, where, limit, lambda: _anew(index, why))
+
+
+def _listed(index: Index, where: Filters, limit: int | None, refresh: Callable[[], Refresh]) -> ListResult:
+    with index.turn:
+        report, present, found = refresh(), CurrentFiles(index.files), list[IndexItem]()
+        notes = [*report.notes, *(str(problem) for problem in report.failed)]
+        if report.left_files:
+            notes.append(f"indexing: {_left({'files': report.left_files})}")
+        total, items = index.words.listed(where)
+        for item in items:
+            if len(found) == limit:
+                break
+            if there := present.confirm(item):
+                found.append(there)
+            else:
+                total -= 1
+        return ListResult(tuple(found), total, tuple(notes))
+
+
 def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> QueryExplanation:
     """How the cleaned query is interpreted at `now`."""
     return explain(wanted(query, config), now, config.zone, words)

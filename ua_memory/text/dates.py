@@ -45,7 +45,7 @@ from ua_memory.text.calendar import (
     weekday,
 )
 from ua_memory.text.calendar import joined as joined_stretch
-from ua_memory.text.foreign_dates import language, translated
+from ua_memory.text.foreign_dates import LANGUAGES, language, translated
 from ua_memory.text.relative_dates import anchor, month_at, relative
 
 # -- points ------------------------------------------------------------------------------------------------
@@ -705,6 +705,50 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
         return Reading(order=order)
     ends = [each.isoformat() if each else None for each in (whole.start, whole.end)]
     return Reading(ends[0], ends[1], at, order)
+
+
+def named(text: str, now: datetime) -> tuple[date | None, date | None]:
+    """The days that a text names which is nothing but a date, as an option's value is: the first, and the
+    last of them, None for an open side. "May", "last week", "in two days", "2 weeks ago", "hier".
+
+    Here a word is a date although in a sentence it may be another word. Without a year the latest that has
+    begun is meant. ValueError where it is no date, or says more than a date.
+    """
+    word = " ".join(text.split())[:LONGEST]
+    zone = now.tzinfo
+    plain = word.removeprefix("in ")
+    forms = (plain, f"this {plain}", f"{plain} from now" if plain != word else f"{plain} ago")
+    found = [_english(DateText.of(form, now, zone, _month_first(zone))) for form in forms]
+    read_as = [*zip(forms, found, strict=True), (word, _foreign(word, now, zone))]
+    for code in (each.code for each in LANGUAGES):
+        form = " ".join(piece[0] for piece in translated(word, code))
+        read_as.append((form, _english(DateText.of(form, now, zone, False))))
+    for form, spans in read_as:
+        if len(spans) == 1 and not re.search(r"\w", form[: spans[0][1][0]] + form[spans[0][1][1] :]):
+            span = spans[0][0]
+            return span.start, span.end and span.end - DAY
+    raise ValueError(text)
+
+
+_CLOCK = re.compile(r"\b([01]?\d|2[0-3])(?::([0-5]\d)\b)?(?:\s*([ap])\.?m\b)?", re.IGNORECASE)
+
+
+def when(text: str, now: datetime) -> str:
+    """The days that a text names as a fact's `when:` has them: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
+    at 15:00", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week". ValueError."""
+    first, last = named(text, now)
+    if first is None or last is None:
+        raise ValueError(text)
+    if first == last:
+        clocks = [one for one in _CLOCK.finditer(text) if one[2] or one[3]]
+        if not clocks:
+            return first.isoformat()
+        hour, half = int(clocks[-1][1]), (clocks[-1][3] or "").lower()
+        hour = hour % 12 + 12 * (half == "p") if half and hour <= 12 else hour
+        return f"{first}T{hour:02}:{clocks[-1][2] or '00'}"
+    if first.day == 1 and last + DAY == shifted(first, 1, "month"):
+        return f"{first:%Y-%m}"
+    return f"{first}/{last}"
 
 
 def _english(text: DateText) -> list[tuple[DateSpan, tuple[int, int]]]:

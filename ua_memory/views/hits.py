@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dum
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
     from ua_memory.recall.arms import QueryExplanation
-    from ua_memory.recall.search import Hit, RecallResult, SearchResult
+    from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
 
@@ -61,7 +62,7 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     head: list[Piece] = [(_place(item), "path")]
     head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
     head += [("  ^" + item.id, "id")] if item.id else []
-    heading = re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)  # the day's title says what the path says
+    heading = _heading(item)
     head += [(f"  {heading}", "faint")] if heading else []
     screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
     lines = hit.snippet.strip().split("\n")
@@ -78,6 +79,11 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
         more = f" … ({len(places)})" if len(places) > FOLDED else ""
         says = "also      " if item.record != "observation" else "rests on  "
         screen.item([(f"   {says}", "faint")], (", ".join(places[:FOLDED]) + more, "faint"))
+
+
+def _heading(item: IndexItem) -> str:
+    """The headings above an item, without the day's title, which says what the path says."""
+    return re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)
 
 
 def _place(item: IndexItem) -> str:
@@ -179,9 +185,9 @@ def _folded(hit: Hit) -> list[dict[str, Any]]:
     return [{**place, **output.without_empty(more)} for more, place in rows]
 
 
-def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
-    item = hit.item
-    more = {
+def _about(item: IndexItem) -> dict[str, Any]:
+    """What the index knows of an item besides its place and text."""
+    return {
         "kind": item.kind,
         "record": item.record,
         "day": item.day,
@@ -194,6 +200,17 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         "entities": list(item.entities),
         "retired": item.retired,
         "proofs": list(item.proofs),
+    }
+
+
+def _source(item: IndexItem) -> str:
+    return "sessions" if item.record == "session" else "memory"
+
+
+def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
+    item = hit.item
+    more = {
+        **_about(item),
         "folded": _folded(hit),
         "replaces": output.place(hit.replaces.place, hit.replaces.id) if hit.replaces else None,
     }
@@ -201,7 +218,7 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         **output.place(item.place, item.id),
         "score": round(hit.score, 4),
         "snippet": hit.snippet,
-        "source": "sessions" if item.record == "session" else "memory",
+        "source": _source(item),
         **output.without_empty(more),
     }
     if explain:
@@ -253,6 +270,91 @@ def _days_named(found: QueryExplanation, asked: datetime) -> str:
     if first:
         return f"from {day_title(first, asked.date())} on"
     return f"up to {day_title(last, asked.date())}" if last else "none"
+
+
+# -- list --------------------------------------------------------------------------------------------------
+# Facts and notes without a query, by day; and one day as its log has it.
+
+
+def list_shape(found: ListResult) -> dict[str, Any]:
+    """Items as JSON, with the keys of search's hits and their whole text."""
+    rows = [
+        {
+            **output.place(item.place, item.id), "text": item.text, "source": _source(item),
+            **output.without_empty(_about(item)),
+        }
+        for item in found.items
+    ]  # fmt: skip
+    return {"results": rows, "total": found.total, "notes": list(found.notes)}
+
+
+def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool) -> None:
+    """Print items under the days that they are about, the newest first."""
+    last = None
+    for item in found.items:
+        if item.date != last:
+            screen.line() if last is not None else None
+            screen.line((_title(item.date, today), "strong"))
+            last = item.date
+        _listed(screen, item, _aside(item))
+    if not found.items:
+        screen.line("Nothing found. Try without the filters." if filtered else "Nothing is remembered yet.")
+    if len(found.items) < found.total:
+        screen.note(f"{len(found.items):,} of {found.total:,} shown; -n {found.total} shows all")
+    screen.note(*found.notes)
+
+
+def show_day(screen: Screen, found: ListResult, day: date, today: date) -> None:
+    """Print a day: what was said on it as its log has it, then what was said earlier or later about it."""
+    said = [item for item in found.items if item.day == day.isoformat()]
+    said.sort(key=lambda item: (item.path, item.line))
+    about = [item for item in found.items if item.day != day.isoformat()]
+    title = day_title(day, today)
+    if not found.items:
+        screen.line(f"Nothing for {title}.")
+    else:
+        screen.line((title, "strong"))
+    last: tuple[str, str] | None = None
+    for item in said:
+        if (item.path, _heading(item)) != last:
+            last = item.path, _heading(item)
+            screen.line()
+            screen.line((last[1] or item.path, "path"))
+        _listed(screen, item, f"about {item.date}" if item.date != item.day else "")
+    if about:
+        screen.line()
+        screen.line(("About this day", "path"))
+    for item in reversed(about):
+        _listed(screen, item, _aside(item))
+    screen.note(*found.notes)
+
+
+def _title(day: str, today: date) -> str:
+    """The heading of a day; of a month, if no more is known: `November 2026`."""
+    with contextlib.suppress(ValueError):
+        return day_title(date.fromisoformat(day), today)
+    with contextlib.suppress(ValueError):
+        return f"{date.fromisoformat(f'{day}-01'):%B %Y}"
+    return day or "Without a day"
+
+
+def _aside(item: IndexItem) -> str:
+    """When it was said, if it is about another day."""
+    return f"noted {item.day}" if item.day and item.day != item.date else ""
+
+
+def _listed(screen: Screen, item: IndexItem, aside: str) -> None:
+    """One item: text, tags, and the id or place that other commands take."""
+    text = " ".join(item.text.split())
+    if screen.fancy and len(text) > LONGEST:
+        text = f"{text[:LONGEST]}…"
+    # Tags with a colon are scopes of what was said, such as harness:codex; those of the text stand there.
+    tags = [f"#{tag}" for tag in item.tags if ":" not in tag and f"#{tag}" not in text.casefold()]
+    kind = "" if item.record in ("fact", "passage") else item.record
+    retired = f"retired {item.retired}" if item.retired else ""
+    more = [each for each in (*tags, kind, aside, retired) if each]
+    named = (f"^{item.id}", "id") if item.id else (_place(item), "path")
+    screen.item("  ", text, ("  " + "  ".join(more) if more else "", "faint"), "  ", named)
 
 
 # -- recall ----------------------------------------------------------------------------------------------

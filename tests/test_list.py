@@ -1,0 +1,161 @@
+"""Lists without a query: filters, days, and what a person sees of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from terminal import EVERY, Shell, new_shell
+
+from ua_memory.memory import Memory
+from ua_memory.views.output import cells
+
+NOTES = """# Notes
+
+- Die Hecke ist geschnitten. #garten
+- Le portail est repeint. #maison/jardin
+- 生垣を刈った。玄関の前まで。 #庭
+
+A paragraph about the shed. #garten
+"""
+
+
+def fill(shell: Shell) -> None:
+    shell.write("memory/2026-05-02.md", NOTES)
+    shell.write("memory/shed.md", "- The shed key hangs by the door. #garten\n")
+    shell.ok("insert", "Marta Kowalczyk signs off metrics.", "--tag", "work", "--session", "8f2c")
+    shell.ok("insert", "Marta prefers tea.", "--kind", "preference")
+    shell.ok("insert", "The dentist is at nine.", "--when", "tomorrow at 9:00", "--session", "8f2c")
+    shell.ok("insert", "The boat came out.", "--when", "last week", "--tag", "boat")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return new_shell(tmp_path, "list", fill)
+
+
+def texts(shell: Shell, *argv: str) -> list[str]:
+    return [one["text"] for one in shell.ok(*argv, "--json").json["results"]]
+
+
+def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
+    out = shell.ok("list").out
+    titles = [row for row in out.split("\n") if row and row[0] != " "]
+    assert titles == [
+        "Sunday 22 November 2026",
+        "Saturday 21 November 2026 (today)",
+        "Monday 9 November 2026",
+        "Saturday 2 May 2026",
+        "Without a day",
+    ]
+    assert texts(shell, "list", "-n", "3") == [
+        "The dentist is at nine.",
+        "Marta prefers tea.",
+        "Marta Kowalczyk signs off metrics.",
+    ]
+    assert "3 of 9 shown; -n 9 shows all" in shell.ok("list", "-n", "3").err
+    assert "noted 2026-11-21" in out and "#boat" in out
+    assert "memory/2026-05-02.md:3" in out, "what has no id is named by its place"
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (("--tag", "garten"), ["paragraph", "Hecke", "shed key"]),
+        (("--tag", "maison"), ["portail"]),
+        (("--tag", "庭"), ["生垣"]),
+        (("--tag", "garten", "--since", "May", "--until", "May"), ["paragraph", "Hecke"]),
+        (("--since", "letzte Woche", "--until", "hier"), ["boat"]),
+        (("--since", "tomorrow"), ["dentist"]),
+        (("--kind", "preference"), ["tea"]),
+        (("--person", "Marta"), ["tea", "signs off"]),
+        (("--person", "marta kowalczyk"), ["signs off"]),
+        (("--session", "8f2c"), ["dentist", "signs off"]),
+        (("--session", "nothing"), []),
+        (("--tag-groups", '[{"not": {"tags": ["garten"]}}]', "--until", "June"), ["生垣", "portail"]),
+        (("--source", "person", "--kind", "passage"), ["paragraph"]),
+    ],
+)
+def test_filters(shell: Shell, filters: tuple[str, ...], found: list[str]) -> None:
+    listed = texts(shell, "list", *filters)
+    assert len(listed) == len(found)
+    assert all(word in text for word, text in zip(found, listed, strict=True)), listed
+    if not {"--person", "--session"} & {*filters}:
+        assert texts(shell, "search", *filters) == listed
+
+
+def test_a_name_that_is_not_known_is_an_error(shell: Shell) -> None:
+    assert shell("list", "--person", "Nobody").code == 4
+    assert shell("search").code == 2
+    assert "Try without the filters" in shell.ok("list", "--tag", "none").out
+
+
+def test_a_fact_about_a_month_is_listed_by_the_days_of_it(shell: Shell) -> None:
+    shell.ok("insert", "The roof is done.", "--when", "October")
+    assert texts(shell, "list", "--since", "2026-10-15", "--until", "2026-10-20") == ["The roof is done."]
+    assert "\nOctober 2026\n" in shell.ok("list").out
+
+
+def test_what_no_longer_holds_is_left_out(shell: Shell) -> None:
+    (block,) = (one["id"] for one in shell.ok("list", "--tag", "boat", "--json").json["results"])
+    shell.ok("retire", block)
+    assert texts(shell, "list", "--tag", "boat") == []
+    assert "retired 2026-11-21" in shell.ok("list", "--tag", "boat", "--retired").out
+
+
+def test_a_day_is_its_log_and_what_is_about_it(shell: Shell) -> None:
+    out = shell.ok("today").out
+    assert out.startswith("Saturday 21 November 2026 (today)\n\n09:")
+    assert out.index("Kowalczyk") < out.index("prefers tea") < out.index("dentist")
+    assert "session 8f2c" in out and "about 2026-11-22" in out
+    assert shell.ok("yesterday").out == "Nothing for Friday 20 November 2026 (yesterday).\n"
+    shell.time = shell.time.replace(day=22)
+    assert shell.ok("today").out.split("\n")[2] == "About this day"
+    assert "dentist" in shell.ok("today").out
+
+
+def test_a_bare_day_is_its_log(shell: Shell) -> None:
+    assert shell.ok("get", "2026-05-02").out == NOTES
+    assert "prefers tea" in shell.ok("get", "today").out
+    shell.write("memory/2026-06-01-market.md", "- Plums are in.\n")
+    assert shell.ok("get", "2026-06-01").out == "- Plums are in.\n"
+    shell.write("memory/2026-06-01-evening.md", "- Plums are eaten.\n")
+    assert shell("get", "2026-06-01").code == 2
+    missing = shell("get", "2026-06-02")
+    assert missing.code == 4 and "this day has no log" in missing.err
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_list_fits_the_terminal(shell: Shell, width: int) -> None:
+    shell.ok("insert", "Zaun, Tor und Hecke " * 100)
+    shell.ok("insert", "生垣を刈った。" * 60)
+    shell.terminals, shell.width = EVERY, width
+    out = re.sub(r"\x1b\[[0-9;]*m", "", shell.ok("list", "-n", "50").out)
+    assert max(map(cells, out.split("\n"))) <= width
+    assert out.count("…") == 2
+    assert len(texts(shell, "list", "--tag", "garten")) == 3
+
+
+def test_an_empty_bank_says_so(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    assert shell.ok("list").out == "Nothing is remembered yet.\n"
+    assert shell.ok("today").out == "Nothing for Saturday 21 November 2026 (today).\n"
+    assert shell.ok("list", "--json").json == {"results": [], "total": 0, "notes": []}
+
+
+def test_a_damaged_file_hides_no_other(shell: Shell) -> None:
+    (shell.cwd / "memory/2026-11-20.md").write_bytes(b"\xff\xfe- one\n\x00```\n- two \x1b[31m\n")
+    assert len(texts(shell, "list", "-n", "50")) >= 9
+    assert "\x1b" not in shell.ok("yesterday").out
+
+
+def test_python(shell: Shell) -> None:
+    with Memory.open(shell.cwd, now=lambda: shell.time) as memory:
+        found = memory.list(filters=memory.filters(tags=["garten"]), limit=2)
+        assert (len(found.items), found.total) == (2, 3)
+        assert [one.text for one in memory.list(person="Kowalczyk").items] == [
+            "Marta Kowalczyk signs off metrics."
+        ]
+        done = memory.insert("Lunch with Ada.", when="yesterday at 1 pm")
+        assert done.fact.when == "2026-11-20T13:00"
