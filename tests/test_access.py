@@ -177,6 +177,8 @@ recall why Fly
 explain who
 core replace User Noor, a nurse
 get MEMORY.md
+edit MEMORY.md
+open --print
 ingest ../notes/one.md
 retain ../notes/one.md
 flush ../talk.jsonl --force
@@ -236,7 +238,7 @@ def _every_verb_used(root: Path) -> Path:
     (root.parent / "notes").mkdir()
     (root.parent / "notes/one.md").write_text("# One\n\n- We moved to Fly because the price doubled.\n")
     subprocess.run(["git", "init", "-q", "--bare", str(root.parent / "remote.git")], check=True)
-    shell = Shell(root.parent.resolve(), root.resolve(), {"PATH": os.environ["PATH"]})
+    shell = Shell(root.parent.resolve(), root.resolve(), {"PATH": os.environ["PATH"], "EDITOR": "true"})
     shell.ok("init", str(root))
     (root / "memory/2026-11-20.md").write_text("## 10:00\n\n- Tea is hot ^k7m2q9x4tb\n")
     with FakeModel({"text": "nothing"}) as fake:

@@ -41,7 +41,7 @@ def texts(shell: Shell, *argv: str) -> list[str]:
 
 def test_a_list_is_by_day_the_newest_first(shell: Shell) -> None:
     out = shell.ok("list").out
-    titles = [row for row in out.split("\n") if row and row[0] != " "]
+    titles = [row for row in out.split("\n") if row and not row.startswith("- ")]
     assert titles == [
         "Sunday 22 November 2026",
         "Saturday 21 November 2026 (today)",
@@ -159,3 +159,18 @@ def test_python(shell: Shell) -> None:
         ]
         done = memory.insert("Lunch with Ada.", when="yesterday at 1 pm")
         assert done.fact.when == "2026-11-20T13:00"
+
+
+def test_the_log_is_asked_for_by_the_same_words(shell: Shell) -> None:
+    shell.time = shell.time.replace(day=24)
+    shell.ok("insert", "Plums are in.")
+
+    def subjects(*argv: str) -> list[str]:
+        return [one["subject"] for one in shell.ok("log", "-n", "50", *argv, "--json").json["revisions"]]
+
+    assert len(subjects("--since", "last week", "--until", "yesterday")) + 1 == len(subjects())
+    assert len(subjects("--since", "today")) == 1 == len(subjects("--since", "today", "--op", "insert"))
+    assert subjects("--until", "last month") == []
+    assert "Plums" in shell.ok("log", "--since", "yesterday").out
+    assert "Plums" not in shell.ok("log", "--until", "yesterday").out
+    assert shell("log", "--since", "sometime").code == 2

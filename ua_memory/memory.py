@@ -251,6 +251,22 @@ class Memory:
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
         return statements.cut(data, path, found.span, found.id)
 
+    def locate(self, target: str = "") -> tuple[Path, int]:
+        """The file of a target, in any form that `get` takes, and its first line, 0 where all of the file is
+        meant; without a target MEMORY.md. A day without a log has the file that it would be. NotFound, Usage.
+        """
+        root = self.store.bank.root
+        if not target:
+            return root / core.core_path(self.store), 0
+        try:
+            found = self.get(target)
+        except NotFound:
+            if day := statements.day_named(target, self.store.now()):
+                return root / f"memory/{day}.md", 0
+            raise
+        whole = found.line == 1 and found.end == found.lines
+        return root / found.path, 0 if whole else found.line  # an absolute path stays as it is
+
     # -- search -----------------------------------------------------------------------------------------
 
     def search(

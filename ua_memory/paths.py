@@ -156,6 +156,12 @@ def _worktree_of(config: Path) -> str:
     return next(named, "").strip('"')
 
 
+def vault_of(folder: Path) -> Path | None:
+    """The Obsidian vault that a folder is or lies in: the nearest with `.obsidian`, at or above it."""
+    above = (folder, *folder.parents)
+    return next((each for each in above if os.path.isdir(f"{each}/.obsidian")), None)  # noqa: PTH112
+
+
 class LinkNames:
     """What the files of a bank are called in links: by their bare names as Obsidian does, `2026-11-21`, and
     by the path in the vault, `memory/2026-11-21`, where another note of it has that name.
@@ -171,7 +177,6 @@ class LinkNames:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._above = (root, *root.parents)
         self._vault = root
         self._folders: dict[str, _VaultFolder] = {}
         self._names: Counter[str] | None = None
@@ -198,7 +203,7 @@ class LinkNames:
         return (self.root / path).relative_to(vault).as_posix().removesuffix(".md")
 
     def _look(self) -> None:
-        vault = next((each for each in self._above if os.path.isdir(f"{each}/.obsidian")), self.root)  # noqa: PTH112
+        vault = vault_of(self.root) or self.root
         before = self._folders if vault == self._vault else {}
         if before and all(_changed(at) == folder.changed_ns for at, folder in before.items()):
             self._known = True

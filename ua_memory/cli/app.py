@@ -183,6 +183,8 @@ VERBS: dict[str, dict[str, Listed]] = {
         "flush": Listed("retain", "Save what matters from a conversation."),
         "sessions": Listed("sessions", "What was said, session by session."),
         "get": Listed("search", "Read a file, some of its lines, or a fact."),
+        "edit": Listed("search", "Open a note or a fact in your editor."),
+        "open": Listed("search", "Open the bank or a note outside of the terminal."),
         "retire": Listed("insert", "Note that a fact no longer holds."),
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },

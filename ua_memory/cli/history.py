@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +12,13 @@ import typer
 
 from ua_memory import caller
 from ua_memory.cli import app
+from ua_memory.cli.search import Since, Until
 from ua_memory.errors import ProblemsFound, StillThere, Usage
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, count, emit, note, show
+from ua_memory.views.output import Screen, agrees, count, emit, note, parse_since, parse_until, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -50,6 +52,8 @@ def log(
     op: Annotated[
         str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
     ] = None,
+    since: Since = None,
+    until: Until = None,
     each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
 ) -> None:
     """Show the history, newest first, as a diary.
@@ -57,20 +61,23 @@ def log(
     Each entry has the id that `undo` and `diff` take; facts that one client inserted in a row are one
     entry, with the id of the last. Hand edits are listed under the name of the person who made them.
     """
+    now = memory.store.now()
+    done = partial(
+        memory.history.log, about, op=op, since=parse_since(since, now), until=parse_until(until, now)
+    )
     if call.as_json:
-        done = memory.history.log(about, op=op, limit=number)
-        return emit(call, {"revisions": [output.revision(one) for one in done]})
-    views.show_log(Screen(call), _entries(memory, about, op, number, each=each), memory.store.now().date())
+        return emit(call, {"revisions": [output.revision(one) for one in done(limit=number)]})
+    return views.show_log(Screen(call), _entries(memory, done, about, number, each=each), now.date())
 
 
 def _entries(
-    memory: Memory, about: str | None, op: str | None, number: int, *, each: bool
+    memory: Memory, made: Callable[..., Sequence[Revision]], about: str | None, number: int, *, each: bool
 ) -> list[DiaryEntry]:
     """The newest entries, each of them whole: it ends where another begins, not where reading did."""
     zone, gone, shown = memory.store.now().tzinfo, memory.store.history.taken_back(), number
     while True:
         limit = shown if each else shown * FOLDED
-        done = memory.history.log(about, op=op, limit=limit)
+        done = made(limit=limit)
         # Which go together at most is known without their words; these are read of little more than is shown.
         starts = {one.revision for one in views.entries(done, {}, gone, zone, each=each)[shown:][:1]}
         end = next((n + 1 for n, one in enumerate(done) if one.id in starts), len(done))

@@ -36,7 +36,8 @@ Kind = Annotated[
     typer.Option(metavar="KIND", help="world, experience or preference."),
 ]
 When = Annotated[
-    str | None, typer.Option(metavar="DATE", help="The day or time it is about, if not today: 2026-11-19.")
+    str | None,
+    typer.Option(metavar="DATE", help="The day or time it is about, if not today: 2026-11-19, tomorrow."),
 ]
 Entities = Annotated[
     list[str] | None, typer.Option("--entity", metavar="NAME", help="Who or what it is about; repeatable.")

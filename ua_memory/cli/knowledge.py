@@ -11,7 +11,17 @@ from ua_memory import caller, discovery
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
-from ua_memory.cli.search import Since, TagGroups, Tags, TagsMatch, Until, chosen, scope
+from ua_memory.cli.search import (
+    Since,
+    TagGroups,
+    Tags,
+    TagsMatch,
+    Until,
+    chosen,
+    editor_of,
+    run_editor,
+    scope,
+)
 from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
@@ -419,25 +429,14 @@ def _text(call: Call, words: list[str] | None, before: str) -> str:
 
 def _edited(call: Call, before: str) -> str:
     """What the caller's editor makes of a text. Usage where there is none, or where it fails."""
-    import shlex
-    import subprocess
     import tempfile
     from pathlib import Path
 
-    editor = call.env.get("VISUAL") or call.env.get("EDITOR") or "vi"
+    words = editor_of(call, default="vi")
     with tempfile.TemporaryDirectory(prefix="ua-memory-") as folder:  # only its owner may look into it
         file = Path(folder) / "model.md"
         file.write_text(before, encoding="utf-8")
-        try:
-            code = subprocess.run(
-                [*shlex.split(editor), str(file)], env=dict(call.env), check=False
-            ).returncode
-        except OSError as error:
-            raise Usage(f"the editor cannot be started: {error}", hint="set EDITOR") from error
-        if code:
-            raise Usage(
-                f"the editor {editor!r} ended with {code}", hint="set EDITOR, or give the text by a pipe"
-            )
+        run_editor(call, [*words, str(file)])
         return file.read_text(encoding="utf-8", errors="replace")
 
 

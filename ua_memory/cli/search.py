@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -11,6 +13,7 @@ from ua_memory.caller import given
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import places
+from ua_memory.paths import vault_of
 from ua_memory.records import Place
 from ua_memory.text.wording import filled, filled_groups
 from ua_memory.views import hits as views
@@ -49,7 +52,7 @@ MinScore = Annotated[
 Since = Annotated[
     str | None,
     typer.Option(
-        metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 30d, yesterday, “last week”, May."
+        metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 30d, yesterday, last week, May."
     ),
 ]
 Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to and including this day.")]
@@ -388,3 +391,127 @@ def get(
         emit(call, {**at, "lines": read.lines, "text": read.text})
     elif read.text:
         Screen(call).raw(read.text, exact=raw)
+
+
+# -- edit and open -----------------------------------------------------------------------------------------
+# `ua-memory edit` and `open`: a note in the editor, in Obsidian, or in what the system opens it with.
+
+
+edit_app, open_app = app.new(), app.new()
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="[TARGET]",
+        help="A file, a page, a line, an id or a day, as for get (default: MEMORY.md).",
+        show_default=False,
+    ),
+]
+PLUS = frozenset(
+    "vi vim nvim gvim view nano pico emacs emacsclient micro kak joe mg ne jed gedit".split()  # noqa: SIM905
+)
+"""Editors that are told a line by `+LINE FILE`."""
+GOTO = frozenset("code code-insiders code-oss codium vscodium cursor windsurf".split())  # noqa: SIM905
+"""Editors that are told a line by `-g FILE:LINE`."""
+COLON = frozenset("hx helix subl sublime_text zed zeditor".split())  # noqa: SIM905
+"""Editors that take `FILE:LINE`."""
+SLOW = 10.0
+"""Seconds after which a program that opens something is taken to show it."""
+
+
+@app.verb(edit_app, json=False)
+def edit(call: Call, memory: Memory, target: Target = "") -> None:
+    """Open a note or a fact in your editor, at its line.
+
+    The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is an edit by
+    hand: the next command sees it, and it is committed under your name. A day without a log (`edit today`)
+    gets one when you save it.
+    """
+    words = editor_of(call)
+    file, line = memory.locate(target)
+    memory.close()  # the editor may stay open for hours
+    run_editor(call, [*words, *at_line(words[0], str(file), line)])
+
+
+def editor_of(call: Call, default: str = "") -> list[str]:
+    """The caller's editor, with its arguments. Usage where there is none."""
+    import shlex
+
+    named = next((one for one in map(call.env.get, ("VISUAL", "EDITOR")) if one and one.strip()), default)
+    try:
+        words = shlex.split(named)
+    except ValueError as error:
+        raise Usage(f"the editor {named!r} cannot be read: {error}", hint="set EDITOR") from error
+    if not words:
+        raise Usage("no editor is set", hint="export EDITOR=nano, or vim, or 'code --wait'")
+    return words
+
+
+def at_line(editor: str, file: str, line: int) -> list[str]:
+    """The arguments that open a file at a line, 0 for none; the file alone where it is not known how."""
+    name = editor.rpartition("/")[2].removesuffix(".exe")
+    if line and name in PLUS:
+        return [f"+{line}", file]
+    if line and name in GOTO:
+        return ["-g", f"{file}:{line}"]
+    return [f"{file}:{line}" if line and name in COLON else file]
+
+
+def run_editor(call: Call, words: list[str]) -> None:
+    """Wait until an editor ends. Usage where it cannot be started, or fails."""
+    import subprocess
+
+    call.stdout.flush()
+    try:
+        code = subprocess.run(words, env=dict(call.env), check=False).returncode
+    except OSError as error:
+        raise Usage(f"the editor cannot be started: {error}", hint="set EDITOR") from error
+    if code:
+        raise Usage(f"the editor {words[0]!r} ended with {code}", hint="set EDITOR, or VISUAL")
+
+
+@app.verb(open_app, "open", json=False)
+def open_(
+    call: Call,
+    memory: Memory,
+    target: Target = "",
+    only: Annotated[
+        bool, typer.Option("--print", help="Print what would be opened, and open nothing.")
+    ] = False,
+) -> None:
+    """Open the bank or a note outside of the terminal.
+
+    In a vault (.obsidian in the bank or above it) the note is opened in Obsidian. Elsewhere it is opened by
+    the program that the system has for it, and without TARGET the bank's folder by the file manager. Where
+    nothing can open it, its path is printed.
+    """
+    root, (file, _) = memory.store.bank.root, memory.locate(target)
+    vault = vault_of(file.parent)
+    if vault and not any(part.startswith(".") for part in file.relative_to(vault).parts):
+        address = f"obsidian://open?path={quote(str(file), safe='')}"
+    else:
+        address = str(file if target else root)
+    if only or not _opens(call, address):
+        Screen(call).raw(address)
+    else:
+        Screen(call).line("Opened ", (address, "path"))
+
+
+def _opens(call: Call, address: str) -> bool:
+    """Open a file, folder or link with the system's own program; whether that worked."""
+    import shutil
+    import subprocess
+
+    tool = shutil.which("open" if sys.platform == "darwin" else "xdg-open", path=call.env.get("PATH"))
+    if not tool:
+        return False
+    quiet = subprocess.DEVNULL
+    try:
+        running = subprocess.Popen(
+            [tool, address], env=dict(call.env), stdin=quiet, stdout=quiet, stderr=quiet,
+            start_new_session=True,
+        )  # fmt: skip
+        return running.wait(SLOW) == 0
+    except subprocess.TimeoutExpired:
+        return True
+    except OSError:
+        return False

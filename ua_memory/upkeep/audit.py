@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
@@ -31,18 +33,25 @@ from ua_memory.upkeep.doctor import Check
 
 
 def log(
-    store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20
-) -> list[Revision]:
-    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact.
+    store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20,
+    since: datetime | None = None, until: datetime | None = None,
+) -> list[Revision]:  # fmt: skip
+    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact; made at
+    `since` or later, and before `until`.
 
     NotFound where nothing is known of the file or fact, Usage for a path outside the bank.
     """
+
+    def wanted(one: Revision) -> bool:
+        made = (since is None or one.when >= since) and (until is None or one.when < until)
+        return made and op in (None, one.trailer("Memory-Op"))
+
     if about:
-        return [one for one in _about(store, about) if op in (None, one.trailer("Memory-Op"))][:limit]
+        return [one for one in _about(store, about) if wanted(one)][:limit]
     if op is None:
-        return store.history.log(limit=limit)
+        return list(islice(filter(wanted, store.history.revisions()), limit))
     done = store.history.with_trailer("Memory-Op", op)
-    return store.history.with_paths([one for one in done if one.trailer("Memory-Op") == op][:limit])
+    return store.history.with_paths([one for one in done if wanted(one)][:limit])
 
 
 def _about(store: Store, about: str) -> list[Revision]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import pairwise
@@ -259,10 +260,12 @@ class BankHistory:
         self._store, self._door = store, door
 
     def log(
-        self, about: str | None = None, *, op: str | None = None, limit: int | None = 20
-    ) -> Sequence[Revision]:
-        """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
-        return audit.log(self._store, about=about, op=op, limit=limit)
+        self, about: str | None = None, *, op: str | None = None, limit: int | None = 20,
+        since: datetime | None = None, until: datetime | None = None,
+    ) -> Sequence[Revision]:  # fmt: skip
+        """Revisions, newest first: all, of a file, or of a fact (`^id`); made at `since` or later, and before
+        `until`."""
+        return audit.log(self._store, about=about, op=op, limit=limit, since=since, until=until)
 
     def changes(
         self, revisions: Sequence[Revision], about: str | None = None

@@ -345,7 +345,7 @@ def _aside(item: IndexItem) -> str:
 
 def _listed(screen: Screen, item: IndexItem, aside: str) -> None:
     """One item: text, tags, and the id or place that other commands take."""
-    text = " ".join(item.text.split())
+    text = " ".join(item.text.split()).removeprefix("- ")  # a list in core memory is one item
     if screen.fancy and len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
     # Tags with a colon are scopes of what was said, such as harness:codex; those of the text stand there.
@@ -354,7 +354,7 @@ def _listed(screen: Screen, item: IndexItem, aside: str) -> None:
     retired = f"retired {item.retired}" if item.retired else ""
     more = [each for each in (*tags, kind, aside, retired) if each]
     named = (f"^{item.id}", "id") if item.id else (_place(item), "path")
-    screen.item("  ", text, ("  " + "  ".join(more) if more else "", "faint"), "  ", named)
+    screen.item(("- ", "faint"), text, ("  " + "  ".join(more) if more else "", "faint"), "  ", named)
 
 
 # -- recall ----------------------------------------------------------------------------------------------

@@ -490,7 +490,7 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
         raise Usage(f"{text!r} is not a valid time", where=option, hint=hint) from error
 
 
-DATES = "2026-11-21, 2026-11, 30d, yesterday, “last week” or May"
+DATES = "2026-11-21, 2026-11, 30d, yesterday, last week or May"
 """Examples of what `parse_day` reads, for help and errors."""
 
 
@@ -524,6 +524,12 @@ def parse_since(text: str | None, now: datetime) -> datetime | None:
     """The beginning of the day that `--since` names, as `parse_day` reads it, in the zone of `now`."""
     day = parse_day(text, "--since", now)
     return datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
+
+
+def parse_until(text: str | None, now: datetime) -> datetime | None:
+    """The end of the last day that `--until` names, in the zone of `now`."""
+    day = parse_day(text, "--until", now, end=True)
+    return datetime.combine(date.fromisoformat(day) + timedelta(1), time(), now.tzinfo) if day else None
 
 
 # -- progress ----------------------------------------------------------------------------------------------
