@@ -14,6 +14,8 @@ from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
+from ua_memory.text.calendar import A_MONTH
+from ua_memory.text.rules import CHANGED
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
@@ -289,10 +291,7 @@ _LIKE = 0.6
 """The share of its words that a sentence has in common with an older one it replaces, where it does not say
 that something changed."""
 _NUMBER = r"\d[\d.,:]*\d|\d"
-_MONTHS = (
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|okt|nov|dec|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr"
-    r"|ago|dic|déc)[a-zéû]*\.?"
-)
+_MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
 _VALUES = {
     "date": re.compile(
         rf"\b{_MONTHS}\s+\d{{1,2}}\b|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)"
@@ -303,18 +302,6 @@ _VALUES = {
     "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
     "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
 }
-_CHANGED = re.compile(
-    r"\b(?:now|new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)|no\s+longer"
-    r"|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
-    r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
-    r"|already|from\s+\w+\s+on|gave\s+us"
-    r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig"
-    r"|inzwischen|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|passe\s+à|chang\w+|finalement"
-    r"|plutôt|au\s+lieu|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|pasa\s+a"
-    r"|ya\s+no|recort\w+|en\s+vez|agora|adesso|spostat\w+|verzet|nu)\b"
-    r"|変更|変え|延期|前倒し|になった|今は|新し|やっぱり|じゃなく",
-    re.IGNORECASE,
-)
 _UNITS = frozenset(
     """
 euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
@@ -335,12 +322,12 @@ class _Stated:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        found = words_of(_CHANGED.sub(" ", self._rest))
+        found = words_of(CHANGED.sub(" ", self._rest))
         return frozenset(word[: max(4, len(word) - 2)] for word in found if _tells(word))
 
     @cached_property
     def changed(self) -> bool:
-        return _CHANGED.search(self.text) is not None
+        return CHANGED.search(self.text) is not None
 
 
 def _stated(text: str) -> list[_Stated]:

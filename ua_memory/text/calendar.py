@@ -284,6 +284,8 @@ SHORT_MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_abbr) if
 SHORT_MONTHS |= {"sept": 9}
 ALL_MONTHS = MONTHS | SHORT_MONTHS
 WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
+A_MONTH = "(?:" + "|".join(sorted(ALL_MONTHS, key=len, reverse=True)) + ")"
+"""The pattern of an English month, in full or shortened."""
 SHORT_WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_abbr)}
 SHORT_WEEKDAYS |= {"tues": 1, "thur": 3, "thurs": 3}
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}

@@ -16,6 +16,7 @@ from importlib import resources
 from unicodedata import category, normalize
 
 from ua_memory.text import stated_dates
+from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import NO_NAMES, ORDINARY
 
 # -- coined ------------------------------------------------------------------------------------------------
@@ -333,7 +334,6 @@ _ORDINALS = {word: n for n, word in enumerate(_ORDERED.split(), 2)} | {"first": 
 _CURRENCIES = frozenset(["chf", "eur", "gbp", "usd"])
 _ORDINARY = ("first", "second")
 """In letters these are adverbs, stretches of time and ordinary words, and claim nothing."""
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 _BY = r"\b(?:on|by|until|till|before|since|from)"
 _COMPOUND = re.compile(
     rf"(?<![\w.,'])(?P<tail>(?!v\d){_LATIN}+\d+(?:{_LATIN}[A-Za-z0-9]*|(?:\.\d+)+)?)(?!\w)"
@@ -393,8 +393,8 @@ def _counts_nothing(match: re.Match[str]) -> bool:
 def _is_day(match: re.Match[str]) -> bool:
     """Whether an ordinal is a day: of a month beside it, or of one that everybody knows ("on the 3rd.")."""
     before, behind = match.string[: match.start()][-20:], match.string[match.end() :][:20]
-    month = re.search(rf"{_MONTH}\w* (?:the )?$", before, re.I) or re.match(
-        rf" (?:of )?{_MONTH}", behind, re.I
+    month = re.search(rf"{A_MONTH}\w* (?:the )?$", before, re.I) or re.match(
+        rf" (?:of )?{A_MONTH}", behind, re.I
     )
     return bool(month or (re.search(rf"{_BY} the $", before, re.I) and not re.match(r" \w", behind)))
 

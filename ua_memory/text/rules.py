@@ -176,3 +176,18 @@ def stated_for_good(text: str) -> bool:
     remember, and their like in the five languages."""
     unsaid = len(text) > RULE_LENGTH or MOMENT.search(text) or UNSAID.search(text)
     return not unsaid and FOR_GOOD.search(text) is not None
+
+
+CHANGED = re.compile(
+    r"\b(?:now|new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)|no\s+longer"
+    r"|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
+    r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
+    r"|already|from\s+\w+\s+on|gave\s+us"
+    r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig"
+    r"|inzwischen|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|passe\s+à|chang\w+|finalement"
+    r"|plutôt|au\s+lieu|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|pasa\s+a"
+    r"|ya\s+no|recort\w+|en\s+vez|agora|adesso|spostat\w+|verzet|nu)\b"
+    r"|変更|変え|延期|前倒し|になった|今は|新し|やっぱり|じゃなく",
+    re.IGNORECASE,
+)
+"""Words that say that a value is not what it was."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
-from ua_memory.text.calendar import ALL_MONTHS, NUMBERS, WEEKDAYS, months_on
+from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, NUMBERS, WEEKDAYS, months_on
 
 # -- tense -------------------------------------------------------------------------------------------------
 # Whether a sentence speaks of a day as past or as to come: told by the verb nearest to the day.
@@ -93,7 +93,7 @@ class Span:
 _NUMBERS = {word: n for word, n in NUMBERS.items() if word not in ("couple", "few", "several", "dozen")}
 _NUMBERS |= {"zero": 0, "a couple of": 2, "a few": 3}
 
-_MONTH = "(?P<month>" + "|".join(sorted(ALL_MONTHS, key=len, reverse=True)) + r")\.?"
+_MONTH = rf"(?P<month>{A_MONTH})\.?"
 _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
