@@ -52,6 +52,11 @@ class Example:
     rule: bool
     good: bool
 
+    @property
+    def real(self) -> bool:
+        """Whether it comes from a recorded session, not from a story or a talk that was made up."""
+        return self.source.endswith(".jsonl")
+
 
 class _Places(extraction.Extraction):
     """Notes every sentence with its place in the conversation, and weighs none."""
@@ -139,7 +144,9 @@ def _turns(lines: Sequence[str]) -> tuple[list[Turn], dict[str, list[tuple[str, 
             said.append((roles[line], []))
         else:
             said[-1][1].append(line[2:])
-            marks.setdefault(str(len(said)), []).append((" ".join(line[2:].split()), line[0] == "+"))
+            marks.setdefault(str(len(said)), [])
+            if text := " ".join(line[2:].split()):
+                marks[str(len(said))].append((text, line[0] == "+"))
     return [Turn(str(n), role, "\n".join(text)) for n, (role, text) in enumerate(said, 1)], marks
 
 
@@ -251,6 +258,9 @@ def main(args: Sequence[str]) -> None:
     tested = [chance(one, weights) for one in test]
     report("never trained on", test, tested)
     pairs = [*zip(train, chances, strict=True), *zip(test, tested, strict=True)]
+    for who in ("person", "assistant"):
+        some = [pair for pair in pairs if pair[0].real and pair[0].who == who]
+        report(f"real transcripts, {who}", [one for one, _ in some], [value for _, value in some])
     for source in sorted(sources):
         some = [pair for pair in pairs if pair[0].source == source]
         told = f"{some[0][0].language} {'test' if some[0][0].test else 'train'}"
