@@ -167,6 +167,18 @@ def test_steps_of_a_numbered_list_are_one_thought_bullets_are_not() -> None:
     assert texts(assistant("\n".join(f"- {step}" for step in steps))) == steps
 
 
+def test_what_follows_a_slash_command_is_read_without_it() -> None:
+    assert texts(person("/remember Use uv for everything, never pip.")) == [
+        "Use uv for everything, never pip."
+    ]
+    assert texts(person("/clear")) == []
+
+
+def test_a_question_is_not_taken_along_with_the_statement_before_it() -> None:
+    said = "We never commit to main because three teams deploy it. It is what we agreed on, right?"
+    assert texts(person(said))[0] == "We never commit to main because three teams deploy it."
+
+
 # -- what a candidate says -----------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from ua_memory.text import grounding
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
+from ua_memory.text.noise import command
 from ua_memory.text.rules import CHANGED, standing_rule
 from ua_memory.transcripts.turns import Turn
 
@@ -943,7 +944,8 @@ class Extraction:
         return self._likely or THRESHOLD + (LONG_THRESHOLD - THRESHOLD) * long
 
     def _weigh(self, number: int, turn: Turn, context: Context) -> None:
-        said, echo = sentences(turn.text), grounding.flat(turn.echo)
+        typed = command(turn.text.strip()) if context.person else None
+        said, echo = sentences(typed[1] if typed else turn.text), grounding.flat(turn.echo)
         if turn.echo:  # what a tool printed is not remembered because an agent repeats it
             said = [one for one in said if not grounding.repeats(one.text, echo)]
         self._heard[turn.role] += len(said)
@@ -1097,6 +1099,8 @@ def _belongs(one: Sentence, other: Sentence, weight: Score) -> bool:
     The items of a numbered list are steps and belong together, those of a bulleted list are not.
     """
     if one.block == other.block:
+        if other.text.endswith(("?", "？")):
+            return False
         return bool(_CONTINUES.match(other.text)) and (weight.value >= _LEANING or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
         return False
