@@ -192,9 +192,8 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     tags = tuple(
         tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
     )
-    # What a page or a model is called stands in its front matter alone, and is what people ask for.
-    names = [record.name for record in document.records if isinstance(record, Page | MentalModel)]
-    records = [{**found, "trail": (*names, *found["heading"].trail)} for found in _findable(document)]
+    title = titled(document)
+    records = [{**found, "trail": _below(title, found["heading"].trail)} for found in _findable(document)]
     # Looking for secrets costs by the call more than by the letter: a file without any is looked at once.
     everything = "\n\n".join(
         (*document.tags, *(text for found in records for text in (found["text"], _context(found))))
@@ -218,6 +217,42 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     if plain:
         plain.keep(document, made)
     yield from made
+
+
+def titled(document: Document) -> str:
+    """What a file is called: the name of a page or a model; of a note what its front matter says, else its
+    file's name, and in brackets what else it is called. '' for a day's log and for files of one kind."""
+    for record in document.records:
+        if isinstance(record, Page | MentalModel):
+            return record.name
+    if kind_of(document.path) is not FileKind.LOG:
+        return ""
+    stem = document.path.rpartition("/")[2].removesuffix(".md")
+    said = [document.front.get(key) for key in ("title", "name")]
+    title = next((one for one in said if isinstance(one, str) and one), "" if day_of(document.path) else stem)
+    found = document.front.get("aliases")
+    others = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, str) and one]
+    if not others:
+        return title
+    return f"{title} ({', '.join(others)})" if title else ", ".join(others)
+
+
+def _below(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:
+    """The headings over a text, its file's title first; a note's first heading often says the same."""
+    if not title or (trail and folded(trail[0]) == folded(title)):
+        return trail
+    return (title, *trail)
+
+
+def words_over(heading: str, tags: Iterable[str]) -> Iterator[str]:
+    """The words of what stands over a text: its headings, its file's title, and tags; no times of day, and
+    no tags that say where it was said (`harness:…`)."""
+    for part in heading.split(" > "):
+        if part and not part[0].isdigit():
+            yield from words(part)
+    for tag in tags:
+        if ":" not in tag:
+            yield from words(tag)
 
 
 def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem] | None:
@@ -375,10 +410,10 @@ def _item(
     heading: Heading = found["heading"]
     text = clean(masked(found["text"]))
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags)
-    # Those of the heading and the file are for filters alone: as words they would make all below them alike.
     every = (*tags, *heading.tags, *document.tags)
     entities = tuple(clean(masked(name)) for name in found["entities"])
-    context = clean(masked(_context(found) + " " + " ".join(tags)))
+    said = (tag for tag in dict.fromkeys(every) if ":" not in tag)  # those with one say where it was said
+    context = clean(masked(_context(found) + " " + " ".join(said)))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     return IndexItem(
         key=key,
@@ -424,7 +459,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "7"
+SCHEMA_VERSION = "8"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"

@@ -207,7 +207,7 @@ class Reader:
         if block.shape is BlockShape.HEADING:
             self._end_prose()
             self._heading(block.start)
-        elif block.shape is BlockShape.RULE:
+        elif block.shape is BlockShape.RULE or self._is_query(block):
             self._end_prose()
         elif block.shape is BlockShape.COMMENT or (block.item is not None and block.item.hidden):
             self._end_prose()
@@ -218,6 +218,12 @@ class Reader:
                 self._intros.add(block.start)
             else:
                 self._prose.append((block.start, block.end))
+
+    def _is_query(self, block: Block) -> bool:
+        """Whether a block of code asks an editor's plugin for a list: it says nothing itself."""
+        if block.shape is not BlockShape.CODE:
+            return False
+        return self.lines[block.start].strip(BLANK).strip("`~").strip().lower() in QUERIES
 
     def _heading(self, at: int) -> None:
         words = self.lines[at].strip(BLANK)
@@ -406,6 +412,9 @@ def _whole(header: Header) -> Heading:
     title = header.text("title") or ("" if day_of(f"{stem}.md") == stem or stem == "MEMORY" else stem)
     return Heading((title,) if title else (), origin="import", whole=True)
 
+
+QUERIES = frozenset(("dataview", "dataviewjs", "tasks", "query", "base", "kanban:settings", "tracker"))
+"""The languages of code fences by which Obsidian and its plugins are asked for what stands elsewhere."""
 
 _FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.PAGE: ("id", "name", "source_query"),

@@ -110,6 +110,18 @@ def stems(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dic
     return {key: frozenset(telling[word] for word in text & telling.keys()) for key, text in texts.items()}
 
 
+def stems_over(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dict[str, frozenset[str]]:
+    """{key: those of the wanted stems that stand over an item}, its headings, its file's title and its tags;
+    without those that have none."""
+    places: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for item in items:
+        places[item.heading, item.tags].append(item.key)
+    said = {place: frozenset(index_items.words_over(*place)) for place in places}
+    known = words.vocabulary.stems(set().union(*said.values())) if said else {}
+    found = {place: frozenset(known[word] for word in over) & wanted for place, over in said.items()}
+    return {key: found[place] for place, keys in places.items() if found[place] for key in keys}
+
+
 def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
     """{key: share of the query's weight whose terms the item has, 0 to 1}, heading and tags included."""
     total = weights.total or 1.0
@@ -125,6 +137,9 @@ def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> di
 
 SMALL = 0.5
 """What a word that every text has counts beside its rarity: "when" and "who" say a little."""
+
+DATED = 0.02
+"""What a word counts that says when: next to nothing, unless the query says nothing else."""
 
 FEW_ITEMS = 100
 """So many texts are added, half of which have a small word: few items cannot tell how common it is."""
@@ -164,11 +179,14 @@ class QueryWord:
 @dataclass(frozen=True, slots=True)
 class DateRange:
     """The days a query means: ISO, `end` exclusive; an open side is ''. `alone`: the query asks for nothing
-    but what there was in them ("what happened last week?")."""
+    but what there was in them ("what happened last week?"). `at` is where the query says them; `loose`: by
+    something that happened alone ("after the race"): what is near in time often tells of it too."""
 
     start: str = ""
     end: str = ""
     alone: bool = False
+    at: tuple[tuple[int, int], ...] = ()
+    loose: bool = False
 
     def holds(self, day: str) -> bool:
         """Whether an ISO day lies in it."""
@@ -220,9 +238,18 @@ def read(
         query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again))
     named = index_items.named(words.db, text)
     weights, own = weigh(words, query, frozenset(meant.values())), _words(words, text, named.declared, meant)
-    if window and window.alone:
-        own = tuple(replace(one, weight=0.0) if _idle(text[one.start : one.end]) else one for one in own)
+    if window:
+        own = tuple(_dated(one, text, window) for one in own)
     return ParsedQuery(text, query, weights, own, named, window, meant)
+
+
+def _dated(word: QueryWord, text: str, window: DateRange) -> QueryWord:
+    """A word of a query with a time: what says the time is looked for in days, not in texts."""
+    if window.alone and _idle(text[word.start : word.end]):
+        return replace(word, weight=0.0)
+    if any(start <= word.start and word.end <= end for start, end in window.at):
+        return replace(word, weight=word.weight * DATED, small=True)
+    return word
 
 
 def idle(text: str, at: Iterable[tuple[int, int]]) -> bool:

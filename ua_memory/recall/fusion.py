@@ -16,7 +16,7 @@ from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
-from ua_memory.recall.rerank import REACH, TokenMatches, foremost, rerank, timely
+from ua_memory.recall.rerank import REACH, Stems, TokenMatches, foremost, rerank, timely
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
@@ -149,11 +149,12 @@ def _late(
     found, kept = _together(arms), TokenMatches(asked, said)
     wanted_stems = {stem for word in kept.words for stem in (*word.stems, word.whole)}
 
-    def read(items: list[IndexItem]) -> Mapping[str, frozenset[str]]:
+    def read(items: list[IndexItem]) -> Stems:
         names = kept.missing(item.vhash for item in items)
         kept.add(index.cache.read(index.embeds.model, names))
         spelt = items if kept.spelt else kept.unread(items)
-        return recall_arms.stems(index.words, spelt, wanted_stems) if spelt else {}
+        over = recall_arms.stems_over(index.words, items, wanted_stems)
+        return Stems(recall_arms.stems(index.words, spelt, wanted_stems) if spelt else {}, over)
 
     stems = read(found)
     if not kept.any_tokens or not kept.weights.any():
@@ -293,6 +294,33 @@ def in_time(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
 
 def _as_good(one: Ranked, best: Ranked) -> bool:
     return one.score >= best.score - BAND and one.parts.get("named", 0) >= best.parts.get("named", 0)
+
+
+MATTER = 0.25
+"""The share of the best score inside the days below which a hit there is about something else."""
+
+
+def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
+    """Hits, best first, with those of the days that the query means before all others; where it asks for
+    nothing else, oldest first. Scores still fall."""
+    inside = [one for one in ranked if window.holds(one.item.date)]
+    if not inside or (window.loose and not window.alone):
+        return list(ranked)
+    if window.alone:
+        ranked = []
+        passages = [one for one in inside if one.item.record == SESSION]
+        facts = [one for one in inside if one.item.record != SESSION]
+        inside = [*sorted(facts, key=_day), *sorted(passages, key=_day)]
+        inside = [one._replace(score=inside[0].score) for one in inside]
+    else:
+        inside = [one for one in inside if one.score >= MATTER * inside[0].score]
+    least, first = min(one.score for one in inside), {one.item.key for one in inside}
+    others = [one for one in ranked if one.item.key not in first]
+    return [*inside, *(one._replace(score=min(one.score, least)) for one in others)]
+
+
+def _day(one: Ranked) -> tuple[str, str, int]:
+    return one.item.date, one.item.path, one.item.line
 
 
 # -- cross -------------------------------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.index import embedding
 from ua_memory.index import items as index_items
@@ -98,6 +99,8 @@ def _unit(rows: Table) -> Table:
 
 EXACT = 0.8
 """What a word counts that is there by its letters: the best match that two tokens reach."""
+OVER = 0.8
+"""What one counts that stands in a tag, a heading or the title over the text: what the text is about."""
 BEFORE, ASKED, AFTER, EARLIER, NEAR = 0.8, 0.9, 0.8, 0.65, 0.5
 LIFT = 0.06
 """What an item gains that is about whom the query names, and once more one of the days that it means."""
@@ -112,7 +115,36 @@ ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.2
 UNMET, MET, LEAST_MET = 0.3, 0.65, 0.05
 """The best match of a word that is not met, and of one that is; and the least that counts as one."""
 
+KIND = 0.1
+"""What an item gains that has the kind of answer that is asked for: a time, an amount, a number."""
+_CLOCK = (
+    r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|h|o'clock)\b"
+    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+)
+_MONEY = (
+    r"[€$£¥]\s?\d|\d\s?(?:k\s)?"
+    r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
+)
+_KINDS = [
+    (re.compile(asked, re.IGNORECASE), re.compile(answer, re.IGNORECASE))
+    for asked, answer in (
+        (r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening\b", _CLOCK),
+        (r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|charges?|worth)\b", _MONEY),
+        (r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b", r"\d"),
+    )
+]
+"""What a query asks for by its words, and what a text has that answers it."""
+
 PLACE = attrgetter("path", "seq")
+NONE: frozenset[str] = frozenset()
+
+
+class Stems(NamedTuple):
+    """Those of the query's stems, by item, that stand in its text and what belongs to it (read only where
+    words go by their letters), and in what stands over it."""
+
+    within: Mapping[str, frozenset[str]]
+    over: Mapping[str, frozenset[str]]
 
 
 class TokenMatches:
@@ -175,7 +207,7 @@ def foremost(
     asked: ParsedQuery,
     items: Sequence[IndexItem],
     kept: TokenMatches,
-    stems: Mapping[str, frozenset[str]],
+    stems: Stems,
     most: int,
 ) -> list[IndexItem]:
     """The best items by their own scores, in order; ties by path and line. For `stems` see `rerank`."""
@@ -191,7 +223,7 @@ def rerank(
     asked: ParsedQuery,
     items: Sequence[IndexItem],
     kept: TokenMatches,
-    stems: Mapping[str, frozenset[str]],
+    stems: Stems,
     wanted: Set[str],
 ) -> list[Ranked]:
     """The items whose keys are wanted by score, ties by path and line; the others only lend to them. `stems`
@@ -206,7 +238,7 @@ def rerank(
     met = _met(asked, kept, best[:, chosen])
     lift = _lifts(asked, items)
     alone, together = (kept.weights @ table[:, chosen] for table in (own, best))
-    raw = together + lift.sum(axis=1)
+    raw = together + lift.sum(axis=1) + _kind(asked, items)
     alike = kept.gains([item.vhash for item in items], raw)
     raw = raw + alike
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
@@ -259,9 +291,7 @@ def _tokens(asked: ParsedQuery, word: QueryWord, said: EmbeddedQuery) -> list[in
     return own if all(said.known[n] for n in own) else []
 
 
-def _own(
-    asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, stems: Mapping[str, frozenset[str]]
-) -> Table:
+def _own(asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, stems: Stems) -> Table:
     """(words, items): how well each item alone answers each word."""
     import numpy as np
 
@@ -270,12 +300,14 @@ def _own(
     for w, word in enumerate(kept.words):
         if word in kept.spelt or fresh:
             spelt = [
-                EXACT * _letters(word, stems.get(i.key, frozenset()))
+                EXACT * _letters(word, stems.within.get(i.key, NONE))
                 if word in kept.spelt or i.key in fresh
                 else 0.0
                 for i in items
             ]
             own[w] = np.maximum(own[w], spelt)
+        if stems.over:
+            own[w] = np.maximum(own[w], [OVER * _letters(word, stems.over.get(i.key, NONE)) for i in items])
         others = _called(asked, word)
         if others:
             own[w] = np.maximum(own[w], [EXACT * index_items.holds(item, others) for item in items])
@@ -343,6 +375,18 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     who = (item.speaker, *item.entities) if asked.named.declared else ()
     named = any(index_items.folded(name) in asked.named.declared for name in who)
     return LIFT * named, timely(asked.window, item)
+
+
+def _kind(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table | float:
+    """(items,) what each gains for having the kind of answer that is asked for."""
+    import numpy as np
+
+    kinds = [answer for query, answer in _KINDS if query.search(asked.text)]
+    if not kinds:
+        return 0.0
+    return np.array(
+        [KIND * all(kind.search(item.text) for kind in kinds) for item in items], dtype=np.float32
+    )
 
 
 def timely(window: DateRange | None, item: IndexItem) -> float:

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ua_memory.config import Config
@@ -15,7 +15,7 @@ from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, sa
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem, lines_hash
 from ua_memory.index.sync import READY, Index, Refresh
-from ua_memory.index.terms import clean
+from ua_memory.index.terms import STOP, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, broken
@@ -45,8 +45,10 @@ from ua_memory.recall.fusion import (
     in_time,
     lowered,
     ordered,
+    within,
 )
 from ua_memory.text import dates
+from ua_memory.text.names import entities
 from ua_memory.text.noise import PASSAGES, QueryText, read_query
 from ua_memory.text.wording import counted
 
@@ -276,9 +278,17 @@ class _SearchOptions:
     """What all queries of a search have in common."""
 
     def __init__(
-        self, index: Index, report: Refresh, limit: int, min_score: float, where: Filters, depth: int
+        self,
+        index: Index,
+        report: Refresh,
+        limit: int,
+        min_score: float,
+        where: Filters,
+        depth: int,
+        two_steps: bool = True,
     ) -> None:
         self.index, self.semantic, self.present = index, report.semantic, CurrentFiles(index.files)
+        self.report, self.two_steps = report, two_steps
         self.limit, self.min_score, self.where, self.depth = limit, min_score, where, depth
         left = (("files", report.left_files), ("texts", report.left_texts))
         self.left = {name: count for name, count in left if count}
@@ -299,9 +309,32 @@ class _SearchOptions:
             said, near, why = self._near(said)
         notes = [*self.notes, *why, *self.behind]
         return [
-            self._answer(text, one, said[n] if said else None, near.get(n, ()), notes)
+            self._through(text, self._answer(text, one, said[n] if said else None, near.get(n, ()), notes))
             for n, (text, one) in enumerate(zip(queries, read, strict=True))
         ]
+
+    def _through(self, text: str, direct: SearchResult) -> SearchResult:
+        """The answer to a query about somebody whom it describes instead of naming: first who that is, then
+        what is asked of them. What answers comes first, then what tells who it is, then the rest."""
+        described = _DESCRIBED.search(clean(text)) if self.two_steps else None
+        if described is None:
+            return direct
+        steps = _SearchOptions(self.index, self.report, DESCRIBED, 0.0, self.where, self.depth, False)
+        who = steps.answers([described["clause"]], [])[0]
+        found = [
+            (answer, hit)
+            for hit in who.hits
+            if hit.match >= SURE_EVENT * who.hits[0].match
+            for answer in steps.answers([_naming(described, name) for name in _names_in(hit, text)], [])
+            if answer.answered and answer.hits[0].item.key != hit.item.key
+        ]
+        if not found:
+            return direct
+        best, told = max(found, key=lambda pair: pair[0].hits[0].match)
+        first = best.hits[0]
+        others = [hit for hit in direct.hits if hit.item.key not in (first.item.key, told.item.key)]
+        rest = [replace(hit, score=min(hit.score, first.score)) for hit in (told, *others)]
+        return replace(direct, hits=tuple([first, *rest][: self.limit]), answered=True)
 
     def _ahead(self, said: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
         """Read the files of what words find, which is likely to be shown, as long as the model reads."""
@@ -321,9 +354,25 @@ class _SearchOptions:
 
     def _read(self, text: str, said: EmbeddedQuery | None) -> _AnsweredQuery:
         window, newest, past = _time(self.index, text)
+        window = window or self._event_days(text)
         asked = read(self.index.words, text, window, said.spans if said else ())
         arms = by_words(self.index, asked, self.depth, self.where)
         return _AnsweredQuery(asked, newest, past, asked.guesses, arms)
+
+    def _event_days(self, text: str) -> DateRange | None:
+        """The days that a query tells by an event, once that is found; None where it tells none so."""
+        event = dates.event_of(clean(text))
+        if event is None:
+            return None
+        how = _SearchOptions(self.index, self.report, NEAR_EVENT, 0.0, self.where, self.depth, False)
+        found = how.answers([event.phrase], [])[0]
+        day = event_day(event.phrase, found.hits) if found.answered else None
+        if day is None:
+            return None
+        start, end = event.window(day)
+        alone = idle(clean(text), (event.at,))
+        days = (start.isoformat() if start else "", end.isoformat() if end else "")
+        return DateRange(*days, alone, (event.at,) if alone or event.days else (), not event.days)
 
     def _answer(
         self,
@@ -370,12 +419,61 @@ class _SearchOptions:
         return {**one.arms, "semantic": found}
 
 
+NEAR_EVENT = 10
+"""Hits among which an event is looked for."""
+SURE_EVENT = 0.75
+"""The share of the best match that a text about the event must reach."""
+
+
+def event_day(phrase: str, hits: Sequence[Hit]) -> date | None:
+    """The last day on which one of the best of these hits speaks of an event in its words: plans come before
+    it, and what is about something else matches less well."""
+    told = [word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP]
+    days = [
+        hit.item.date
+        for hit in hits
+        if hit.match >= SURE_EVENT * hits[0].match
+        and 2 * sum(word in hit.item.text.casefold() for word in told) >= len(told)
+    ]
+    try:
+        return date.fromisoformat(max(days)) if any(days) else None
+    except ValueError:  # a `when:` of a month alone
+        return None
+
+
+DESCRIBED, NAMES = 4, 3
+"""Hits that may tell who is described, and names of each that are tried."""
+_DESCRIBED = re.compile(
+    r"(?P<before>.*?)\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
+    r"|(?:person|man|woman|guy|girl|boy|one|friend|colleague|neighbou?r|boss|doctor|teacher|coach|company|firm"
+    r"|vendor|supplier|shop|place|team)\s+(?:who|that|which|with|from)\s+)(?P<clause>\w.*?)[?!.\s]*$",
+    re.IGNORECASE,
+)
+_DOES = re.compile(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
+
+
+def _naming(described: re.Match[str], name: str) -> str:
+    """A query with a name in place of the description. After "where does" the last word is what they do."""
+    verb = described["clause"].split()[-1] if _DOES.search(described["before"]) else ""
+    return f"{described['before']}{name} {verb}".strip()
+
+
+def _names_in(hit: Hit, query: str) -> list[str]:
+    """Who may be meant by a text: the title of the note that it stands in, and the names in it that the query
+    does not have."""
+    title = hit.item.heading.partition(" > ")[0].partition(" (")[0]
+    named = (*([title] if title and hit.item.record == "passage" else ()), *hit.item.entities)
+    every = dict.fromkeys((*named, *entities(hit.item.text)))
+    return [name for name in every if name.casefold() not in query.casefold()][:NAMES]
+
+
 def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None, bool]:
     """The days that a query means, as of now and where the bank is, whether it asks for the newest or the
     oldest, and whether for what held in the past."""
     text = clean(text)
     time = dates.read(text, index.store.now(), index.store.config.zone)
-    window = DateRange(time.start or "", time.end or "", idle(text, time.at)) if time else None
+    at = tuple(time.at)
+    window = DateRange(time.start or "", time.end or "", idle(text, at), at) if time else None
     today = f"{index.store.now().astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
     return window, time.order, past
@@ -393,6 +491,8 @@ def _placed(
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
     found = facts_first(in_time(found, one.newest) if one.newest else found)
+    if one.asked.window:
+        found = within(found, one.asked.window)
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found), notes)
 
 

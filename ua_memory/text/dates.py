@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from functools import reduce
 from typing import Literal
 
@@ -603,6 +603,62 @@ def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
     if latest and (not earliest or latest.start() <= earliest.start()):
         return "latest"
     return "earliest" if earliest else None
+
+
+# -- events ------------------------------------------------------------------------------------------------
+# A time that a query gives by something that happened: "after the regatta", "the day before we moved". Which
+# day that was only the bank knows.
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a query names instead of a day: `phrase`, how its days lie to it, and where both stand in the
+    query. `how` is after, before, since, until or during; `days` how far off it is where that is said, and
+    `length` the days meant there."""
+
+    phrase: str
+    how: str
+    at: tuple[int, int]
+    days: int = 0
+    length: int = 0
+
+    def window(self, day: date) -> tuple[date | None, date | None]:
+        """The days meant where it happened on `day`; the end is exclusive, None an open side."""
+        one = timedelta(days=1)
+        if self.days:
+            before = max(self.days, self.length)
+            start = day + timedelta(days=self.days if self.how == "after" else -before)
+            return start, start + timedelta(days=self.length)
+        if self.how == "during":
+            return day, day + one
+        return (day, None) if self.how in ("after", "since") else (None, day + one)
+
+
+_EVENT = re.compile(
+    r"\b(?:(?:(?P<number>the|a|an|one|two|three|four|five|six|seven|ten|\d{1,3})\s+)?"
+    r"(?P<unit>day|morning|evening|night|week|month)s?\s+)?(?P<how>after|before|since|until|during)\s+"
+    r"(?P<phrase>(?:the|my|our|your|his|her|their|its|this|that|i|we|you|he|she|they|it|[A-Z][\w.'’-]*)\s+.*?)"
+    r"(?=[?!.]*\s*$|[,;:]|\s+(?:what|who|where|which|how|did|was|were|is|do|does)\b)",
+    re.IGNORECASE,
+)
+_NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "ten")
+_LENGTHS = {"week": 7, "month": 30}
+
+
+def event_of(text: str) -> Event | None:
+    """The event by which a query tells its time, None where there is none. Read it only where `read` finds
+    no time."""
+    found = _EVENT.search(text[:LONGEST])
+    if not found or not re.search(r"[^\W\d_]{3}", found["phrase"]):
+        return None
+    how, unit, number = found["how"].casefold(), found["unit"], (found["number"] or "one").casefold()
+    if how not in ("after", "before") or not unit:
+        at = found.start("how") if unit else found.start()
+        return Event(found["phrase"].strip(), how, (at, found.end()))
+    length = _LENGTHS.get(unit.casefold(), 1)
+    count = int(number) if number.isdigit() else _NUMBERS.index(number) if number in _NUMBERS else 1
+    days = count * length if length == 1 or count > 1 else 1
+    return Event(found["phrase"].strip(), how, found.span(), max(days, 1), length)
 
 
 # -- reading -----------------------------------------------------------------------------------------------
