@@ -234,8 +234,8 @@ def test_who_asks_for_nothing_but_days_is_told_what_there_was(tmp_path: Path, mo
                 (first, *others) = search(index, query).hits
                 assert first.item.text == "Grün is the gate" and first.score >= 0.5, query
                 assert all(one.score < 0.35 for one in others)
-            asked = search(index, "How green was the gate in November?").hits
-            assert asked[0].item.text == "Grün is the gate", "a day beside other words is one sign of many"
+            asked = search(index, "Is Grün the gate in November?").hits
+            assert asked[0].item.text == "Grün is the gate", "of those days there is only something else"
 
 
 def test_five_years_on_the_answers_are_the_same(tmp_path: Path) -> None:

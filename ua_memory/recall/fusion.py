@@ -296,8 +296,8 @@ def _as_good(one: Ranked, best: Ranked) -> bool:
     return one.score >= best.score - BAND and one.parts.get("named", 0) >= best.parts.get("named", 0)
 
 
-MATTER = 0.25
-"""The share of the best score inside the days below which a hit there is about something else."""
+MATTER = 0.2
+"""The share of the best score below which a hit there is about something else."""
 
 
 def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
@@ -313,7 +313,9 @@ def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
         inside = [*sorted(facts, key=_day), *sorted(passages, key=_day)]
         inside = [one._replace(score=inside[0].score) for one in inside]
     else:
-        inside = [one for one in inside if one.score >= MATTER * inside[0].score]
+        inside = [one for one in inside if one.score >= MATTER * max(inside[0].score, ranked[0].score)]
+        if not inside:
+            return list(ranked)
     least, first = min(one.score for one in inside), {one.item.key for one in inside}
     others = [one for one in ranked if one.item.key not in first]
     return [*inside, *(one._replace(score=min(one.score, least)) for one in others)]
@@ -395,7 +397,7 @@ def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
     }
     return {
         **found,
-        **{name: first.parts[name] for name in ("every", "names", "rest") if name in first.parts},
+        **{name: first.parts[name] for name in ("every", "names", "rest", "kind") if name in first.parts},
     }
 
 

@@ -238,13 +238,19 @@ def rerank(
     met = _met(asked, kept, best[:, chosen])
     lift = _lifts(asked, items)
     alone, together = (kept.weights @ table[:, chosen] for table in (own, best))
-    raw = together + lift.sum(axis=1) + _kind(asked, items)
+    kind = _kinds(asked, items)
+    raw = together + lift.sum(axis=1) + KIND * np.maximum(kind, 0)
     alike = kept.gains([item.vhash for item in items], raw)
     raw = raw + alike
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
     scores = placed.astype(float).round(6).tolist()
-    parts = np.stack([alone, together - alone, *lift.T, alike, *met], axis=1).astype(float).round(4).tolist()
+    parts = (
+        np.stack([alone, together - alone, *lift.T, alike, *met, kind], axis=1)
+        .astype(float)
+        .round(4)
+        .tolist()
+    )
     return [Ranked(items[n], scores[n], _parts(*parts[n])) for n in order.tolist()]
 
 
@@ -257,9 +263,10 @@ def _parts(
     every: float,
     names: float,
     rest: float,
+    kind: float,
 ) -> Mapping[str, float]:
     score = {"words": words, "beside": beside, "named": named, "when": when, "alike": alike}
-    return {**score, "every": every, "names": names, "rest": rest}
+    return {**score, "every": every, "names": names, "rest": rest, "kind": kind}
 
 
 def _met(asked: ParsedQuery, kept: TokenMatches, best: Table) -> tuple[Table, Table, Table]:
@@ -377,16 +384,16 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     return LIFT * named, timely(asked.window, item)
 
 
-def _kind(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table | float:
-    """(items,) what each gains for having the kind of answer that is asked for."""
+def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
+    """(items,) whether each has the kind of answer that is asked for: 1, or -1 where it has not; 0 where no
+    kind is asked for."""
     import numpy as np
 
     kinds = [answer for query, answer in _KINDS if query.search(asked.text)]
     if not kinds:
-        return 0.0
-    return np.array(
-        [KIND * all(kind.search(item.text) for kind in kinds) for item in items], dtype=np.float32
-    )
+        return np.zeros(len(items), dtype=np.float32)
+    has = [all(kind.search(item.text) for kind in kinds) for item in items]
+    return np.where(has, 1.0, -1.0).astype(np.float32)
 
 
 def timely(window: DateRange | None, item: IndexItem) -> float:

@@ -196,6 +196,8 @@ class Hit:
     parts: Mapping[str, float] = field(default_factory=dict)
     folded: tuple[IndexItem, ...] = ()
     replaces: IndexItem | None = None
+    outside: bool = False
+    """Whether it is of other days than the query asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ class SearchResult:
     mode: str = "words"
     stale: Mapping[str, int] = field(default_factory=dict)
     answered: bool = False
+    days: DateRange | None = None
+    """The days that the query asks for, where it names some."""
 
 
 def search(
@@ -236,10 +240,12 @@ def search_many(
     refresh: Callable[[], Refresh] | None = None,
     depth: int = 0,
     by_words: bool = False,
+    whole_days: bool = False,
 ) -> list[SearchResult]:
     """An Answer for each query, in order. The index is updated once, by `refresh` if it is given.
 
-    `depth` is how many candidates each arm is asked for, if not as many as usual.
+    `depth` is how many candidates each arm is asked for, if not as many as usual. With `whole_days` a query
+    that is only a time is given all there is of it, up to `WHOLE_DAYS` hits.
     """
     parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
     # A model that is loaded reads the first queries while files are looked at.
@@ -247,7 +253,7 @@ def search_many(
     with index.turn:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
         where = Filters() if filters is None else filters
-        wanted = _SearchOptions(index, report, limit, min_score, where, depth)
+        wanted = _SearchOptions(index, report, limit, min_score, where, depth, whole_days=whole_days)
         answers: list[SearchResult] = []
         for part in parts:
             answers += wanted.answers(part, begun)
@@ -285,10 +291,12 @@ class _SearchOptions:
         min_score: float,
         where: Filters,
         depth: int,
+        *,
         two_steps: bool = True,
+        whole_days: bool = False,
     ) -> None:
         self.index, self.semantic, self.present = index, report.semantic, CurrentFiles(index.files)
-        self.report, self.two_steps = report, two_steps
+        self.report, self.two_steps, self.whole_days = report, two_steps, whole_days
         self.limit, self.min_score, self.where, self.depth = limit, min_score, where, depth
         left = (("files", report.left_files), ("texts", report.left_texts))
         self.left = {name: count for name, count in left if count}
@@ -319,7 +327,9 @@ class _SearchOptions:
         described = _DESCRIBED.search(clean(text)) if self.two_steps else None
         if described is None:
             return direct
-        steps = _SearchOptions(self.index, self.report, DESCRIBED, 0.0, self.where, self.depth, False)
+        steps = _SearchOptions(
+            self.index, self.report, DESCRIBED, 0.0, self.where, self.depth, two_steps=False
+        )
         who = steps.answers([described["clause"]], [])[0]
         found = [
             (answer, hit)
@@ -354,25 +364,31 @@ class _SearchOptions:
 
     def _read(self, text: str, said: EmbeddedQuery | None) -> _AnsweredQuery:
         window, newest, past = _time(self.index, text)
-        window = window or self._event_days(text)
+        taken: list[str] = []
+        if window is None:
+            window, taken = self._event_days(text)
         asked = read(self.index.words, text, window, said.spans if said else ())
-        arms = by_words(self.index, asked, self.depth, self.where)
-        return _AnsweredQuery(asked, newest, past, asked.guesses, arms)
+        depth = max(self.depth, WHOLE_DAYS) if window and window.alone else self.depth
+        arms = by_words(self.index, asked, depth, self.where)
+        return _AnsweredQuery(asked, newest, past, (*asked.guesses, *taken), arms)
 
-    def _event_days(self, text: str) -> DateRange | None:
-        """The days that a query tells by an event, once that is found; None where it tells none so."""
+    def _event_days(self, text: str) -> tuple[DateRange | None, list[str]]:
+        """The days that a query tells by an event, once that is found, and what it was taken for."""
         event = dates.event_of(clean(text))
         if event is None:
-            return None
-        how = _SearchOptions(self.index, self.report, NEAR_EVENT, 0.0, self.where, self.depth, False)
+            return None, []
+        how = _SearchOptions(
+            self.index, self.report, NEAR_EVENT, 0.0, self.where, self.depth, two_steps=False
+        )
         found = how.answers([event.phrase], [])[0]
-        day = event_day(event.phrase, found.hits) if found.answered else None
-        if day is None:
-            return None
-        start, end = event.window(day)
+        hit = event_hit(event.phrase, found.hits) if found.answered else None
+        if hit is None:
+            return None, []
+        start, end = event.window(date.fromisoformat(hit.item.date))
         alone = idle(clean(text), (event.at,))
         days = (start.isoformat() if start else "", end.isoformat() if end else "")
-        return DateRange(*days, alone, (event.at,) if alone or event.days else (), not event.days)
+        window = DateRange(*days, alone, (event.at,) if alone or event.days else (), not event.days)
+        return window, [f"“{event.phrase}” is taken for {hit.item.date} ({hit.item.path}:{hit.item.line})"]
 
     def _answer(
         self,
@@ -388,18 +404,24 @@ class _SearchOptions:
         if self.where.retired is None and not one.past:
             every = [each for each in every if not each.item.retired]
         found, replaced, uncrossed = _placed(index, text, every, one)
-        kept, missing = self._kept(found, max(self.limit, FIFTH))
+        limit, window = self.limit, one.asked.window
+        if self.whole_days and window and window.alone:
+            limit = max(limit, WHOLE_DAYS)
+        kept, missing = self._kept(found, max(limit, FIFTH))
         sure = chance(one.asked, [each.one for each in kept])
         share = sure / kept[0].one.score if sure else 0.0
         if share and self.min_score:
-            kept, missing = self._kept(found, self.limit, self.min_score / share)
-        hits = tuple(_hit(index, one.asked, each, share, arms, replaced) for each in kept[: self.limit])
+            kept, missing = self._kept(found, limit, self.min_score / share)
+        hits = tuple(_hit(index, one.asked, each, share, arms, replaced) for each in kept[:limit])
         unknown = said is not None and known is None and bool(text.strip())
         notes = [*notes, *one.notes, *uncrossed]
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
         mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
-        return SearchResult(hits, tuple(notes), mode, self.left, passed)
+        days = None if window is None or window.loose else window
+        if days:
+            hits = tuple(replace(hit, outside=not days.holds(hit.item.date)) for hit in hits)
+        return SearchResult(hits, tuple(notes), mode, self.left, passed, days)
 
     def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
         """What is shown of the candidates, and how many were nowhere in their files; `least` is a score by
@@ -419,26 +441,26 @@ class _SearchOptions:
         return {**one.arms, "semantic": found}
 
 
+WHOLE_DAYS = 50
+"""Hits that a query is given that is only a time."""
 NEAR_EVENT = 10
 """Hits among which an event is looked for."""
 SURE_EVENT = 0.75
 """The share of the best match that a text about the event must reach."""
 
 
-def event_day(phrase: str, hits: Sequence[Hit]) -> date | None:
-    """The last day on which one of the best of these hits speaks of an event in its words: plans come before
-    it, and what is about something else matches less well."""
+def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
+    """Of the best of these hits the last one in time that speaks of an event in its words: plans come before
+    it, and what is about something else matches less well. None where none names a day."""
     told = [word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP]
-    days = [
-        hit.item.date
+    near = [
+        hit
         for hit in hits
         if hit.match >= SURE_EVENT * hits[0].match
+        and len(hit.item.date) == len("2026-06-20")  # a `when:` may be a month alone
         and 2 * sum(word in hit.item.text.casefold() for word in told) >= len(told)
     ]
-    try:
-        return date.fromisoformat(max(days)) if any(days) else None
-    except ValueError:  # a `when:` of a month alone
-        return None
+    return max(near, key=lambda hit: hit.item.date, default=None)
 
 
 DESCRIBED, NAMES = 4, 3
@@ -546,6 +568,7 @@ def answered(
     """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits. `limit` and
     `min_score` are the settings' where they are not given."""
     how["limit"] = config.search_limit if limit is None else limit
+    how["whole_days"] = limit is None
     how["min_score"] = config.min_score if min_score is None else min_score
     every = [wanted(query, config) for query in queries]
     texts = [one.text for one in every if not one.skipped]

@@ -611,7 +611,7 @@ def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimedByEvent:
     """What a query names instead of a day: `phrase`, how its days lie to it, and where both stand in the
     query. `how` is after, before, since, until or during; `days` how far off it is where that is said, and
     `length` the days meant there."""
@@ -645,7 +645,7 @@ _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "
 _LENGTHS = {"week": 7, "month": 30}
 
 
-def event_of(text: str) -> Event | None:
+def event_of(text: str) -> TimedByEvent | None:
     """The event by which a query tells its time, None where there is none. Read it only where `read` finds
     no time."""
     found = _EVENT.search(text[:LONGEST])
@@ -654,11 +654,11 @@ def event_of(text: str) -> Event | None:
     how, unit, number = found["how"].casefold(), found["unit"], (found["number"] or "one").casefold()
     if how not in ("after", "before") or not unit:
         at = found.start("how") if unit else found.start()
-        return Event(found["phrase"].strip(), how, (at, found.end()))
+        return TimedByEvent(found["phrase"].strip(), how, (at, found.end()))
     length = _LENGTHS.get(unit.casefold(), 1)
     count = int(number) if number.isdigit() else _NUMBERS.index(number) if number in _NUMBERS else 1
     days = count * length if length == 1 or count > 1 else 1
-    return Event(found["phrase"].strip(), how, found.span(), max(days, 1), length)
+    return TimedByEvent(found["phrase"].strip(), how, found.span(), max(days, 1), length)
 
 
 # -- reading -----------------------------------------------------------------------------------------------

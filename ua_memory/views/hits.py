@@ -13,7 +13,7 @@ from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dum
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
-    from ua_memory.recall.arms import QueryExplanation
+    from ua_memory.recall.arms import DateRange, QueryExplanation
     from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
@@ -47,6 +47,8 @@ def show_hits(
     for rank, hit in enumerate(answer.hits, 1):
         if rank > 1:
             screen.line()
+        if answer.days and hit.outside and not (rank > 1 and answer.hits[rank - 2].outside):
+            screen.line((_outside(answer.days, first=rank == 1), "faint"))
         _one(screen, rank, hit, query, today)
         if explain:
             _explained(screen, hit)
@@ -57,6 +59,16 @@ def show_hits(
     screen.note(*answer.notes)
 
 
+def _outside(days: DateRange, *, first: bool) -> str:
+    """What stands over the hits of other days than those asked for; `first`: over all."""
+    last = (date.fromisoformat(days.end) - timedelta(days=1)).isoformat() if days.end else ""
+    if days.start and last:
+        asked = f"{days.start} to {last}" if last != days.start else days.start
+    else:
+        asked = f"{days.start} or later" if days.start else f"{last} or earlier"
+    return f"Nothing from {asked}. From other days:" if first else f"From other days than {asked}:"
+
+
 def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
     head: list[Piece] = [(_place(item), "path")]
@@ -64,6 +76,8 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     head += [("  ^" + item.id, "id")] if item.id else []
     heading = _heading(item)
     head += [(f"  {heading}", "faint")] if heading else []
+    tags = " ".join(f"#{tag}" for tag in item.tags if ":" not in tag and f"#{tag}" not in item.text)
+    head += [(f"  {tags}", "faint")] if tags else []
     screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
     lines = hit.snippet.strip().split("\n")
     shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
@@ -211,6 +225,7 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
     item = hit.item
     more = {
         **_about(item),
+        "outside": hit.outside,
         "folded": _folded(hit),
         "replaces": output.place(hit.replaces.place, hit.replaces.id) if hit.replaces else None,
     }

@@ -1,0 +1,160 @@
+"""Asked as people ask: by a tag, a title or a day, by an event, and for somebody who is only described."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from index_bank import a_bank, an_index, log
+
+from ua_memory.index.embedding import Embedder
+from ua_memory.index.sync import Index
+from ua_memory.markdown.document import parse
+from ua_memory.recall.search import search, search_many
+from ua_memory.records import Passage
+from ua_memory.text.dates import event_of
+
+FILES = {
+    "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
+    "memory/2026-10-07.md": log("6k along the canal, slow. #running", "The report is due on 1 November."),
+    "memory/2026-10-11.md": log("Best 5k of the year. #running", "Ordered firewood, two cubic metres."),
+    "memory/2026-10-24.md": log("Harbour race: fourth of seventeen, broken pole. #boat"),
+    "memory/2026-10-25.md": log("Sore everywhere, won a smoked eel.", "Jan Petersen mended the broken pole."),
+    "memory/2026-11-02.md": log(
+        "11k in the rain. #running", "The phone number of Jan Petersen is 04348 555117."
+    ),
+    "memory/2026-09-02.md": log(
+        "Entry fee of the harbour race is 95 euros.", "The race office moved to pier 4."
+    ),
+    "memory/people/Björk Solheim.md": "---\ntags: [friends]\naliases: [Bibi]\n---\n\nLives in Tromsø now.\n",
+    "memory/boat/winter list.md": "- [ ] replace batten 3\n- [ ] two zinc anodes\n",
+    "memory/work.md": "# Work\n\n## Deployment\n\nBy the pipeline.\n\n```dataview\nLIST FROM #boat\n```\n",
+}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with an_index(a_bank(tmp_path_factory.mktemp("asked"), FILES), Embedder()) as index:
+        index.refresh()
+        yield index
+
+
+def texts(index: Index, query: str, **how: int) -> list[str]:
+    return [hit.item.text for hit in search(index, query, **how).hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("#running", "11k in the rain."),
+        ("winter list", "replace batten 3"),
+        ("where does Björk live", "Lives in Tromsø now."),
+        ("Bibi", "Lives in Tromsø now."),
+        ("friends", "Lives in Tromsø now."),
+        ("deployment", "By the pipeline."),
+    ],
+)
+def test_what_stands_over_a_text_is_searched_as_its_words(index: Index, query: str, text: str) -> None:
+    found = texts(index, query)
+    assert any(text in one for one in found[:3]), found
+
+
+def test_tags_that_say_where_it_was_said_are_no_words(tmp_path: Path) -> None:
+    day = '## 10:46 · claude-code\n<!-- tags: ["harness:claude-code", "basedir:home"] -->\n\n- Bread rises.\n'
+    with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": day}), Embedder()) as index:
+        assert not search(index, "harness basedir").hits
+
+
+def test_a_list_that_a_plugin_makes_is_no_hit(index: Index) -> None:
+    assert not any("LIST FROM" in one for one in texts(index, "LIST FROM boat", limit=50))
+    code = parse(b"```sh\nmake ship\n```\n", "memory/x.md")
+    assert [record.text for record in code.of(Passage)] == ["```sh\nmake ship\n```"], "other code is"
+
+
+def test_what_lies_in_the_days_comes_first_and_the_rest_says_that_it_does_not(index: Index) -> None:
+    answer = search(index, "running in October", limit=10)
+    inside = [hit.item.text for hit in answer.hits if not hit.outside]
+    assert set(inside[:2]) == {"6k along the canal, slow.", "Best 5k of the year."}
+    first_outside = [hit.outside for hit in answer.hits].index(True)
+    assert all(hit.outside for hit in answer.hits[first_outside:])
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+
+
+def test_a_query_that_is_only_a_time_is_given_all_of_it_oldest_first(index: Index) -> None:
+    answer = search_many(index, ["what happened in October"], limit=2, whole_days=True)[0]
+    assert [hit.item.date[-2:] for hit in answer.hits] == ["07", "07", "11", "11", "24", "25", "25"]
+    assert len(search(index, "what happened in October", limit=2).hits) == 2, "who gives a limit gets that"
+
+
+@pytest.mark.parametrize(
+    ("query", "how", "phrase"),
+    [
+        ("what happened the day after the race", "after", "the race"),
+        ("what did she say before we moved to Kiel?", "before", "we moved to Kiel"),
+        ("who called two weeks after the concert", "after", "the concert"),
+    ],
+)
+def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -> None:
+    event = event_of(query)
+    assert event and (event.how, event.phrase) == (how, phrase)
+
+
+@pytest.mark.parametrize("query", ["the port before 6543", "after that", "what is before", "since when"])
+def test_what_names_no_event_is_none(query: str) -> None:
+    assert event_of(query) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "start", "end"),
+    [
+        ("the day after the race", "2026-10-25", "2026-10-26"),
+        ("the day before the race", "2026-10-23", "2026-10-24"),
+        ("the week after the race", "2026-10-25", "2026-11-01"),
+        ("two weeks before the race", "2026-10-10", "2026-10-17"),
+        ("three days after the race", "2026-10-27", "2026-10-28"),
+        ("after the race", "2026-10-24", None),
+        ("before the race", None, "2026-10-25"),
+        ("during the race", "2026-10-24", "2026-10-25"),
+    ],
+)
+def test_the_days_of_an_event(query: str, start: str | None, end: str | None) -> None:
+    event = event_of(query)
+    assert event
+    found = event.window(date(2026, 10, 24))
+    assert [one.isoformat() if one else None for one in found] == [start, end]
+
+
+def test_an_event_is_looked_up_and_named(index: Index) -> None:
+    answer = search(index, "what happened the day after the harbour race")
+    assert {hit.item.date for hit in answer.hits} == {"2026-10-25"}
+    assert answer.notes == ("“the harbour race” is taken for 2026-10-24 (memory/2026-10-24.md:3)",)
+
+
+def test_somebody_who_is_described_is_found_and_then_what_is_asked_of_them(index: Index) -> None:
+    found = texts(index, "phone number of the person who mended the broken pole")
+    assert found[:2] == [
+        "The phone number of Jan Petersen is 04348 555117.",
+        "Jan Petersen mended the broken pole.",
+    ]
+
+
+def test_where_nobody_fits_the_description_the_query_is_answered_as_it_stands(index: Index) -> None:
+    query = "phone number of the person who stole the bicycle"
+    answer = search(index, query)
+    assert not answer.answered or answer.hits[0].item.text.startswith("The phone number")
+
+
+def test_of_equal_texts_the_one_with_the_kind_of_answer_that_is_asked_for_stands_first(
+    tmp_path: Path,
+) -> None:
+    lines = (
+        "The harbour fee is collected by Ole.",
+        "The harbour fee is 95 euros.",
+        "The harbour fee went up.",
+    )
+    with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": log(*lines)}), Embedder()) as index:
+        assert texts(index, "how much is the harbour fee")[0] == lines[1]
+        assert json.dumps(dict(search(index, "harbour fee").hits[0].parts)).count("kind") == 1
