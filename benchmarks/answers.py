@@ -42,7 +42,7 @@ DOUBT = 2.0
 """Weight of the L2 penalty, over features brought to one spread."""
 ASK = 10
 """Hits of a question that are looked at."""
-EVERYTHING = ("score", "fifth", "words", "session", "when", "every", "names", "rest", "kind")
+EVERYTHING = ("score", "fifth", "words", "session", "when", "every", "names", "rest")
 WORDS = EVERYTHING[:5]
 
 

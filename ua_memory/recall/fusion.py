@@ -397,7 +397,7 @@ def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
     }
     return {
         **found,
-        **{name: first.parts[name] for name in ("every", "names", "rest", "kind") if name in first.parts},
+        **{name: first.parts[name] for name in ("every", "names", "rest") if name in first.parts},
     }
 
 
