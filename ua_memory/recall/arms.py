@@ -113,13 +113,20 @@ def stems(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dic
 def stems_over(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dict[str, frozenset[str]]:
     """{key: those of the wanted stems that stand over an item}, its headings, its file's title and its tags;
     without those that have none."""
-    places: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    said: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
     for item in items:
-        places[item.heading, item.tags].append(item.key)
-    said = {place: frozenset(index_items.words_over(*place)) for place in places}
-    known = words.vocabulary.stems(set().union(*said.values())) if said else {}
-    found = {place: frozenset(known[word] for word in over) & wanted for place, over in said.items()}
-    return {key: found[place] for place, keys in places.items() if found[place] for key in keys}
+        place = item.heading, item.tags
+        if place not in said:
+            said[place] = frozenset(index_items.words_over(*place))
+    known = words.vocabulary.stems(set().union(*said.values()))
+    found = {
+        place: wanted.intersection([known[word] for word in over]) for place, over in said.items() if over
+    }
+    telling = {place: frozenset(over) for place, over in found.items() if over}
+    if not telling:
+        return {}
+    places = ((item.key, telling.get((item.heading, item.tags))) for item in items)
+    return {key: over for key, over in places if over}
 
 
 def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:

@@ -313,11 +313,12 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, ste
                 for i in items
             ]
             own[w] = np.maximum(own[w], spelt)
-        if stems.over:
-            own[w] = np.maximum(own[w], [OVER * _letters(word, stems.over.get(i.key, NONE)) for i in items])
         others = _called(asked, word)
         if others:
             own[w] = np.maximum(own[w], [EXACT * index_items.holds(item, others) for item in items])
+    for n, item in enumerate(items):  # few stand below something that has a word of the query
+        for w, word in enumerate(kept.words) if item.key in stems.over else ():
+            own[w, n] = max(own[w, n], OVER * _letters(word, stems.over[item.key]))
     return own
 
 
