@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -157,4 +156,3 @@ def test_of_equal_texts_the_one_with_the_kind_of_answer_that_is_asked_for_stands
     )
     with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": log(*lines)}), Embedder()) as index:
         assert texts(index, "how much is the harbour fee")[0] == lines[1]
-        assert json.dumps(dict(search(index, "harbour fee").hits[0].parts)).count("kind") == 1

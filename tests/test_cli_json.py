@@ -156,8 +156,9 @@ def test_a_plain_note_has_only_the_keys_it_can_fill(shell: Shell) -> None:
     hit = shell.ok("search", "otters", "--limit", "1", "--json").json["results"][0]
     assert set(hit) == {
         *("path", "startLine", "endLine", "citation", "score", "snippet", "source"),
-        *("kind", "record", "origin"),
+        *("kind", "record", "origin", "heading"),
     }
+    assert hit["heading"] == "ideas", "what its file is called"
 
 
 def test_batch_answers_each_line_in_order(shell: Shell) -> None:

@@ -112,16 +112,15 @@ def stems(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dic
 
 def stems_over(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dict[str, frozenset[str]]:
     """{key: those of the wanted stems that stand over an item}, its headings, its file's title and its tags;
-    without those that have none."""
+    without those that have none. A session's title is most often its first words, which stand in it."""
+    items = [item for item in items if item.record != index_items.SESSION]
     said: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
     for item in items:
         place = item.heading, item.tags
         if place not in said:
             said[place] = frozenset(index_items.words_over(*place))
     known = words.vocabulary.stems(set().union(*said.values()))
-    found = {
-        place: wanted.intersection([known[word] for word in over]) for place, over in said.items() if over
-    }
+    found = {place: wanted & {known[word] for word in over} for place, over in said.items() if over}
     telling = {place: frozenset(over) for place, over in found.items() if over}
     if not telling:
         return {}

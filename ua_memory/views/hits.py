@@ -225,7 +225,7 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
     item = hit.item
     more = {
         **_about(item),
-        "outside": hit.outside,
+        "outside": hit.outside or None,
         "folded": _folded(hit),
         "replaces": output.place(hit.replaces.place, hit.replaces.id) if hit.replaces else None,
     }
