@@ -146,7 +146,7 @@ def test_a_hit_tells_what_its_score_is_made_of(
     tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with an_index(a_bank(tmp_path, {DAY: TALK + NAMED.removeprefix("## 10:00\n\n")}), model) as index:
-        late = {"words", "beside", "named", "when", "alike", "every", "names", "rest"}
+        late = {"words", "beside", "named", "when", "alike", "every", "names", "rest", "kind"}
         for parts in (late, {"meaning", "words", "before", "after"}):
             hits = search(index, "lunch with Bob", limit=9).hits
             assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
