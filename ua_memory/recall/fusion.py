@@ -373,8 +373,9 @@ SAME_MATTER = 0.5
 
 
 @cache
-def _weights() -> Mapping[str, Mapping[str, float]]:
-    """The weights by feature, `bias` among them, with token vectors (`late`) and without (`words`)."""
+def answer_weights() -> Mapping[str, Mapping[str, float]]:
+    """The weights by feature, `bias` among them, with token vectors (`late`) and without (`words`), and for
+    what a prompt is given unasked (`prompt`, see `search.served`)."""
     read: Mapping[str, Mapping[str, float]] = json.loads(
         (resources.files("ua_memory") / "data" / "answers.json").read_text("utf-8")
     )
@@ -408,6 +409,6 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     if asked.window and asked.window.alone and asked.window.holds(hits[0].item.date):
         return max(hits[0].score, ANSWERED)  # of these days, and nothing else was asked
     found = features(asked, hits)
-    weights = _weights()["late" if "every" in found else "words"]
+    weights = answer_weights()["late" if "every" in found else "words"]
     sure = 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
     return min(sure, hits[0].score) if hits[0].score < WEAK else sure

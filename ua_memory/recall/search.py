@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -30,6 +31,7 @@ from ua_memory.recall.arms import (
     Ranked,
     explain,
     idle,
+    inverse,
     read,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
@@ -38,6 +40,7 @@ from ua_memory.recall.fusion import (
     DEPTH,
     FIFTH,
     SAME_MATTER,
+    answer_weights,
     by_words,
     chance,
     crossed,
@@ -215,6 +218,8 @@ class SearchResult:
     answered: bool = False
     days: DateRange | None = None
     """The days that the query asks for, where it names some."""
+    items: int = 0
+    """How many the index has."""
 
 
 def search(
@@ -421,7 +426,7 @@ class _SearchOptions:
         days = None if window is None or window.loose else window
         if days:
             hits = tuple(replace(hit, outside=not days.holds(hit.item.date)) for hit in hits)
-        return SearchResult(hits, tuple(notes), mode, self.left, passed, days)
+        return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
 
     def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
         """What is shown of the candidates, and how many were nowhere in their files; `least` is a score by
@@ -666,9 +671,11 @@ class RecallResult:
 
 _SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which \w+s)\b", re.IGNORECASE)
 """What a query says that asks for several things."""
-GOOD_FACT, GOOD_PASSAGE = 0.65, 0.8
-"""The least score of the first hit that a prompt is given, a fact or a passage. With these 90 of 100 prompts
-about what was never said are given nothing."""
+SERVED = 0.5
+"""The least of `served` from which on a prompt is given something. With it 90 of 100 tasks about what was
+never said are given nothing."""
+PROMPT_WORDS = 8
+"""A longer prompt shares rare words with any text by chance: what it shares counts by so many words."""
 
 
 def told(answer: SearchResult, query: str) -> SearchResult:
@@ -689,12 +696,39 @@ def for_prompt(
         )
 
     hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
-    good = ANSWERED if answer.mode == "words" else GOOD_FACT  # by words alone the score is never so sure
-    if not hits or hits[0].score < (GOOD_PASSAGE if hits[0].item.record == SESSION else good):
+    sure = hits[0].score if hits and answer.mode == "words" else served(hits, prompt, answer.items)
+    if not hits or sure < (ANSWERED if answer.mode == "words" else SERVED):
         return replace(answer, hits=())
+    return replace(answer, hits=likely(hits, prompt, config))
+
+
+def served(hits: Sequence[Hit], prompt: str, items: int) -> float:
+    """The chance, 0 to 1, that one of these hits helps with a task that asks for nothing. The weights are in
+    `data/answers.json`, made by `benchmarks/prompts.py`."""
+    if not hits:
+        return 0.0
+    found, weights = prompt_features(hits, prompt, items), answer_weights()["prompt"]
+    return 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
+
+
+def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str, float]:
+    """What `served` depends on, by name: how well the best hit matches; the rare words that the prompt shares
+    with one of them (BM25, as a share of what the rarest word of a bank of so many `items` brings, for each
+    `PROMPT_WORDS` words); and the size of the bank, where more is met by chance."""
+    shared = max((hit.arms["keyword"][1] for hit in hits if "keyword" in hit.arms), default=0.0)
+    words = max(1.0, len(_WORD.findall(prompt)) / PROMPT_WORDS)
+    return {
+        "match": max(hit.match for hit in hits),
+        "shared": shared / inverse(1, items) / words,
+        "size": math.log(max(items, 1)),
+    }
+
+
+def likely(hits: Sequence[Hit], prompt: str, config: Config) -> tuple[Hit, ...]:
+    """Those of the hits that a prompt is given: not far below the first, facts before sessions' passages."""
     near = _near_first(hits, prompt)
     facts = [hit for hit in near if hit.item.record != SESSION][: config.search_limit]
-    return replace(answer, hits=(*facts, *[hit for hit in near if hit.item.record == SESSION][:PASSAGES]))
+    return (*facts, *[hit for hit in near if hit.item.record == SESSION][:PASSAGES])
 
 
 def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
