@@ -671,6 +671,9 @@ class RecallResult:
 
 _SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which \w+s)\b", re.IGNORECASE)
 """What a query says that asks for several things."""
+GOOD_FACT, GOOD_PASSAGE = 0.65, 0.8
+"""The least score of the first hit, a fact or a passage, from which on a prompt that asks is given it."""
+_ASKS = re.compile(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
 SERVED = 0.5
 """The least of `served` from which on a prompt is given something. With it 90 of 100 tasks about what was
 never said are given nothing."""
@@ -696,10 +699,18 @@ def for_prompt(
         )
 
     hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
-    sure = hits[0].score if hits and answer.mode == "words" else served(hits, prompt, answer.items)
-    if not hits or sure < (ANSWERED if answer.mode == "words" else SERVED):
+    if not hits or not _worth_telling(hits, prompt, answer):
         return replace(answer, hits=())
     return replace(answer, hits=likely(hits, prompt, config))
+
+
+def _worth_telling(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
+    """Whether a prompt is given something of what was found for it."""
+    if answer.mode == "words":  # then the score is never so sure, and no match comes by meaning
+        return hits[0].score >= ANSWERED
+    good = GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT
+    asked = bool(_ASKS.search(prompt)) and hits[0].score >= good
+    return asked or served(hits, prompt, answer.items) >= SERVED
 
 
 def served(hits: Sequence[Hit], prompt: str, items: int) -> float:
