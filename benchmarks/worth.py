@@ -2,9 +2,11 @@
 
 The labels: the shared transcripts by hash (`tests/data/labels.tsv`, `benchmarks/data/worth.tsv`), the stories
 of `promise/dev.json` by what must be known of them, and conversations that were made up for this
-(`benchmarks/data/worth_talks.txt`). One logistic model for what a person says and one for an assistant, with
-a ridge penalty, by Newton's method. Printed: AUC, and precision at as many as are worth keeping, of each
-source while all others were trained on, and of the `test` sources by the weights of the `train` ones alone.
+(`benchmarks/data/worth_talks.txt`). The short items of one list are one sentence, as they are when they are
+weighed, and worth keeping if one of them is. One logistic model for what a person says and one for an
+assistant, with a ridge penalty, by Newton's method. Printed: AUC, and precision at as many as are worth
+keeping, of each source while all others were trained on, and of the `test` sources by the weights of the
+`train` ones alone.
 `--write` writes weights that were learned from all sources to `ua_memory/data/worth.json`.
 """
 
@@ -58,18 +60,34 @@ class Example:
         return self.source.endswith(".jsonl")
 
 
+@dataclass(frozen=True)
+class Place:
+    """A sentence as it is weighed, where it was said; `parts` are the items, where it is a short list."""
+
+    turn: Turn
+    sentence: Sentence
+    context: Context
+    parts: tuple[Sentence, ...]
+
+
 class _Places(extraction.Extraction):
     """Notes every sentence with its place in the conversation, and weighs none."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[Turn, Sentence, Context]] = []
+        self.found: list[Place] = []
 
     def _weigh(self, number: int, turn: Turn, context: Context) -> None:
-        self.found += [(turn, sentence, context) for sentence in extraction.sentences(turn.text)]
+        said = extraction.sentences(turn.text)
+        weighed = list(extraction.join_lists(said))
+        ends = [*(one.index for one in weighed), len(said)][1:]
+        self.found += [
+            Place(turn, one, context, tuple(said[one.index : end]))
+            for one, end in zip(weighed, ends, strict=True)
+        ]
 
 
-def placed(turns: Sequence[Turn]) -> list[tuple[Turn, Sentence, Context]]:
+def placed(turns: Sequence[Turn]) -> list[Place]:
     places = _Places()
     for turn in turns:
         places.add(turn)
@@ -77,9 +95,8 @@ def placed(turns: Sequence[Turn]) -> list[tuple[Turn, Sentence, Context]]:
     return places.found
 
 
-def example(
-    source: str, language: str, test: bool, sentence: Sentence, context: Context, good: bool
-) -> Example:
+def example(source: str, language: str, test: bool, place: Place, good: bool) -> Example:
+    sentence, context = place.sentence, place.context
     who = "person" if context.person else "assistant"
     stands = extraction.states(sentence, context.person)
     rule = context.person and extraction.standing_rule(sentence.text)
@@ -97,11 +114,11 @@ def transcripts() -> Iterator[Example]:
             good.add((file, *rest.split("\t")[:2]))  # type: ignore[arg-type]
     for path in labelled.transcripts():
         seen = set()
-        for turn, sentence, context in placed(labelled.turns(path)):
-            key = (path.name, turn.id, labelled.digest(sentence.text))
-            if key not in seen:
-                yield example(path.name, "en", path.name in TEST, sentence, context, key in good)
-            seen.add(key)
+        for place in placed(labelled.turns(path)):
+            keys = {(path.name, place.turn.id, labelled.digest(part.text)) for part in place.parts}
+            if not keys & seen:
+                yield example(path.name, "en", path.name in TEST, place, bool(keys & good))
+            seen |= keys
 
 
 def stories() -> Iterator[Example]:
@@ -113,10 +130,10 @@ def stories() -> Iterator[Example]:
         for session in story["sessions"]:
             roles: dict[str, Role] = {"user": "person", "assistant": "assistant"}
             turns = [Turn(str(n), roles[t["role"]], t["text"]) for n, t in enumerate(session["turns"])]
-            for turn, sentence, context in placed(turns):
-                wanted = must.get((session["id"], int(turn.id)), [])
-                good = any(re.search(one, sentence.text, re.IGNORECASE) for one in wanted)
-                yield example(story["name"], story["lang"], story["name"] in TEST, sentence, context, good)
+            for place in placed(turns):
+                wanted = must.get((session["id"], int(place.turn.id)), [])
+                good = any(re.search(one, place.sentence.text, re.IGNORECASE) for one in wanted)
+                yield example(story["name"], story["lang"], story["name"] in TEST, place, good)
 
 
 def talks() -> Iterator[Example]:
@@ -125,9 +142,9 @@ def talks() -> Iterator[Example]:
         head, *lines = part.splitlines()
         name, language, split = head.split()
         turns, marks = _turns(lines)
-        for turn, sentence, context in placed(turns):
-            good = _marked(sentence.quote, marks[turn.id])
-            yield example(name, language, split == "test", sentence, context, good)
+        for place in placed(turns):
+            good = any(_marked(part.quote, marks[place.turn.id]) for part in place.parts)
+            yield example(name, language, split == "test", place, good)
 
 
 def _marked(quote: str, marks: Sequence[tuple[str, bool]]) -> bool:
@@ -224,7 +241,7 @@ def measure(some: Sequence[Example], chances: Sequence[float]) -> Measured:
     order = np.argsort(-values, kind="stable")
     high, low = values[good], values[~good]
     above = (high[:, None] > low[None, :]).mean() + 0.5 * (high[:, None] == low[None, :]).mean()
-    kept = values >= extraction.THRESHOLD
+    kept = values >= np.array([extraction.THRESHOLD[one.who] for one in some])
     count = int(good.sum())
     precision = float(good[order[:count]].mean())
     return Measured(float(above), precision, int(kept.sum()), int((kept & good).sum()), count, len(some))
@@ -275,7 +292,7 @@ def main(args: Sequence[str]) -> None:
 def errors(pairs: Sequence[tuple[Example, float]]) -> None:
     """The sentences on which model and label differ."""
     for one, value in sorted(pairs, key=lambda pair: pair[1]):
-        if (value >= extraction.THRESHOLD) != one.good:
+        if (value >= extraction.THRESHOLD[one.who]) != one.good:
             who = one.who[0] + " rule" * one.rule
             print(f"{value:.2f} {'+' if one.good else '-'} {who} {one.source[:12]}: {one.text[:110]}")
 

@@ -104,6 +104,7 @@ def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str
         "read main.ts in full, then continue",
         "yes needs to be clean",
         '{"type":"message","text":"we decided to always use this because it must be"}',
+        "2026-11-20 09:31:07 ERROR pool timeout after 30s (active=20 idle=0) there it is again.",
         "TypeError: we always need this because it must be\n    at read (app.ts:12:3)",
     ],
 )
@@ -156,6 +157,12 @@ def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
     assert texts(person(said)) == [said]
     apart = "I prefer small modules with one job. My sister Jana is allergic to peanuts."
     assert len(person(apart)) == 2
+
+
+def test_short_items_with_a_value_each_are_kept_as_one_and_other_short_items_are_not() -> None:
+    ports = "Ports on the host:\n\n- web 8088\n- broker 5671\n- login 8443"
+    assert texts(assistant(ports)) == ["Ports on the host: web 8088; broker 5671; login 8443"]
+    assert assistant("Files read:\n\n- compose.yml\n- the lock file\n- both Dockerfiles") == []
 
 
 def test_steps_of_a_numbered_list_are_one_thought_bullets_are_not() -> None:

@@ -69,7 +69,6 @@ _MY = (
 _WEEKDAY = "(?:" + "|".join(WEEKDAYS) + ")"
 
 _NAME = r"(?-i:(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b)"
-_NUMBER = r"(?<![\w.`/-])\d[\d.,:]*(?: ?%| ?[€$£]| \w+)|[€$£] ?\d"
 _DETAIL = (
     r"(?!.*\b(?:needs? to (?!know)|want you|should|please|can you|could you|i would)\b)"
     r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:you can|how|what|whats|which|who|when|where|why|is|are"
@@ -215,7 +214,7 @@ PENALTIES = (
         opens=rf"{_OPENING}(?:now|let me|let's|also|need to|we need to)\b|"
         rf"{_OPENING}(?:looking at|continuing|starting|moving on|time to)\b|"
         rf"{_OPENING}(?:checking|running|here(?:'s| is| are)|should i|want me)\b|"
-        rf"{_OPENING}still (?:compiling|running|waiting)\b|"
+        rf"{_OPENING}still (?:compiling|running|waiting)\b|(?:as )?expected\b|"
         rf"{_OPENING}(?:would you\b|next[,:]|first[,:])|"
         f"{_OPENING}i(?:'ll| will| need to| see| can see|'m going to|'ve (?:got|made)| should"
         rf"| found)\b|{_OPENING}i have (?:a|all|the|full|both)\b",
@@ -241,7 +240,7 @@ PENALTIES = (
         "passing state",
         opens=r"(?:all )?(?:green|clean|done|pushed|committed)\b",
         words=r"lines? \d+|at \d+-\d+|in progress\b|next (?:big )?(?:task|step)|progress\b|"
-        r"clean compile|tests?,? .*\bpass",
+        r"clean compile|tests?,? .*\bpass|(?:n't|not) (?:exist )?yet\b",
     ),
     _cue(
         "not settled",
@@ -319,21 +318,30 @@ SIGNS = (
         r"(?:pass(?:es|ed)?|green|compiles?|compilation|committed|no issues)\b",
     ),
     _cue(
+        "claims a change",
+        opens=r"(?:also |now )?(?:\w{3,}ed(?! (?:on|to|in)\b)|made|built|wrote|rewrote|split|set up|kept"
+        r"|got rid of)\b",
+    ),
+    _cue(
+        "to be done",
+        opens=r"(?:create|remove|replace|move|extract|consolidate|convert|check|run|find|read|write|test|ensure"
+        r"|make|set|pass|queue|flush|keep|fix|fill|show|switch|split|delete|refactor|bump|announce|implement"
+        r"|update|add|use)\b",
+        words=r"(?:needs? to|should|would|will|going to|want to|next|then i|remaining|later)\b|'ll\b",
+    ),
+    _cue(
+        "counts lines",
+        words=r"\d+ (?:lines?|files?|tests?|errors?|warnings?|failures?)\b|lines? ~?\d",
+    ),
+    _cue(
         "exclaims",
         parts=r"!\s*$|！$",
     ),
-    _cue(
-        "asks",
-        words=r"(?:could|can|would) you\b",
-        parts=r"[?？]\s*$",
-    ),
+    _cue("breaks off", parts=r"(?:\.\.\.|…)$"),
+    _cue("asks", words=r"(?:could|can|would) you\b", parts=r"[?？]\s*$"),
     _cue(
         "ends",
         parts=r"[.!?。！？…][\"'”’)\]*_`]*$",
-    ),
-    _cue(
-        "breaks off",
-        parts=r"(?:\.\.\.|…)$",
     ),
     _cue(
         "opens small",
@@ -343,11 +351,6 @@ SIGNS = (
     _cue(
         "name",
         parts=_NAME,
-        cased=True,
-    ),
-    _cue(
-        "two names",
-        parts=f"(?:{_NAME}).*(?:{_NAME})",
         cased=True,
     ),
     _cue(
@@ -361,17 +364,22 @@ SIGNS = (
         cased=True,
     ),
     _cue(
-        "number",
-        parts=_NUMBER,
+        "two names",
+        parts=f"(?:{_NAME}).*(?:{_NAME})",
+        cased=True,
     ),
     _cue(
-        "two numbers",
-        parts=r"\d.*[^\d.,:].*\d",
+        "number",
+        parts=r"(?<![\w.`/-])\d[\d.,:]*(?: ?%| ?[€$£]| \w+)|[€$£] ?\d",
     ),
     _cue(
         "version",
         words=r"(?-i:[A-Z]\w+) \d+(?:\.\d+)*\b|v?\d+\.\d+(?:\.\d+)?\b",
         cased=True,
+    ),
+    _cue(
+        "two numbers",
+        parts=r"\d.*[^\d.,:].*\d",
     ),
     _cue(
         "money or share",
@@ -383,11 +391,6 @@ SIGNS = (
         parts=r"\d ?(?:ms|s|min(?:ute)?s?|h|hours?|days?|weeks?|kb|mb|gb|kg|g|km|mg|people|users|°)\b",
     ),
     _cue(
-        "clock",
-        words=r"\d{1,2}(?::\d\d| ?[ap]m|h\d{0,2}| uhr)\b",
-        parts=r"\d時",
-    ),
-    _cue(
         "address",
         words=r"(?:(?-i:port)|localhost|host|ip)\b|ポート",
         parts=r"\w+://|\w@\w",
@@ -396,7 +399,7 @@ SIGNS = (
     _cue(
         "path",
         words=r"[\w-]+\.(?:py|js|ts|md|toml|json|ya?ml|sh|rs|go|css|ex|env)\b",
-        parts=r"(?<!\w)[\w.~-]*/[\w./{}*-]+",
+        parts=r"(?<![\w:/])[\w.~-]*/[\w./{}*-]+",
     ),
     _cue(
         "code",
@@ -451,10 +454,6 @@ SIGNS = (
         words=r"(?:der|die|und|ist|nicht|le|les|est|et|pas|el|los|es|y|del)\b",
         parts="[äöüßéèêàçñ¿¡ぁ-んァ-ン一-龯]",
     ),
-    _cue(
-        "Japanese",
-        parts="[ぁ-んァ-ン]",
-    ),
 )
 """What is no more than a property of a sentence, and says nothing alone."""
 _ALL = (*CUES, *PENALTIES, *SIGNS)
@@ -479,7 +478,8 @@ class Sentence:
     `lead` is the line that introduces its list ("Remaining:"), `heading` the last heading above it, both
     plain. `block` numbers the paragraphs and list items of the turn. `marker` is what opens the item ("-",
     "3."), empty for prose and for what follows in the item; `nested` says that the item is inside another,
-    `last` that the sentence ends the turn, `whole` that it ends as a sentence does.
+    `last` that the sentence ends the turn, `whole` that it ends as a sentence does, `joined` that it is
+    several short items of one list.
     """
 
     text: str
@@ -491,6 +491,7 @@ class Sentence:
     heading: str = ""
     lead: str = ""
     last: bool = False
+    joined: bool = False
 
     @property
     def item(self) -> bool:
@@ -692,9 +693,11 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 # What one sentence weighs, in its place in the conversation.
 
 
-THRESHOLD, LONG_THRESHOLD, LONG_TALK = 0.5, 0.84, 170
-"""How likely a sentence must be worth keeping to be kept, and how likely in a conversation in which its
-speaker says so many sentences or more: the longer one goes on, the more is overtaken by its own end."""
+THRESHOLD = {"person": 0.5, "assistant": 0.6}
+LONG_THRESHOLD, LONG_TALK = {"person": 0.84, "assistant": 0.92}, 170
+"""How likely a sentence of each speaker must be worth keeping to be kept, and how likely in a conversation
+in which they say so many sentences or more: the longer one goes on, the more is overtaken by its own end, and
+an agent's words sooner than a person's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -716,11 +719,14 @@ _GOOD_PLACE = re.compile(
     r"completed|accomplished|done|changes|fix|removal)\b",
     re.IGNORECASE,
 )
-_BAD_PLACE = re.compile(
-    r"\b(?:plan|phase|proposed?|proposal|options?|benefits?|risks?|next steps?|remaining|"
-    r"current|would|example|todo)\b",
+_PLAN_PLACE = re.compile(
+    r"\b(?:need(?:s|ed)?|should|would|could|will|i'll|let me|want me|going to|next|remaining|plan"
+    r"|fix(?:es)? (?:plan|options?)|options?|phase|propos(?:ed|als?)|examples?|todo|possible"
+    r"|current(?:ly)?|right now|target|goals?|better"
+    r"|progress|can:|risks?|benefits?|overview)\b",
     re.IGNORECASE,
 )
+"""Over a list of what is to be done, or of how things are before it is."""
 _TAG = re.compile(r"(?:,|\.{2,})? ?\b(?:right|ok|okay|correct|oder|hein|verdad|no)\s*[?？]$", re.IGNORECASE)
 """What makes a statement a question that expects a yes: "it ought to stay as it is, right?"."""
 _PLEASANT = re.compile(
@@ -732,6 +738,10 @@ _ANSWERS = re.compile(
     r"|bonjour|hallo|hola|danke|merci|gracias)\b",
     re.IGNORECASE,
 )
+_LOGGED = re.compile(
+    r"\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d\S*\s+\[?(?:ERROR|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL)"
+)
+"""A line of a log."""
 _CODE_LIKE = re.compile(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
 
 
@@ -778,6 +788,7 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
     found = {cue.name: 1.0 for cue in _ALL if cue.pattern.search(text if cue.cased else small)}
     words = len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
     above = f"{sentence.heading} {sentence.lead}"
+    opens = sentence.index == 0 and not sentence.item
     said = {
         "bias": True,
         "under 5 words": words < 5,
@@ -785,12 +796,14 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
         "over 15 words": words > 15,
         "over 30 words": words > 30,
         "item": sentence.item,
+        "short list": sentence.joined,
+        "list of values": sentence.joined and all(re.search(r"\d", item) for item in text.split("; ")),
         "nested": sentence.nested,
         "introduced": bool(sentence.lead),
         "good place": bool(_GOOD_PLACE.search(above)),
-        "bad place": bool(_BAD_PLACE.search(above)),
-        "first": sentence.index == 0 and not sentence.last,
-        "all that is said": sentence.index == 0 and sentence.last,
+        "under a plan": bool(_PLAN_PLACE.search(above)),
+        "first": opens and not sentence.last,
+        "all that is said": opens and sentence.last,
         "last": sentence.last and sentence.index > 0,
         "late": sentence.index > 8,
         "closing": context.closing,
@@ -809,10 +822,10 @@ _WORD = re.compile(r"[^\W\d_]{1,2}|\d+")
 
 
 def states(sentence: Sentence, person: bool) -> bool:
-    """Whether it is a statement at all: long enough, short enough, not cut off, no row of names, no question
-    and no pleasantry."""
+    """Whether it is a statement at all: long enough, short enough, not cut off, no row of names, no line of a
+    log, no question and no pleasantry."""
     text = sentence.text
-    if text.endswith(("?", "？")) and not (person and _TAG.search(text)):
+    if _LOGGED.match(text) or (text.endswith(("?", "？")) and not (person and _TAG.search(text))):
         return False
     if _PLEASANT.search(text) or (_ANSWERS.match(text) and not _TELLS.search(text)):
         return False
@@ -941,7 +954,7 @@ class Extraction:
 
     def _likely_enough(self, who: str) -> float:
         long = min(1.0, self._heard[who] / LONG_TALK)
-        return self._likely or THRESHOLD + (LONG_THRESHOLD - THRESHOLD) * long
+        return self._likely or THRESHOLD[who] + (LONG_THRESHOLD[who] - THRESHOLD[who]) * long
 
     def _weigh(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
@@ -949,7 +962,7 @@ class Extraction:
         if turn.echo:  # what a tool printed is not remembered because an agent repeats it
             said = [one for one in said if not grounding.repeats(one.text, echo)]
         self._heard[turn.role] += len(said)
-        for thought in _thoughts(_lists(said), context, self._likely or THRESHOLD):
+        for thought in _thoughts(join_lists(said), context, self._likely or THRESHOLD[turn.role]):
             self._keep(_candidate(thought, turn, context, self._zone), (number, thought.first.index))
 
     def _keep(self, candidate: Candidate, order: tuple[int, int]) -> None:
@@ -1030,7 +1043,7 @@ class _SentenceGroup:
         return self.sentences[0]
 
 
-def _lists(said: list[Sentence]) -> Iterator[Sentence]:
+def join_lists(said: list[Sentence]) -> Iterator[Sentence]:
     """The sentences, the short items of one list as a single one: a name and a number say nothing alone."""
     for _, some in groupby(
         said, key=lambda one: (one.lead, one.nested) if _is_short_item(one) else one.index
@@ -1042,7 +1055,7 @@ def _lists(said: list[Sentence]) -> Iterator[Sentence]:
             yield from items
             continue
         quote = items[0].quote + "".join(f" {one.marker} {one.quote}" for one in items[1:])
-        yield replace(items[-1], text=text, quote=quote, index=items[0].index, lead="")
+        yield replace(items[-1], text=text, quote=quote, index=items[0].index, lead="", joined=True)
 
 
 def _is_short_item(sentence: Sentence) -> bool:
