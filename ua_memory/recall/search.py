@@ -329,7 +329,9 @@ class _SearchOptions:
     def _through(self, text: str, direct: SearchResult) -> SearchResult:
         """The answer to a query about somebody whom it describes instead of naming: first who that is, then
         what is asked of them. What answers comes first, then what tells who it is, then the rest."""
-        described = _DESCRIBED.search(clean(text)) if self.two_steps else None
+        asked = clean(text)
+        short = self.two_steps and len(asked) <= LONGEST_DESCRIBED
+        described = _DESCRIBED.search(asked) if short else None
         if described is None:
             return direct
         steps = _SearchOptions(
@@ -470,8 +472,10 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
 
 DESCRIBED, NAMES = 4, 3
 """Hits that may tell who is described, and names of each that are tried."""
+LONGEST_DESCRIBED = 200
+"""Characters of a query that may describe somebody: each name costs a search."""
 _DESCRIBED = re.compile(
-    r"(?P<before>.*?)\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
+    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
     r"|(?:person|man|woman|guy|girl|boy|one|friend|colleague|neighbou?r|boss|doctor|teacher|coach|company|firm"
     r"|vendor|supplier|shop|place|team)\s+(?:who|that|which|with|from)\s+)(?P<clause>\w.*?)[?!.\s]*$",
     re.IGNORECASE,
@@ -481,8 +485,9 @@ _DOES = re.compile(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNO
 
 def _naming(described: re.Match[str], name: str) -> str:
     """A query with a name in place of the description. After "where does" the last word is what they do."""
-    verb = described["clause"].split()[-1] if _DOES.search(described["before"]) else ""
-    return f"{described['before']}{name} {verb}".strip()
+    before = described.string[: described.start()]
+    verb = described["clause"].split()[-1] if _DOES.search(before) else ""
+    return f"{before}{name} {verb}".strip()
 
 
 def _names_in(hit: Hit, query: str) -> list[str]:
