@@ -261,6 +261,26 @@ def test_what_is_said_again_is_one_candidate_with_a_sighting() -> None:
     assert {found[0].turn, *found[0].seen} == {"t1", "t3"}
 
 
+def test_of_a_misspelt_statement_and_its_correction_the_correction_stays() -> None:
+    wrong, right = "always remoev the blue theme", "always remove the blue theme"
+    assert texts(extract(talk(("person", wrong), ("assistant", "ok"), ("person", right)))) == [right]
+    assert texts(person(f"{wrong}\n*{right}")) == [f"*{right}"]
+    assert len(person("My brother Martin likes green tea.\n\nMy brother Marvin likes green tea.")) == 2
+
+
+def test_how_many_statements_were_left_out_as_near_duplicates_is_told() -> None:
+    extraction = Extraction()
+    for turn in talk(
+        ("person", "I prefer tabs over spaces in the Makefile."),
+        ("person", "as I said, i prefer tabs over spaces in every Makefile"),
+        ("person", "The release is on 3 May."),
+        ("person", "The release is on 10 May."),
+        ("person", "The release is on 10 May."),
+    ):
+        extraction.add(turn)
+    assert len(extraction.best()) == 2 and extraction.repeated == 1
+
+
 def test_unlike_statements_with_words_in_common_are_not_folded() -> None:
     found = person("I prefer tabs in the Makefile.\n\nI prefer spaces in Python files.")
     assert len(found) == 2

@@ -181,6 +181,15 @@ def test_without_a_model_the_speakers_own_sentences_are_kept(memory: Memory) -> 
     assert memory.health.verify() == [] and memory.search("why did we leave Heroku").hits
 
 
+def test_a_flush_tells_how_many_near_duplicates_it_left_out(memory: Memory) -> None:
+    said = (
+        "p: I prefer tabs over spaces in the Makefile.",
+        "p: as I said, i prefer tabs over spaces in every Makefile",
+    )
+    (done,) = memory.flush(transcript(*said), force=True).done
+    assert len(done.facts) == 1 and "1 near-duplicate left out" in done.notes
+
+
 def test_the_names_of_a_flush_are_those_a_person_has_settled(memory: Memory) -> None:
     names = memory.store.bank.root / "memory/entities.md"
     names.write_text("- [[Alice Pereira]]\n  - alias: Alice\n")

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Literal
 
 from ua_memory.errors import Conflict, Malformed, NotFound, Usage
@@ -82,6 +83,8 @@ def _initials(name: str) -> frozenset[str]:
 
 def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> NameSimilarity | None:
     different = [(a, b) for a, b in zip(mine, theirs, strict=True) if a != b]
+    if len(different) == 1 and different[0][0] == mine[0] and (found := _short_form(mine[0], theirs[0])):
+        return found
     if len(different) > 1:
         turned = sorted(mine) == sorted(theirs) and len(mine) == 2
         return NameSimilarity("maybe", "the same words in another order") if turned else None
@@ -94,6 +97,21 @@ def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) ->
             else None
         )
     return _slip(short, long)
+
+
+@cache
+def _short_forms() -> frozenset[tuple[str, str]]:
+    """Given names, folded and without accents: (short form, a name that it may stand for)."""
+    text = (Path(__file__).parents[1] / "data" / "short_names.txt").read_text(encoding="utf-8")
+    rows = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    return frozenset((short, long) for short, *names in rows for long in names)
+
+
+def _short_form(one: str, other: str) -> NameSimilarity | None:
+    for short, long in ((one, other), (other, one)):
+        if (short, long) in _short_forms():
+            return NameSimilarity("maybe", f"{short.capitalize()} is a short form of {long.capitalize()}")
+    return None
 
 
 def _slip(short: str, long: str) -> NameSimilarity | None:
@@ -135,7 +153,7 @@ def _shorter(short: list[str], long: list[str]) -> NameSimilarity | None:
         return None
     if long[: len(short)] == short or long[-len(short) :] == short:
         return NameSimilarity("maybe", "the shorter is part of the longer")
-    return None
+    return _short_form(short[0], long[0]) if len(short) == 1 else None
 
 
 # -- drawn -------------------------------------------------------------------------------------------------
@@ -598,13 +616,18 @@ def suggestions(
 
 
 def _pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """The pairs of names that are worth a comparison: they share a word, or begin alike."""
+    """The pairs of names that are worth a comparison: they share a word, begin alike, or one begins with a
+    short form of the other's first word."""
     crowds = defaultdict[str, list[str]](list)
+    first = defaultdict[str, list[str]](list)
     for name in names:
         words = fold(name).split()
+        first[_bare(words[0]) if words else ""].append(name)
         for crowd in {*words, "".join(words)[:2] + "…"}:
             crowds[crowd].append(name)
     seen: set[tuple[str, str]] = set()
+    for short, long in _short_forms():
+        seen |= {(min(a, b), max(a, b)) for a in first.get(short, ()) for b in first.get(long, ())}
     for together in crowds.values():
         for n, one in enumerate(together if len(together) <= CROWD else ()):
             for other in together[n + 1 :]:

@@ -13,6 +13,7 @@ from itertools import groupby, islice
 from math import exp, log
 from pathlib import Path
 
+from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
@@ -904,6 +905,8 @@ class _PlacedCandidate:
     terms: frozenset[str]
     about: frozenset[str] = frozenset()
     """Where it gives a number: its words but the value and those that say that it changed."""
+    repeated: int = 0
+    """Statements in other words that it stands for."""
 
 
 class Extraction:
@@ -912,6 +915,8 @@ class Extraction:
     def __init__(self, zone: tzinfo | None = None, most: int = MOST, likely: float | None = None) -> None:
         self.left = 0
         """Statements worth keeping that are left out, since there are too many."""
+        self.repeated = 0
+        """Statements that are left out, since one that is kept says nearly the same; known after `best`."""
         self._zone, self._most, self._likely = zone, most, likely
         self._heard: Counter[str] = Counter()
         """Sentences of each speaker."""
@@ -949,8 +954,10 @@ class Extraction:
             number, last = self._waiting
             self._waiting = None
             self._weigh(number, last, _assistant(last, None))
-        said = (held.candidate for held in sorted(self._held.values(), key=lambda held: held.order))
-        return [one for one in said if one.score >= self._likely_enough(one.who)]
+        said = sorted(self._held.values(), key=lambda held: held.order)
+        kept = [held for held in said if held.candidate.score >= self._likely_enough(held.candidate.who)]
+        self.repeated = sum(held.repeated for held in kept)
+        return [held.candidate for held in kept]
 
     def _likely_enough(self, who: str) -> float:
         long = min(1.0, self._heard[who] / LONG_TALK)
@@ -967,15 +974,17 @@ class Extraction:
 
     def _keep(self, candidate: Candidate, order: tuple[int, int]) -> None:
         """Take it in, folded with what says the same; let the lightest go when too many are held."""
-        said, about = terms(candidate.text), _about(candidate.text)
-        for key in self._alike(said, about, changes=bool(CHANGED.search(candidate.text))):
+        said, about, repeated = terms(candidate.text), _about(candidate.text), 0
+        for key in self._alike(candidate, said, about):
             earlier = self._held.pop(key)
             self._forget(key, earlier.terms)
+            other_words = said != earlier.terms
             candidate = _folded(earlier.candidate, candidate)
+            repeated += earlier.repeated + (other_words and candidate.was != earlier.candidate.text)
             if candidate.turn == earlier.candidate.turn:
                 order, said, about = earlier.order, earlier.terms, earlier.about
         self._count += 1
-        self._held[self._count] = _PlacedCandidate(candidate, order, said, about)
+        self._held[self._count] = _PlacedCandidate(candidate, order, said, about, repeated)
         for term in said:
             self._by_term.setdefault(term, set()).add(self._count)
         if len(self._held) > self._most:
@@ -988,7 +997,10 @@ class Extraction:
         for key in [key for key, held in self._held.items() if held.order[0] in turns]:
             self._forget(key, self._held.pop(key).terms)
 
-    def _alike(self, said: frozenset[str], about: frozenset[str], changes: bool) -> list[int]:
+    def _alike(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
+        """The keys of those held that say the same, or give an earlier value of the same thing."""
+        changes = bool(CHANGED.search(candidate.text))
+        named = set(candidate.entities)
         shared = Counter(key for term in said for key in self._by_term.get(term, ()))
         return [
             key
@@ -998,8 +1010,10 @@ class Extraction:
                 and common >= _SAME * min(len(said), len(self._held[key].terms))
                 and common >= 0.5 * max(len(said), len(self._held[key].terms))
                 and not _of_others(said, self._held[key].terms)
+                and not _differ(named, set(self._held[key].candidate.entities))
             )
             or _new_value(self._held[key], said, about, changes)
+            or _misspelt(self._held[key].candidate.text, candidate.text)
         ]
 
     def _forget(self, key: int, said: frozenset[str]) -> None:
@@ -1014,6 +1028,24 @@ def _of_others(one: frozenset[str], other: frozenset[str]) -> bool:
     Where only the number differs, the later one corrects the earlier."""
     apart = [{any(map(str.isdigit, term)) for term in terms} for terms in (one - other, other - one)]
     return apart == [{True, False}] * 2
+
+
+def _differ(some: set[str], others: set[str]) -> bool:
+    """Whether each has a name that the other has not: what Martin likes, Marvin may like too."""
+    return bool(some - others and others - some)
+
+
+def _misspelt(one: str, other: str) -> bool:
+    """Whether two statements are the same but for a slip of the pen in one word: "remoev that" and its
+    correction."""
+    if abs(len(one) - len(other)) > 2:
+        return False
+    mine, theirs = (re.findall(r"\w+", text.lower()) for text in (one, other))
+    apart = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
+    if len(mine) != len(theirs) or len(apart) != 1:
+        return False
+    found = likeness(*apart[0])
+    return found is not None and found.how == "sure"
 
 
 def _about(text: str) -> frozenset[str]:
@@ -1156,7 +1188,8 @@ def _folded(earlier: Candidate, later: Candidate) -> Candidate:
     before, now = terms(earlier.text), terms(later.text)
     if all(any(map(str.isdigit, "".join(some))) for some in (before - now, now - before)):
         return replace(later, score=max(earlier.score, later.score), was=earlier.text)
-    kept, other = (earlier, later) if earlier.score > later.score else (later, earlier)
+    corrected = _misspelt(earlier.text, later.text)
+    kept, other = (earlier, later) if earlier.score > later.score and not corrected else (later, earlier)
     seen = dict.fromkeys((*earlier.seen, *later.seen, other.turn))
     seen.pop(kept.turn, None)
     # That it was said again in another turn says that it matters; a third time says no more.

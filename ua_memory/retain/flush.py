@@ -318,6 +318,8 @@ class FlushWriter:
             self.notes.append(
                 f"{counted(harvest.left, 'statement')} more worth keeping left out: at most {MOST} a flush"
             )
+        if harvest.repeated:
+            self.notes.append(f"{counted(harvest.repeated, 'near-duplicate')} left out")
         self.notes += tombstones.refused_note(len(harvest.kept) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
             self.extracted = self._of_session(draft) if self.second else []
@@ -683,7 +685,7 @@ class Flusher:
         # What a model only talked about was not read by anybody yet: its speakers' own words are kept.
         unread = {turn.id for turn in whole.unstudied if not again}
         own = self._own_words([turn for turn in turns if turn.id in unread], recalled)
-        whole.kept, whole.left = whole.kept + own.kept, own.left
+        whole.kept, whole.left, whole.repeated = whole.kept + own.kept, own.left, own.repeated
         return whole
 
     def _own_words(self, turns: Iterable[Turn], recalled: RecalledLines) -> SubagentResult:
@@ -691,7 +693,7 @@ class Flusher:
         for turn in turns:
             extraction.add(turn)
         kept = [one for one in extraction.best() if not recalled.repeated(one)]
-        return SubagentResult(kept=kept, left=extraction.left)
+        return SubagentResult(kept=kept, left=extraction.left, repeated=extraction.repeated)
 
     # -- a second reading ---------------------------------------------------------------------
 

@@ -237,6 +237,8 @@ class SubagentResult:
     usage: Tokens = field(default_factory=Tokens)
     left: int = 0
     """Statements worth keeping that an extraction without a model left out, since there were too many."""
+    repeated: int = 0
+    """Statements that it left out, since one that is kept says nearly the same."""
 
 
 def run_subagent(
