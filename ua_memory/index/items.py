@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ua_memory.index.terms import STOP, clean, words
+from ua_memory.index.terms import STOP, TOKENIZER, clean, words
 from ua_memory.knowledge import sessions
 from ua_memory.markdown.document import Document, texthash
 from ua_memory.markdown.lines import FileKind, day_of, hashtags, kind_of
@@ -459,13 +459,8 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "8"
+SCHEMA_VERSION = "9"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
-
-EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
-"""Reads a word as it stands there, but for case and accents."""
-
-TOKENIZER = f"porter {EXACT}"
 
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
@@ -494,14 +489,11 @@ SCHEMA = (
     "CREATE INDEX settled_entity ON settled (entity)",
     "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid; END",
     "CREATE TABLE grams (gram TEXT, size INTEGER, word TEXT, PRIMARY KEY (gram, size, word)) WITHOUT ROWID",
+    "CREATE TABLE forms (language TEXT, stem TEXT, word TEXT, PRIMARY KEY (language, stem, word))"
+    " WITHOUT ROWID",
     "CREATE TABLE journal (generation INTEGER, vhash TEXT)",
     f'CREATE VIRTUAL TABLE words USING fts5 (text, context, tokenize = "{TOKENIZER}")',
     "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)",
-)
-
-TEMPORARY = (
-    f'CREATE VIRTUAL TABLE temp.scratch USING fts5 (word, tokenize = "{TOKENIZER}")',
-    "CREATE VIRTUAL TABLE temp.scratch_terms USING fts5vocab (temp, scratch, instance)",
 )
 
 

@@ -1,4 +1,5 @@
-"""Text into search terms, the same for files and queries; and the nearest known word of a misspelt one."""
+"""Text into search terms, the same for files and queries; the nearest known word of a misspelt one; and the
+other forms of a word in languages besides English."""
 
 from __future__ import annotations
 
@@ -65,20 +66,31 @@ _SPECIAL = re.compile(rf"_|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|\w[/.\-@:\\]+\w|\w{{{LO
 class Query:
     """A query cut up: `terms` are OR-ed, each of `phrases` (its words in order) is required. `again` has an
     identifier for each of its parts: it counts as much as they do, so that it is not found by them first.
+    `forms` has words of the bank by which a term is looked up, too.
 
     No dataclass: a hook that opens no bank would load them for this one alone, a fifth of its time.
     """
 
-    __slots__ = ("again", "phrases", "terms")
+    __slots__ = ("again", "forms", "phrases", "terms")
 
     def __init__(
-        self, terms: tuple[str, ...], phrases: tuple[tuple[str, ...], ...] = (), again: tuple[str, ...] = ()
+        self,
+        terms: tuple[str, ...],
+        phrases: tuple[tuple[str, ...], ...] = (),
+        again: tuple[str, ...] = (),
+        forms: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.terms, self.phrases, self.again = terms, phrases, again
+        self.terms, self.phrases, self.again, self.forms = terms, phrases, again, forms or {}
 
     @property
     def empty(self) -> bool:
         return not self.terms and not self.phrases
+
+    @property
+    def every_term(self) -> tuple[str, ...]:
+        """The terms and their other forms, each once."""
+        others = (form for term in self.terms for form in self.forms.get(term, ()))
+        return tuple(dict.fromkeys([*self.terms, *others])) if self.forms else self.terms
 
 
 def clean(text: str) -> str:
@@ -303,3 +315,206 @@ def edits(one: str, other: str, most: int) -> int:
 
 def _digits(word: str) -> str:
     return "".join(sign for sign in word if sign.isdigit())
+
+
+# -- forms -------------------------------------------------------------------------------------------------
+# Other forms of a word in German, French, Spanish, Portuguese, Dutch and Italian: of one Snowball stem.
+#
+# FTS5 stems as English does. So the words of texts in these languages (`languages`) stand in a table under
+# their stems, and a query's word is looked up by the bank's words of its stem, too. A bank in English has an
+# empty table.
+
+
+EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
+"""Reads a word as it stands there, but for case and accents."""
+
+TOKENIZER = f"porter {EXACT}"
+
+SCRATCH = (
+    f'CREATE VIRTUAL TABLE temp.scratch USING fts5 (word, tokenize = "{TOKENIZER}")',
+    "CREATE VIRTUAL TABLE temp.scratch_terms USING fts5vocab (temp, scratch, instance)",
+)
+"""Where FTS5 stems what is not to be kept: a connection's own."""
+
+LEAST_LETTERS, MOST_FORMS = 3, 24
+"""Letters of a word, and of a stem, that are gone by; other forms by which a word is looked up."""
+
+
+def cut(db: sqlite3.Connection, text: str) -> list[str]:
+    """The stems of a text's words as FTS5 keeps them, over a connection that has `SCRATCH`."""
+    db.execute("INSERT INTO temp.scratch VALUES (?)", (text,))
+    try:
+        return [term for (term,) in db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")]
+    finally:
+        db.execute("DELETE FROM temp.scratch")
+
+
+def add_forms(db: sqlite3.Connection, language: str, words: Iterable[str]) -> None:
+    """Write down words of a language under their stems. They stay when their last item goes."""
+    fit = sorted(word for word in words if _has_forms(word))
+    rows = [(language, stem, word) for word, stem in zip(fit, _stems(language, fit), strict=True)]
+    db.executemany("INSERT OR IGNORE INTO forms VALUES (?, ?, ?)", rows)
+
+
+def forms(
+    db: sqlite3.Connection, counted: Counted, cut: Callable[[str], Sequence[str]], terms: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """{term of such a language: other words of the bank that are forms of it}, one of each stem that FTS5
+    gives them; none where it gives them the term's. Without what the bank does not have in any form.
+    `counted` says how many items have a word, `cut` is FTS5's stem of it."""
+    languages = _languages(db)
+    fit = [term for term in terms if _has_forms(term) and term not in STOP] if languages else []
+    many, near = counted(fit) if fit else {}, dict[str, set[str]]()
+    for language in languages:
+        for term, stem in zip(fit, _stems(language, fit), strict=True):
+            sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
+            rows = db.execute(sql, (language, stem, _plain(term), MOST_FORMS)).fetchall()
+            # What says nothing of its language is found by the stem itself, if that is a word.
+            alone = [stem] if not rows and not many[term] and _has_forms(stem) else []
+            near.setdefault(term, set()).update(alone, (word for (word,) in rows))
+    found: dict[str, tuple[str, ...]] = {}
+    for term, words in near.items():
+        others = {tuple(cut(word)): word for word in sorted(words, reverse=True)}
+        others.pop(tuple(cut(term)), None)
+        there = counted(list(others.values()))
+        kept = tuple(sorted(word for word in others.values() if there[word]))
+        if kept or (words and many[term]):
+            found[term] = kept
+    return found
+
+
+def _languages(db: sqlite3.Connection) -> list[str]:
+    """The languages of which the bank has words."""
+    found, last = list[str](), ""
+    while row := db.execute("SELECT min(language) FROM forms WHERE language > ?", (last,)).fetchone():
+        if row[0] is None:
+            break
+        last = str(row[0])
+        found.append(last)
+    return found
+
+
+def _has_forms(word: str) -> bool:
+    return LEAST_LETTERS <= len(word) <= LONGEST and word.isalpha()
+
+
+def _stems(language: str, words: Sequence[str]) -> list[str]:
+    """The stems of words in lower case, without accents: many leave them out."""
+    if not words:
+        return []
+    import Stemmer  # only where a bank has words of such a language
+
+    if language == "portuguese":
+        words = [_PLURAL.sub("ão", word) for word in words]
+    # Made each time, in 4 µs: one is not to be used by two threads at once.
+    return [_plain(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
+
+
+_PLURAL = re.compile(r"(?:ões|oes|ães|ao)$")
+"""What Snowball leaves of `reuniões`, with and without accents, beside `reunião`."""
+
+
+def _plain(word: str) -> str:
+    """A word without its accents, as FTS5 reads it."""
+    if word.isascii():
+        return word
+    return "".join(sign for sign in unicodedata.normalize("NFKD", word) if not unicodedata.combining(sign))
+
+
+# -- languages ---------------------------------------------------------------------------------------------
+# Which of the languages with forms a text may be in, by its small words and letters.
+
+
+SURE, DOUBTFUL = 3, 1
+"""What a word or letter counts that only these languages have, and one that stands in names and other
+languages, too. So much as one sure sign is needed, and more than of English."""
+
+_SURE = {
+    "german": """
+        das und nicht ein eine einen einem einer eines auf für sich auch wird werden wurde wurden sind wir
+        ich sie ihr ihre ihren mein meine meinen meiner dein deine unser unsere unseren haben hatte hatten
+        habe nach vom zum zur beim über unter zwischen wenn weil aber noch nur schon sehr kann muss soll wie
+        wo wer wann warum jetzt immer keine kein mehr bis durch gegen ohne seit heute gestern neue neues
+        neuer neuen neuem gekauft montag dienstag mittwoch donnerstag freitag samstag sonntag
+    """,
+    "french": """
+        une dans avec qui nous vous ils elle elles sont cette ses mes mon leur leurs notre nos votre vos aux
+        été était avait ont avoir être mais où très aussi chez entre depuis après avant quand pourquoi
+        combien donc moi toi lui ça toute toutes nouveau nouvelle nouveaux nouvelles hier aujourd demain
+        lundi mardi mercredi jeudi vendredi samedi dimanche
+    """,
+    "spanish": """
+        para unos unas por fue está están más pero muy también sobre entre hasta desde cuando donde dónde
+        cuándo cómo qué quién porque mis sus nuestro nuestra nuestros nuestras ellos nosotros tiene tengo
+        tienen hemos ayer hoy mañana nuevo nueva nuevos nuevas lunes martes miércoles jueves viernes sábado
+        domingo
+    """,
+    "portuguese": """
+        para uma umas uns não foi está são nas pelo pela pelos pelas ao aos meu minha meus minhas seu sua
+        seus suas nosso nossa nossos nossas mas mais muito também quando onde porque ele eles ela elas nós
+        você vocês temos tenho ontem hoje amanhã já até isso esse essa esta novo novos novas domingo
+    """,
+    "dutch": """
+        het een niet zijn voor aan ook maar deze dit wij ik zij hij mijn jouw hun onze ons naar bij uit
+        wordt worden werd werden heeft hebben heb hebt waar wanneer waarom nog geen veel meer tussen na tot
+        tegen zonder sinds gisteren vandaag nieuwe nieuw gekocht maandag dinsdag woensdag donderdag vrijdag
+        zaterdag zondag
+    """,
+    "italian": """
+        che è sono nella nelle negli nel dalla dalle dello della delle degli alla allo agli sulla sulle gli
+        più anche quando perché mio miei mie suo suoi nostro nostra nostri nostre abbiamo hanno stato stata
+        stati erano molto già fra senza ieri oggi domani nuovo nuova nuovi nuove lunedì martedì mercoledì
+        giovedì venerdì sabato domenica
+    """,
+}
+_DOUBTFUL = {
+    "german": "der die den des im am an in von zu so war was es er als mit hat dem ist oder aus bei",
+    "french": (
+        "le la les de du des et un il je tu se en au ce sur par pas que plus mai on est sans sous pour "
+        "vers fait tous"
+    ),
+    "spanish": "el la lo de del y en un se es al que su si no me los las mi como con sin era ser una",
+    "portuguese": "o a os as de do da em no na um e é que se com dos das nos tem sem ser como este",
+    "dutch": "de van en te in is op om er als je die den was of we met door hoe dat wat wie waren haar",
+    "italian": (
+        "il lo la le di da e un i del al si in de ha come per era con chi alle dove non ho sua loro una tra"
+    ),
+}
+_LETTERS = {
+    **dict.fromkeys("äöüß", ("german",)),
+    **dict.fromkeys("ñ¿¡", ("spanish",)),
+    **dict.fromkeys("ãõ", ("portuguese",)),
+    **dict.fromkeys("œù", ("french",)),
+    **dict.fromkeys("ìò", ("italian",)),
+}
+_ALSO_ENGLISH = "a am an as do had has he i in is me no of on so was we will"
+
+
+@cache
+def _weighed_words() -> dict[str, dict[str, int]]:
+    """{word: {language: what it counts for that}}, English ones included."""
+    signs: dict[str, dict[str, int]] = {
+        word: {"english": SURE} for word in STOP.difference(_ALSO_ENGLISH.split())
+    }
+    for worth, table in ((DOUBTFUL, _DOUBTFUL), (SURE, _SURE)):
+        for language, words in table.items():
+            for word in words.split():
+                signs.setdefault(word, {})[language] = worth
+    return signs
+
+
+def languages(words: frozenset[str]) -> list[str]:
+    """The languages, as the stemmer calls them, that these words of a text (lower case) may be in: more than
+    one where they have the same signs, none for English or where there is no sure sign."""
+    signs = _weighed_words()
+    found: dict[str, int] = {}
+    for word in words & signs.keys():
+        for language, worth in signs[word].items():
+            found[language] = found.get(language, 0) + worth
+    letters = {sign for word in words if not word.isascii() for sign in word}
+    for language in {language for sign in letters & _LETTERS.keys() for language in _LETTERS[sign]}:
+        found[language] = found.get(language, 0) + SURE
+    most = max(found.values(), default=0)
+    if most < SURE or found.get("english") == most:
+        return []
+    return sorted(language for language, worth in found.items() if worth == most)

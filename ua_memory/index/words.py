@@ -22,11 +22,9 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.generations import Generations, private
 from ua_memory.index.items import (
     COLUMNS,
-    EXACT,
     OPENING,
     SCHEMA,
     SCHEMA_VERSION,
-    TEMPORARY,
     IndexItem,
     LongLogs,
     chunks,
@@ -35,7 +33,7 @@ from ua_memory.index.items import (
     marks,
     row,
 )
-from ua_memory.index.terms import Query, clean, indexed, pieces
+from ua_memory.index.terms import EXACT, SCRATCH, Query, clean, indexed, languages, pieces
 from ua_memory.text.names import drawn
 
 # -- vocabulary --------------------------------------------------------------------------------------------
@@ -55,7 +53,7 @@ class Vocabulary:
         self._known: dict[str, int] = {}
         self._count: int | None = None
         self._version = -1
-        for statement in TEMPORARY:
+        for statement in SCRATCH:
             db.execute(statement)
 
     def tokens(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -91,6 +89,10 @@ class Vocabulary:
             self._known.update(self.db.execute(query, part))
         return {term: self._known[stems[term]] for term in terms}
 
+    def forms(self, terms: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """{term: its other forms in the bank} of those in languages besides English."""
+        return index_terms.forms(self.db, self.frequencies, lambda word: [self.stems([word])[word]], terms)
+
     def count(self) -> int:
         """How many items there are."""
         self._current()
@@ -110,20 +112,11 @@ class Vocabulary:
             self.forget()
 
     def _stemmed(self, words: list[str]) -> dict[str, str]:
-        found = self._cut(" ".join(words))
+        found = index_terms.cut(self.db, " ".join(words))
         if len(found) == len(words):
             return dict(zip(words, found, strict=True))
         # Some word is none or several to FTS5 (its Unicode is older than Python's): one at a time.
-        return {word: next(iter(self._cut(word)), "") for word in words}
-
-    def _cut(self, text: str) -> list[str]:
-        self.db.execute("INSERT INTO temp.scratch VALUES (?)", (text,))
-        try:
-            return [
-                term for (term,) in self.db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")
-            ]
-        finally:
-            self.db.execute("DELETE FROM temp.scratch")
+        return {word: next(iter(index_terms.cut(self.db, word)), "") for word in words}
 
 
 # -- matching ----------------------------------------------------------------------------------------------
@@ -158,7 +151,7 @@ class WordHit:
 def expression(query: Query) -> str:
     """A query in FTS5's syntax, '' if it has no terms."""
     phrases = ['"' + " ".join(phrase) + '"' for phrase in query.phrases]
-    every = _any([*_quoted(query.terms, query), *phrases])
+    every = _any([*_quoted(query.every_term, query), *phrases])
     required = " AND ".join(phrases)
     return f"({required}) AND ({every})" if required and every else required or every
 
@@ -189,8 +182,9 @@ def best(
 
 def _ways(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
     """Lists of expressions that no row matches two of, the cheapest first, the last with all that matches."""
-    known = vocabulary.frequencies(query.terms) if query.terms else {}
-    terms = sorted((term for term in query.terms if known[term]), key=lambda term: (known[term], term))
+    every_term = query.every_term
+    known = vocabulary.frequencies(every_term) if every_term else {}
+    terms = sorted((term for term in every_term if known[term]), key=lambda term: (known[term], term))
     terms = terms[:ASKED]
     total = vocabulary.count()
     if not query.phrases and total > ENOUGH:
@@ -202,7 +196,7 @@ def _ways(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
             few, common = (_any(_quoted(part, query)) for part in (terms[:rare], terms[rare:]))
             yield [f"({few}) NOT ({common})", f"({few}) AND ({common})"]
     kept = set(terms)
-    every = expression(Query(tuple(term for term in query.terms if term in kept), query.phrases, query.again))
+    every = expression(Query(tuple(term for term in every_term if term in kept), query.phrases, query.again))
     if every:
         yield [every]
 
@@ -344,6 +338,7 @@ class WordIndex(IndexMeta):
     def __init__(self, file: Path | str) -> None:
         self.file = file
         self._spelt: set[str] = set()
+        self._formed = defaultdict[str, set[str]](set)
         self.long_logs = LongLogs()
         self._indexed_context = lru_cache(maxsize=256)(indexed)  # items under one heading share most of it
         if file != ":memory:":
@@ -386,6 +381,7 @@ class WordIndex(IndexMeta):
         except BaseException:
             self.db.execute("ROLLBACK")
             self._spelt.clear()
+            self._formed.clear()
             raise
         else:
             self.db.execute("COMMIT")
@@ -478,12 +474,24 @@ class WordIndex(IndexMeta):
         self._note([item.vhash for item, _ in fresh])
 
     def _spell(self, texts: list[tuple[str, str]]) -> None:
-        """Note how the words of these texts are spelt, those that this connection has not noted yet."""
-        fresh = set(pieces(" ".join(part for text in texts for part in text))) - self._spelt
+        """Note how the words of these texts are spelt, and those of languages with forms by their stems; each
+        that this connection has not noted yet."""
+        every, formed = set[str](), defaultdict[str, set[str]](set)
+        for text in texts:
+            own = pieces(" ".join(text))
+            every |= own
+            for language in languages(own):
+                formed[language] |= own
+        fresh = every - self._spelt
         index_terms.add(self.db, fresh)
         self._spelt |= fresh
         if len(self._spelt) > MOST_SPELT:
             self._spelt.clear()
+        for language, there in formed.items():
+            index_terms.add_forms(self.db, language, there - self._formed[language])
+            self._formed[language] |= there
+            if len(self._formed[language]) > MOST_SPELT:
+                self._formed[language].clear()
 
     def _drop(self, numbers: list[int], vhashes: list[str]) -> None:
         self.db.executemany("DELETE FROM items WHERE rowid = ?", [(number,) for number in numbers])

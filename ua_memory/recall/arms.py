@@ -70,9 +70,11 @@ def find_by_words(words: WordIndex, query: Query, limit: int, where: Filters) ->
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each query term: {stem: inverse document frequency}, and the stemmer."""
+    """The weight of each query term: {stem: inverse document frequency}. `forms` has the query's stems for
+    which another stem of the bank counts, too: {that: these}."""
 
     idf: dict[str, float]
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
@@ -89,12 +91,28 @@ def weigh(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> We
     A term that no item has weighs as much as one that a single item has. `guessed` terms weigh less.
     """
     terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
-    stems, known = words.vocabulary.stems(terms), words.vocabulary.frequencies(terms)
+    stems, known = words.vocabulary.stems(terms), _frequencies(words, terms, query.forms)
     total = words.count()
     least = {stems[t]: GUESSED for t in terms if t in guessed} | {
         stems[t]: 1.0 for t in terms if t not in guessed
     }
-    return Weights({stems[t]: inverse(known[t], total) * least[stems[t]] for t in terms if stems[t]})
+    idf = {stems[t]: inverse(known[t], total) * least[stems[t]] for t in terms if stems[t]}
+    forms = defaultdict[str, list[str]](list)
+    for term, others in query.forms.items():
+        for other in words.vocabulary.stems(others).values():
+            forms[other].append(stems[term])
+    return Weights(idf, {other: tuple(own) for other, own in forms.items()})
+
+
+def _frequencies(
+    words: WordIndex, terms: Sequence[str], forms: Mapping[str, tuple[str, ...]]
+) -> dict[str, int]:
+    """{term: how many items have it or another form of it, at most}."""
+    known = words.vocabulary.frequencies(terms)
+    for term in known.keys() & forms.keys():
+        known[term] += sum(words.vocabulary.frequencies(forms[term]).values())
+        known[term] = min(known[term], words.count())
+    return known
 
 
 def inverse(known: int, total: int) -> float:
@@ -102,15 +120,30 @@ def inverse(known: int, total: int) -> float:
     return math.log(1 + (max(total, 1) - known + 0.5) / (max(known, 1) + 0.5))
 
 
-def stems(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dict[str, frozenset[str]]:
-    """{key: those of the wanted stems that an item's words have, heading and tags included}."""
+def stems(
+    words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
+) -> dict[str, frozenset[str]]:
+    """{key: those of the wanted stems that an item's words have, heading and tags included}. `forms` as in
+    `Weights`."""
     texts = words.vocabulary.tokens([item.key for item in items])
     known = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
-    telling = {word: stem for word, stem in known.items() if stem in wanted}
-    return {key: frozenset(telling[word] for word in text & telling.keys()) for key, text in texts.items()}
+    telling: dict[str, tuple[str, ...]] = {word: (stem,) for word, stem in known.items() if stem in wanted}
+    if forms:
+        telling = {word: own for word, stem in known.items() if (own := _standing_for(stem, wanted, forms))}
+    return {
+        key: frozenset(stem for word in text & telling.keys() for stem in telling[word])
+        for key, text in texts.items()
+    }
 
 
-def stems_over(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -> dict[str, frozenset[str]]:
+def _standing_for(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The wanted stems that a stem of an item is, or is another form of."""
+    return tuple(each for each in (stem, *forms.get(stem, ())) if each in wanted)
+
+
+def stems_over(
+    words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
+) -> dict[str, frozenset[str]]:
     """{key: those of the wanted stems that stand over an item}, its headings, its file's title and its tags;
     without those that have none. A session's title is most often its first words, which stand in it."""
     items = [item for item in items if item.record != index_items.SESSION]
@@ -120,8 +153,11 @@ def stems_over(words: WordIndex, items: Sequence[IndexItem], wanted: Set[str]) -
         if place not in said:
             said[place] = frozenset(index_items.words_over(*place))
     known = words.vocabulary.stems(set().union(*said.values()))
-    found = {place: wanted & {known[word] for word in over} for place, over in said.items() if over}
-    telling = {place: frozenset(over) for place, over in found.items() if over}
+    found = {
+        place: frozenset(stem for word in over for stem in _standing_for(known[word], wanted, forms))
+        for place, over in said.items()
+    }
+    telling = {place: over for place, over in found.items() if over}
     if not telling:
         return {}
     places = ((item.key, telling.get((item.heading, item.tags))) for item in items)
@@ -133,7 +169,7 @@ def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> di
     total = weights.total or 1.0
     return {
         key: sum(weights.idf[stem] for stem in sorted(have)) / total
-        for key, have in stems(words, items, weights.idf.keys()).items()
+        for key, have in stems(words, items, weights.idf.keys(), weights.forms).items()
     }
 
 
@@ -238,12 +274,13 @@ def read(
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
         query = Query(query.terms, (), query.again)
-    meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces})
-    if meant:
-        terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
-        query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again))
+    forms = words.vocabulary.forms(query.terms)
+    meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces} | forms.keys())
+    terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
+    query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again), forms)
     named = index_items.named(words.db, text)
-    weights, own = weigh(words, query, frozenset(meant.values())), _words(words, text, named.declared, meant)
+    weights = weigh(words, query, frozenset(meant.values()))
+    own = _words(words, text, named.declared, meant, forms)
     if window:
         own = tuple(_dated(one, text, window) for one in own)
     return ParsedQuery(text, query, weights, own, named, window, meant)
@@ -277,14 +314,18 @@ def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> d
 
 
 def _words(
-    words: WordIndex, text: str, names: Mapping[str, int], meant: Mapping[str, str]
+    words: WordIndex,
+    text: str,
+    names: Mapping[str, int],
+    meant: Mapping[str, str],
+    forms: Mapping[str, tuple[str, ...]],
 ) -> tuple[QueryWord, ...]:
     spans = [match.span() for match in _WORD.finditer(text)][:MOST]
     typed = [words_of(text[start:end]) for start, end in spans]
     pieces = [[each for each in (meant.get(piece, piece) for piece in part) if each] for part in typed]
     joined = [(start, end, meant.get(whole) or whole) for start, end, whole in _joined(text)]
     every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in joined})
-    stems, known, total = words.vocabulary.stems(every), words.vocabulary.frequencies(every), words.count()
+    stems, known, total = words.vocabulary.stems(every), _frequencies(words, every, forms), words.count()
     naming = {word for name in names for word in name.split()}
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
@@ -295,8 +336,9 @@ def _words(
         own = tuple(stems[piece] for piece in part if stems[piece])
         named = bool(part) and all(piece in naming for piece in part)
         whole = next((stems[each] for low, high, each in joined if low <= start and end <= high), "")
-        if not whole and part != before and len(own) == 1:
-            whole = own[0]  # the model reads the letters that were typed; go by those that were meant
+        if not whole and (part != before or not forms.keys().isdisjoint(part)) and len(own) == 1:
+            # The model reads the letters that were typed, in English; go by those that were meant, too.
+            whole = own[0]
         found.append(QueryWord(start, end, weight, own, small, named, whole))
     return tuple(found)
 
@@ -344,8 +386,10 @@ def explain(
         rest = rest[:at] + "\0" * (to - at) + rest[to:]
     read = read_query(query)
     phrases = tuple(" ".join(each) for each in read.phrases)
-    meant = misspelt(words, read) if words else {}
-    return QueryExplanation(time, entities(rest), read.terms, phrases, meant, wanted.why)
+    forms = words.vocabulary.forms(read.terms) if words else {}
+    meant = misspelt(words, read, forms.keys()) if words else {}
+    terms = Query(read.terms, forms=forms).every_term
+    return QueryExplanation(time, entities(rest), terms, phrases, meant, wanted.why)
 
 
 # -- semantic ----------------------------------------------------------------------------------------------

@@ -148,13 +148,15 @@ def _late(
     """The candidates by late interaction; None where no text has token vectors, or no word counts."""
     found, kept = _together(arms), TokenMatches(asked, said)
     wanted_stems = {stem for word in kept.words for stem in (*word.stems, word.whole)}
+    forms = asked.weights.forms
 
     def read(items: list[IndexItem]) -> Stems:
         names = kept.missing(item.vhash for item in items)
         kept.add(index.cache.read(index.embeds.model, names))
         spelt = items if kept.spelt else kept.unread(items)
-        over = recall_arms.stems_over(index.words, items, wanted_stems)
-        return Stems(recall_arms.stems(index.words, spelt, wanted_stems) if spelt else {}, over)
+        over = recall_arms.stems_over(index.words, items, wanted_stems, forms)
+        within = recall_arms.stems(index.words, spelt, wanted_stems, forms) if spelt else {}
+        return Stems(within, over)
 
     stems = read(found)
     if not kept.any_tokens or not kept.weights.any():

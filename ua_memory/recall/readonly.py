@@ -107,7 +107,7 @@ def block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, l
 # says nothing, and the bank is opened. Of the libraries only sqlite3 is loaded.
 
 
-SCHEMA = "8"
+SCHEMA = "9"
 """The version of the word index that is read here; a test holds it to `index.items`."""
 ENOUGH = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `fusion` gives such
@@ -139,6 +139,7 @@ class ReadOnlySearch:
 
     def __init__(self, root: str, db: sqlite3.Connection) -> None:
         self._root, self._db = root, db
+        self._can_cut = False
 
     def recall(self, query: str, limit: int, enough: float = 0.0) -> str:
         """The lines that answer a query best by their words, as a block; '' if there are none."""
@@ -199,10 +200,16 @@ class ReadOnlySearch:
         """The numbers of the items that have enough of the query's words, by BM25, best first."""
         asked = self._asked(query, guess=not enough)
         phrases = ['"' + " ".join(phrase) + '"' for phrase in asked.phrases]
-        known = sorted((self._count(f'"{term}"'), term) for term in asked.terms[: 4 * ASKED])
-        terms = [(many, f'"{term}"') for many, term in known if many][:ASKED]
-        again = [f'"{term}"' for term in asked.again if (f'"{term}"' in (each for _, each in terms))]
-        every = " OR ".join([*(term for _, term in terms), *again, *phrases])
+        matches = {
+            term: " OR ".join(_quoted_terms([term, *asked.forms.get(term, ())]))
+            for term in asked.terms[: 4 * ASKED]
+        }
+        known = sorted((self._count(match), term) for term, match in matches.items())
+        kept = [term for many, term in known if many][:ASKED]
+        terms = [(many, matches[term]) for many, term in known if many][:ASKED]
+        again = [term for term in asked.again if term in kept]
+        every_term = Query(tuple(kept), forms=asked.forms).every_term
+        every = " OR ".join([*_quoted_terms([*every_term, *again]), *phrases])
         match = f"({' AND '.join(phrases)}) AND ({every})" if phrases else every
         if not match:
             return
@@ -225,11 +232,20 @@ class ReadOnlySearch:
     def _asked(self, query: str, guess: bool) -> Query:
         """A query as it is looked up; where somebody asked, a misspelt word by what was meant."""
         asked = read_query(query)
-        unknown = [term for term in asked.terms[: 4 * ASKED] if guess and not self._count(f'"{term}"')]
+        looked_up = asked.terms[: 4 * ASKED]
+        forms = index_terms.forms(self._db, self._counts, self._cut, looked_up)
+        unknown = [t for t in looked_up if guess and t not in forms and not self._count(f'"{t}"')]
         meant = index_terms.meant(self._db, self._counts, unknown) if unknown else {}
         terms = [meant.get(term, term) for term in asked.terms]
         again = [meant.get(term, term) for term in asked.again]
-        return Query(tuple(filter(None, dict.fromkeys(terms))), asked.phrases, tuple(again))
+        return Query(tuple(filter(None, dict.fromkeys(terms))), asked.phrases, tuple(again), forms)
+
+    def _cut(self, word: str) -> list[str]:
+        if not self._can_cut:
+            for statement in index_terms.SCRATCH:
+                self._db.execute(statement)
+            self._can_cut = True
+        return index_terms.cut(self._db, word)
 
     def _counts(self, terms: Sequence[str]) -> dict[str, int]:
         return {term: self._count(f'"{term}"') for term in terms}
@@ -384,6 +400,10 @@ def _begun(part: str, most: int) -> str:
         end = max(part.rfind(" "), part.rfind("\n"))
         part = part[:end] if end > len(part) - 100 else part  # not every language has blanks
     return part if "\n" in part.strip() else ""
+
+
+def _quoted_terms(terms: Iterable[str]) -> list[str]:
+    return [f'"{term}"' for term in terms]
 
 
 def _weight(total: int, many: int) -> float:

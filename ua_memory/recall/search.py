@@ -553,7 +553,9 @@ def _hit(
         if each.item.key == key
     }
     length = OF_SESSION if one.item.record == SESSION else LENGTH
-    shown = snippet(index.words, one.item.text, asked.weights.idf, length)
+    weights = asked.weights
+    idf = {**{form: weights.idf[own[0]] for form, own in weights.forms.items()}, **weights.idf}
+    shown = snippet(index.words, one.item.text, idf, length)
     return Hit(one.item, score, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
 
 

@@ -1,0 +1,177 @@
+"""Words in other languages are found in all their forms, by the index and where no daemon runs."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+
+import pytest
+from banks import Bank, new_bank
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_words import made
+
+from ua_memory.index.terms import indexed, languages, pieces
+from ua_memory.index.words import WordIndex
+from ua_memory.memory import Memory
+from ua_memory.recall.arms import read, shares, stems
+from ua_memory.recall.readonly import ENOUGH, ReadOnlySearch, look
+
+BIKE = "Das Fahrrad von Jonas steht im Keller"
+LINES = (
+    BIKE,
+    "Wir haben zwei Verträge mit der Bank",
+    "El presupuesto de la casa fue aprobado por Marta",
+    "La réunion du mardi est dans la salle bleue",
+    "De vergadering met het team is verplaatst naar donderdag",
+    "Le riunioni del lunedì sono nella sala verde",
+    "A reunião com o banco não foi adiada",
+    "Mietzins: 900",
+    "Alice bought a boat and news of the harbour",
+    "Bob sold the house near the lake, where the drawer was",
+)
+FOUND = [
+    ("Fahrräder", BIKE),
+    ("where are the Fahrräder?", BIKE),
+    ("Vertrag", LINES[1]),
+    ("los presupuestos", LINES[2]),
+    ("réunions", LINES[3]),
+    ("reunions", LINES[3]),
+    ("vergaderingen", LINES[4]),
+    ("riunione", LINES[5]),
+    ("reuniões", LINES[6]),
+    ("reunioes", LINES[6]),
+    ("Mietzinsen", LINES[7]),
+    ("boats", LINES[8]),
+]
+
+
+@pytest.fixture(scope="module")
+def words() -> WordIndex:
+    return made(*LINES)
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Bank:
+    bank = new_bank(tmp_path_factory.mktemp("languages") / "bank")
+    for line in LINES:
+        bank.insert(line)
+    time.sleep(0.06)  # until the files rest
+    with Memory(bank.again()) as memory:
+        memory.search_many(["x"], by_words=True)
+    return bank
+
+
+@pytest.fixture(scope="module")
+def memory(bank: Bank) -> Iterator[Memory]:
+    with Memory(bank.again()) as memory:
+        while memory.search("x").stale:
+            pass
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def light(bank: Bank) -> Iterator[ReadOnlySearch]:
+    found = look(bank.store.bank, bank.store.config.few, bank.store.config.redact)
+    assert found
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(("query", "line"), FOUND)
+def test_a_search_finds_other_forms_of_a_word(
+    memory: Memory, light: ReadOnlySearch, query: str, line: str
+) -> None:
+    answer = memory.search(query)
+    assert answer.answered and answer.hits[0].item.text == line
+    assert memory.search_many([query], by_words=True)[0].hits[0].item.text == line
+    assert line in light.recall(query, 3).splitlines()[2]
+    assert line in light.for_prompt(query, 3, "", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [
+        ("Das Fahrrad steht im Keller", ["german"]),
+        ("Fahrräder geputzt", ["german"]),
+        ("Los presupuestos de la casa", ["spanish"]),
+        ("Les réunions du mardi", ["french"]),
+        ("De vergadering is naar vrijdag verplaatst", ["dutch"]),
+        ("Le riunioni del lunedì", ["italian"]),
+        ("A reunião foi ontem", ["portuguese"]),
+        ("The boat is in the harbour", []),
+        ("Maria de la Cruz, dentist", []),
+        ("Las Vegas with Juan", []),
+        ("ssh to host.example.com as root", []),
+        ("Met Otto at the door", []),
+        ("", []),
+    ],
+)
+def test_a_language_is_told_by_its_small_words(text: str, spoken: list[str]) -> None:
+    assert languages(pieces(indexed(text))) == spoken
+
+
+def test_a_bank_in_english_knows_no_forms_and_loads_no_stemmer() -> None:
+    words = made(*LINES[8:])
+    assert words.db.execute("SELECT count(*) FROM forms").fetchone() == (0,)
+    assert words.vocabulary.forms(["drawers", "boats", "presupuestos"]) == {}
+
+
+def test_another_form_counts_as_the_word_itself(words: WordIndex) -> None:
+    asked = read(words, "vergaderingen")
+    assert asked.query.forms == {"vergaderingen": ("vergadering",)} and not asked.meant
+    (key,) = (hit.key for hit in words.search(asked.query, 9))
+    item = words.get([key])
+    assert shares(words, asked.weights, item) == {key: 1.0}
+    assert stems(words, item, asked.weights.idf.keys(), asked.weights.forms)[key] == {"vergaderingen"}
+
+
+def test_a_small_word_beside_it_stands_in_no_way(memory: Memory) -> None:
+    assert memory.search("les réunions").hits[0].item.text == LINES[3]
+
+
+def test_a_word_that_fts5_stems_right_goes_by_its_letters_too(words: WordIndex) -> None:
+    asked = read(words, "Vertrag")
+    assert asked.query.forms == {"vertrag": ()} and asked.words[0].whole == "vertrag"
+
+
+def test_a_phrase_stays_as_it_was_quoted(words: WordIndex) -> None:
+    assert not words.search(read(words, '"de vergaderingen"').query, 9)
+
+
+def test_forms_of_what_is_gone_are_not_looked_for() -> None:
+    words = made(LINES[4])
+    assert words.vocabulary.forms(["vergaderingen"])
+    with words.writing():
+        words.remove_file(next(words.all_items()).path)
+    assert words.vocabulary.forms(["vergaderingen"]) == {}
+
+
+VOCABULARY = sorted({word for line in LINES for word in re.findall(r"\w+", line)})
+ASKED = st.lists(
+    st.sampled_from([*VOCABULARY, *(word for query, _ in FOUND for word in query.split())]),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ASKED)
+def test_the_index_and_the_light_search_look_for_the_same(
+    memory: Memory, light: ReadOnlySearch, asked: list[str]
+) -> None:
+    index, query = memory._index.words, " ".join(asked)
+    found = index.search(read(index, query).query, 40)
+    texts = {item.text for item in index.get([hit.key for hit in found])}
+    sql = "SELECT text FROM items WHERE rowid = ?"
+    numbers = list(light._ranked(query, 0.0))
+    assert {light._db.execute(sql, (number,)).fetchone()[0] for number in numbers} == texts
+    assert set(light._ranked(query, ENOUGH)) <= set(numbers)
+
+
+def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
+    light.recall("Fahrräder", 3)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        light._db.execute("DELETE FROM items")
