@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.text.names import entities, names
+from ua_memory.text.names import drawn, entities, names
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,21 @@ def test_a_pasted_blob_costs_little(piece: str) -> None:
 
 def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
     assert names("Hey John, I’ve met Maria; Wow, Hello Kitty!") == ("John", "Maria", "Kitty")
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("We watched The Lord of the Rings with Anna.", ("Lord of the Rings", "Anna")),
+        ("Lord of the Rings is her favourite.", ("Lord of the Rings",)),
+        (
+            "I read The Wheel of Time and Pirates of the Caribbean.",
+            ("Wheel of Time", "Pirates of the Caribbean"),
+        ),
+        ("She is Director of the Louvre, and of Acme.", ("Director", "Louvre", "Acme")),
+        ("Part of the team moved to Lisbon.", ("Lisbon",)),
+    ],
+)
+def test_a_title_is_one_name(said: str, named: tuple[str, ...]) -> None:
+    assert names(said) == named
+    assert {name for name, sure in drawn(said).items() if sure} == set(named)

@@ -33,7 +33,14 @@ ORDINARY = _words(
 """Words that begin a sentence without being a name."""
 
 _CODE = re.compile(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
+_TITLE_WORDS = r"[A-Z][\w'’]*[a-z]\w*(?: [A-Z][\w'’]*[a-z]\w*)*"
+_ROLE = (
+    r"(?!(?:[A-Z]\w* )*(?:Head|Director|President|Manager|Member|Founder|Chair|Lead|Owner|Secretary|Mayor)"
+    r" of)"
+)
+"""Whoever has it is no title, and what it is of is a name of its own."""
 _RUN = re.compile(
+    rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     r"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|[A-Z][\w'’]*[a-z]\w*|[A-Z]{2,}\d*)"
     r"(?:[ -](?:[A-Z][\w]*[a-z]\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
 )
@@ -61,11 +68,15 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def _runs(text: str) -> Iterator[tuple[list[str], bool]]:
-    """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence."""
+    """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence. A title
+    ("Lord of the Rings") is one, without its article, and does not merely open a sentence."""
     plain = _CODE.sub(lambda m: "\0" * len(m[0]), text)
     for match in _RUN.finditer(plain):
         before = plain[max(0, match.start() - 8) : match.start()].rstrip(" ")[-3:]
-        yield match[0].split(" "), _BEGINS.search(before) is not None
+        words, opens = match[0].split(" "), _BEGINS.search(before) is not None
+        if "of" in words:
+            words, opens = words[words[0] == "The" or (opens and _opens(words[0])) :], False
+        yield words, opens
 
 
 def _trimmed(words: list[str]) -> str:
