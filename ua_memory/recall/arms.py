@@ -99,7 +99,7 @@ def weigh(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> We
     idf = {stems[t]: inverse(known[t], total) * least[stems[t]] for t in terms if stems[t]}
     forms = defaultdict[str, list[str]](list)
     for term, others in query.forms.items():
-        for other in words.vocabulary.stems(others).values():
+        for other in words.vocabulary.stems(others).values() if stems[term] else ():
             forms[other].append(stems[term])
     return Weights(idf, {other: tuple(own) for other, own in forms.items()})
 
