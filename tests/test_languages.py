@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.terms import indexed, languages, pieces
+from ua_memory.index.terms import indexed, languages, pieces, read_query
 from ua_memory.index.words import WordIndex
 from ua_memory.memory import Memory
 from ua_memory.recall.arms import read, shares, stems
@@ -175,3 +175,17 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
     light.recall("Fahrräder", 3)
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         light._db.execute("DELETE FROM items")
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("wo sind die Fahrräder?", ("fahrräder",)),
+        ("dónde están los presupuestos nuevos", ("presupuestos", "nuevos")),
+        ("où est la réunion de lundi", ("réunion", "lundi")),
+        ("where is the die casting", ("die", "casting")),
+        ("der die das", ("der", "die", "das")),
+    ],
+)
+def test_small_words_of_a_query_are_those_of_its_language(query: str, terms: tuple[str, ...]) -> None:
+    assert read_query(query).terms == terms

@@ -206,7 +206,8 @@ def read_query(query: str) -> Query:
     terms = list(dict.fromkeys([*words(_CLITIC.sub(" ", query)), *wholes(query)]))[:MOST_TERMS]
     # A pair of characters says more than either of them, and a single one is in every other text.
     telling = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
-    telling = [term for term in telling if term not in STOP] or telling
+    small = small_words(terms)
+    telling = [term for term in telling if term not in small] or telling
     return Query(tuple(telling), tuple(phrases), tuple(_again(query)))
 
 
@@ -518,3 +519,23 @@ def languages(words: frozenset[str]) -> list[str]:
     if most < SURE or found.get("english") == most:
         return []
     return sorted(language for language, worth in found.items() if worth == most)
+
+
+_SAY_SOMETHING = (
+    *("neu", "nouv", "nuev", "nov", "nuov", "nieuw", "gekauft", "gekocht", "montag", "dienstag", "mittwoch"),
+    *("donnerstag", "freitag", "samstag", "sonntag", "heute", "gestern", "hier", "demain", "lundi", "mardi"),
+    *("mercredi", "jeudi", "vendredi", "samedi", "dimanche", "ayer", "hoy", "mañana", "lunes", "martes"),
+    *("miércoles", "jueves", "viernes", "sábado", "domingo", "ontem", "hoje", "amanhã", "gisteren"),
+    *("vandaag", "maandag", "dinsdag", "woensdag", "donderdag", "vrijdag", "zaterdag", "zondag", "ieri"),
+    *("oggi", "domani", "lunedì", "martedì", "mercoledì", "giovedì", "venerdì", "domenica"),
+)
+"""How those signs of a language begin that say something themselves."""
+
+
+def small_words(words: Iterable[str]) -> frozenset[str]:
+    """The words that say little, in English and in the language that these words of a query may be in."""
+    found = set(STOP)
+    for language in languages(frozenset(words)):
+        every = f"{_SURE[language]} {_DOUBTFUL[language]}".split()
+        found.update(word for word in every if not word.startswith(_SAY_SOMETHING))
+    return frozenset(found)

@@ -15,7 +15,7 @@ from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem, NamedInQuery, chunks, marks
 from ua_memory.index.sync import Index
-from ua_memory.index.terms import STOP, Query, clean, read_query, wholes
+from ua_memory.index.terms import STOP, Query, clean, read_query, small_words, wholes
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import WordIndex
 from ua_memory.text import dates
@@ -327,9 +327,10 @@ def _words(
     every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in joined})
     stems, known, total = words.vocabulary.stems(every), _frequencies(words, every, forms), words.count()
     naming = {word for name in names for word in name.split()}
+    little = small_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
-        small = all(piece in STOP for piece in part)
+        small = all(piece in little for piece in part)
         few = FEW_ITEMS if small else 0
         rare = max((inverse(known[piece] + few // 2, total + few) for piece in part), default=0.0)
         weight = rare * (SMALL if small else 1.0) * (1.0 if part == before else GUESSED)
