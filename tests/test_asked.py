@@ -129,7 +129,8 @@ def test_the_days_of_an_event(query: str, start: str | None, end: str | None) ->
 def test_an_event_is_looked_up_and_named(index: Index) -> None:
     answer = search(index, "what happened the day after the harbour race")
     assert {hit.item.date for hit in answer.hits} == {"2026-10-25"}
-    assert answer.notes == ("“the harbour race” is taken for 2026-10-24 (memory/2026-10-24.md:3)",)
+    (note,) = answer.notes
+    assert note.startswith("“the harbour race” is taken for 2026-10-24 (memory/2026-10-24.md:3: Harbour race")
 
 
 def test_somebody_who_is_described_is_found_and_then_what_is_asked_of_them(index: Index) -> None:
@@ -156,3 +157,50 @@ def test_of_equal_texts_the_one_with_the_kind_of_answer_that_is_asked_for_stands
     )
     with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": log(*lines)}), Embedder()) as index:
         assert texts(index, "how much is the harbour fee")[0] == lines[1]
+
+
+LATER = {
+    "memory/2026-03-04.md": log("We moved to Leipzig today, third floor.", "Paul sold us the old car."),
+    "memory/2026-03-06.md": log("Bought lamps and two chairs."),
+    "memory/2026-08-27.md": log(
+        "Mum asked whether we had recovered from the move.", "Thinking of a marathon in Berlin."
+    ),
+    "memory/2026-09-28.md": log("We did not go to the concert.", "Lena dreams of the wedding, no date yet."),
+    "memory/visit.md": "---\npeople: [Olga Petrova]\nlocation: Grimma\n---\n\nShe wants the cellar.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    with an_index(a_bank(tmp_path_factory.mktemp("later"), LATER), Embedder()) as index:
+        index.refresh()
+        yield index
+
+
+def test_an_event_is_what_happened_not_what_was_said_of_it_later(later: Index) -> None:
+    answer = search(later, "what happened the week after the move")
+    assert {hit.item.date for hit in answer.hits} == {"2026-03-06"}
+
+
+@pytest.mark.parametrize(
+    "query", ["after the concert", "the week after the wedding", "after the Hamburg marathon"]
+)
+def test_what_never_came_is_no_event(later: Index, query: str) -> None:
+    assert not any("is taken for" in note for note in search(later, query).notes)
+
+
+@pytest.mark.parametrize("query", ["in March", "im März", "en marzo", "en mars"])
+def test_only_a_time_in_other_languages_lists_the_time_too(later: Index, query: str) -> None:
+    assert [hit.item.date for hit in search(later, query).hits] == ["2026-03-04", "2026-03-04", "2026-03-06"]
+
+
+def test_a_day_has_what_was_noted_on_it_about_other_days(tmp_path: Path) -> None:
+    noted = log("The ferry leaves at nine.\n  - when: 2026-12-05")
+    with an_index(a_bank(tmp_path, {"memory/2026-11-21.md": noted}), Embedder()) as index:
+        answer = search(index, "today")
+        assert [hit.item.when for hit in answer.hits] == ["2026-12-05"] and not answer.hits[0].outside
+
+
+@pytest.mark.parametrize("query", ["Olga Petrova", "Grimma"])
+def test_names_in_the_front_matter_of_a_note_are_found(later: Index, query: str) -> None:
+    assert texts(later, query)[0] == "She wants the cellar."

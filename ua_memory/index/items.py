@@ -192,8 +192,15 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     tags = tuple(
         tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
     )
-    title = titled(document)
-    records = [{**found, "trail": _below(title, found["heading"].trail)} for found in _findable(document)]
+    title, named_above = titled(document), _front_names(document)
+    records = [
+        {
+            **found,
+            "trail": _below(title, found["heading"].trail),
+            "entities": (*found["entities"], *named_above),
+        }
+        for found in _findable(document)
+    ]
     # Looking for secrets costs by the call more than by the letter: a file without any is looked at once.
     everything = "\n\n".join(
         (*document.tags, *(text for found in records for text in (found["text"], _context(found))))
@@ -235,6 +242,27 @@ def titled(document: Document) -> str:
     if not others:
         return title
     return f"{title} ({', '.join(others)})" if title else ", ".join(others)
+
+
+_NAMING = frozenset(
+    ("people", "person", "persons", "author", "authors", "attendees", "participants", "with", "contact")
+    + ("contacts", "owner", "location", "place")
+)
+"""The keys of a note's front matter whose values are names."""
+
+
+def _front_names(document: Document) -> tuple[str, ...]:
+    """The names that a note's front matter gives: what it says is about them, or by them."""
+    if kind_of(document.path) is not FileKind.LOG:
+        return ()
+    values = [value for key, value in document.front.items() if key.casefold() in _NAMING]
+    every = [one for value in values for one in (value if isinstance(value, list) else [value])]
+    names = (one.strip().strip("[]") for one in every if isinstance(one, str))
+    return tuple(dict.fromkeys(name for name in names if name and len(name) <= LONGEST_NAMED))
+
+
+LONGEST_NAMED = 60
+"""Characters of a name in a front matter; what is longer is a sentence."""
 
 
 def _below(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:
@@ -459,7 +487,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "9"
+SCHEMA_VERSION = "10"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 COLUMNS = (

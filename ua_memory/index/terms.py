@@ -536,6 +536,15 @@ def small_words(words: Iterable[str]) -> frozenset[str]:
     """The words that say little, in English and in the language that these words of a query may be in."""
     found = set(STOP)
     for language in languages(frozenset(words)):
-        every = f"{_SURE[language]} {_DOUBTFUL[language]}".split()
-        found.update(word for word in every if not word.startswith(_SAY_SOMETHING))
+        found |= _small(language)
     return frozenset(found)
+
+
+def every_small_word() -> frozenset[str]:
+    """The words that say little in any of the languages."""
+    return frozenset().union(*map(_small, _SURE))
+
+
+def _small(language: str) -> frozenset[str]:
+    every = f"{_SURE[language]} {_DOUBTFUL[language]}".split()
+    return frozenset(word for word in every if not word.startswith(_SAY_SOMETHING))

@@ -15,7 +15,7 @@ from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem, NamedInQuery, chunks, marks
 from ua_memory.index.sync import Index
-from ua_memory.index.terms import STOP, Query, clean, read_query, small_words, wholes
+from ua_memory.index.terms import STOP, Query, clean, every_small_word, read_query, small_words, wholes
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import WordIndex
 from ua_memory.text import dates
@@ -144,12 +144,12 @@ def _standing_for(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ..
 def stems_over(
     words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
-    """{key: those of the wanted stems that stand over an item}, its headings, its file's title and its tags;
+    """{key: those of the wanted stems that stand over an item}, its headings, its title, tags and names;
     without those that have none. A session's title is most often its first words, which stand in it."""
     items = [item for item in items if item.record != index_items.SESSION]
     said: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
     for item in items:
-        place = item.heading, item.tags
+        place = item.heading, (*item.tags, *item.entities)
         if place not in said:
             said[place] = frozenset(index_items.words_over(*place))
     known = words.vocabulary.stems(set().union(*said.values()))
@@ -160,7 +160,7 @@ def stems_over(
     telling = {place: over for place, over in found.items() if over}
     if not telling:
         return {}
-    places = ((item.key, telling.get((item.heading, item.tags))) for item in items)
+    places = ((item.key, telling.get((item.heading, (*item.tags, *item.entities)))) for item in items)
     return {key: over for key, over in places if over}
 
 
@@ -193,6 +193,20 @@ _TELLING = """
 all anything did done else everything going happen happened happening happens new news recall remember said
 show something talk talked talking tell work worked working ll m re s t ve
 """
+_HAPPENED = (
+    "passier",
+    "gescheh",
+    "gemacht",
+    "pasó",
+    "pasado",
+    "hice",
+    "hizo",
+    "hicimos",
+    "hecho",
+    "passé",
+    "fait",
+)
+"""How words of other languages begin that ask what there was."""
 IDLE = STOP | frozenset(_TELLING.split())
 """English words that ask what there was, and say nothing about what it was."""
 
@@ -233,6 +247,10 @@ class DateRange:
     def holds(self, day: str) -> bool:
         """Whether an ISO day lies in it."""
         return bool(day) and self.start <= day and (not self.end or day < self.end)
+
+    def has(self, item: IndexItem) -> bool:
+        """Whether an item is of these days; where nothing else is asked for, also what was said in them."""
+        return self.holds(item.date) or (self.alone and self.holds(item.day or ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,22 +306,24 @@ def read(
 
 def _dated(word: QueryWord, text: str, window: DateRange) -> QueryWord:
     """A word of a query with a time: what says the time is looked for in days, not in texts."""
-    if window.alone and _idle(text[word.start : word.end]):
+    if window.alone:
         return replace(word, weight=0.0)
     if any(start <= word.start and word.end <= end for start, end in window.at):
         return replace(word, weight=word.weight * DATED, small=True)
     return word
 
 
-def idle(text: str, at: Iterable[tuple[int, int]]) -> bool:
-    """Whether a query has nothing to search for besides the text at these places."""
+def idle(text: str, at: Iterable[tuple[int, int]], *, foreign: bool = False) -> bool:
+    """Whether a query has nothing to search for besides the text at these places; `foreign`: they are not in
+    English."""
     for start, end in at:
         text = text[:start] + " " * (end - start) + text[end:]
-    return all(_idle(word) for word in _WORD.findall(text))
+    return all(_idle(word, foreign=foreign) for word in _WORD.findall(text))
 
 
-def _idle(word: str) -> bool:
-    return word.casefold() in IDLE
+def _idle(word: str, *, foreign: bool = False) -> bool:
+    said = word.casefold()
+    return said in IDLE or (foreign and (said in every_small_word() or said.startswith(_HAPPENED)))
 
 
 def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:
@@ -607,9 +627,12 @@ def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: 
     if window is None:
         return []
     condition, values = where.sql()
+    within = "(date >= ? AND date != '' AND (? = '' OR date < ?))"
+    if window.alone:
+        within = f"({within} OR (day >= ? AND day != '' AND (? = '' OR day < ?)))"
+    days = (window.start, window.end, window.end) * (1 + window.alone)
     rows = words.db.execute(
-        f"SELECT key FROM items WHERE date >= ? AND date != '' AND (? = '' OR date < ?) AND {condition}"
-        " ORDER BY date DESC, path, line LIMIT ?",
-        (window.start, window.end, window.end, *values, limit),
+        f"SELECT key FROM items WHERE {within} AND {condition} ORDER BY date DESC, path, line LIMIT ?",
+        (*days, *values, limit),
     )
     return [ArmHit(item, rank, 1.0) for rank, item in enumerate(words.get([key for (key,) in rows]), 1)]

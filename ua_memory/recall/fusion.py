@@ -305,7 +305,7 @@ MATTER = 0.2
 def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
     """Hits, best first, with those of the days that the query means before all others; where it asks for
     nothing else, oldest first. Scores still fall."""
-    inside = [one for one in ranked if window.holds(one.item.date)]
+    inside = [one for one in ranked if window.has(one.item)]
     if not inside or (window.loose and not window.alone):
         return list(ranked)
     if window.alone:
@@ -320,7 +320,12 @@ def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
             return list(ranked)
     least, first = min(one.score for one in inside), {one.item.key for one in inside}
     others = [one for one in ranked if one.item.key not in first]
-    return [*inside, *(one._replace(score=min(one.score, least)) for one in others)]
+    others.sort(key=lambda one: window.has(one.item))  # of those days, but about something else: last
+    capped = list(inside)
+    for one in others:
+        least = min(least, one.score)
+        capped.append(one._replace(score=least))
+    return capped
 
 
 def _day(one: Ranked) -> tuple[str, str, int]:
@@ -408,7 +413,7 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     """The chance, 0 to 1, that one of the first three of these hits answers the query."""
     if not hits or not hits[0].score:
         return 0.0
-    if asked.window and asked.window.alone and asked.window.holds(hits[0].item.date):
+    if asked.window and asked.window.alone and asked.window.has(hits[0].item):
         return max(hits[0].score, ANSWERED)  # of these days, and nothing else was asked
     found = features(asked, hits)
     weights = answer_weights()["late" if "every" in found else "words"]

@@ -395,7 +395,8 @@ class _SearchOptions:
         alone = idle(clean(text), (event.at,))
         days = (start.isoformat() if start else "", end.isoformat() if end else "")
         window = DateRange(*days, alone, (event.at,) if alone or event.days else (), not event.days)
-        return window, [f"“{event.phrase}” is taken for {hit.item.date} ({hit.item.path}:{hit.item.line})"]
+        told = f"{hit.item.path}:{hit.item.line}: {hit.snippet.splitlines()[0][:LONGEST_EVENT]}"
+        return window, [f"“{event.phrase}” is taken for {hit.item.date} ({told})"]
 
     def _answer(
         self,
@@ -427,7 +428,7 @@ class _SearchOptions:
         mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
         days = None if window is None or window.loose else window
         if days:
-            hits = tuple(replace(hit, outside=not days.holds(hit.item.date)) for hit in hits)
+            hits = tuple(replace(hit, outside=not days.has(hit.item)) for hit in hits)
         return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
 
     def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
@@ -450,24 +451,48 @@ class _SearchOptions:
 
 WHOLE_DAYS = 50
 """Hits that a query is given that is only a time."""
+LONGEST_EVENT = 100
+"""Characters that are told of the text by which the day of an event was known."""
 NEAR_EVENT = 10
 """Hits among which an event is looked for."""
 SURE_EVENT = 0.75
 """The share of the best match that a text about the event must reach."""
 
 
+_PLANNED = re.compile(
+    r"\b(?:not|n't|never|no date|cancel\w*|postpon\w*|plan\w*|will|going to|want\w*|wish\w*|dream\w*"
+    r"|think\w*|wonder\w*|whether|if|maybe|might|before|until|ahead of|next (?:year|month|week)"
+    r"|sign\w* up|tickets?|fee)\b",
+    re.IGNORECASE,
+)
+_HAPPENED = re.compile(
+    r"\b(?:today|was|were|went|ran|won|lost|got|came|took|had|did|made|flew|drove|met|bought|sold|left|began|great"
+    r"|\w{3,}ed)\b|\b\d+(?:st|nd|rd|th)\b",
+    re.IGNORECASE,
+)
+"""What speaks of a plan or a wish, and of something that happened."""
+
+
 def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
-    """Of the best of these hits the last one in time that speaks of an event in its words: plans come before
-    it, and what is about something else matches less well. None where none names a day."""
+    """Of the best of these hits the one that speaks of an event in its words as of something that happened:
+    not of a plan, a wish, or what never came. The better match, then the later. None where none names a day,
+    or has all the names in the phrase."""
     told = [word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP]
+    names = [name.casefold() for name in re.findall(r"(?<!^)\b[A-Z]\w+", phrase)]
     near = [
         hit
         for hit in hits
-        if hit.match >= SURE_EVENT * hits[0].match
-        and len(hit.item.date) == len("2026-06-20")  # a `when:` may be a month alone
-        and 2 * sum(word in hit.item.text.casefold() for word in told) >= len(told)
+        if len(hit.item.date) == len("2026-06-20")  # a `when:` may be a month alone
+        and all(name in hit.item.text.casefold() for name in names)
+        and 3 * sum(word in hit.item.text.casefold() for word in told) >= 2 * len(told)
+        and not _PLANNED.search(hit.item.text)
     ]
-    return max(near, key=lambda hit: hit.item.date, default=None)
+    sure = [hit for hit in near if hit.match >= SURE_EVENT * near[0].match]
+    return max(
+        sure,
+        key=lambda hit: (bool(_HAPPENED.search(hit.item.text)), round(hit.match, 1), hit.item.date),
+        default=None,
+    )
 
 
 DESCRIBED, NAMES = 4, 3
@@ -505,7 +530,11 @@ def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None
     text = clean(text)
     time = dates.read(text, index.store.now(), index.store.config.zone)
     at = tuple(time.at)
-    window = DateRange(time.start or "", time.end or "", idle(text, at), at) if time else None
+    window = (
+        DateRange(time.start or "", time.end or "", idle(text, at, foreign=time.foreign), at)
+        if time
+        else None
+    )
     today = f"{index.store.now().astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
     return window, time.order, past

@@ -738,6 +738,8 @@ class Reading:
     end: str | None = None
     at: tuple[tuple[int, int], ...] = ()
     order: Order | None = None
+    foreign: bool = False
+    """Whether it was said in another language than English."""
 
     def __bool__(self) -> bool:
         return self.start is not None or self.end is not None
@@ -752,7 +754,8 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
     found = _english(DateText.of(text, local, zone or now.tzinfo, _month_first(zone or now.tzinfo)))
-    if not found:
+    foreign = not found
+    if foreign:
         found = _foreign(text, local, zone or now.tzinfo)
     at = tuple(sorted(place for _, place in found))
     order = order_of(text, at)
@@ -760,7 +763,7 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     if whole.start is None and whole.end is None:  # before 2020 and after 2021: any day
         return Reading(order=order)
     ends = [each.isoformat() if each else None for each in (whole.start, whole.end)]
-    return Reading(ends[0], ends[1], at, order)
+    return Reading(ends[0], ends[1], at, order, foreign)
 
 
 def named(text: str, now: datetime) -> tuple[date | None, date | None]:

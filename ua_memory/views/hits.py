@@ -47,7 +47,7 @@ def show_hits(
     for rank, hit in enumerate(answer.hits, 1):
         if rank > 1:
             screen.line()
-        if answer.days and hit.outside and not (rank > 1 and answer.hits[rank - 2].outside):
+        if answer.days and hit.outside and not any(one.outside for one in answer.hits[: rank - 1]):
             screen.line((_outside(answer.days, first=rank == 1), "faint"))
         _one(screen, rank, hit, query, today)
         if explain:
@@ -73,6 +73,7 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
     head: list[Piece] = [(_place(item), "path")]
     head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
+    head += [f"  about {item.when}"] if item.when and item.when != item.day else []
     head += [("  ^" + item.id, "id")] if item.id else []
     heading = _heading(item)
     head += [(f"  {heading}", "faint")] if heading else []
