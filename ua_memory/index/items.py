@@ -245,8 +245,10 @@ def titled(document: Document) -> str:
 
 
 _NAMING = frozenset(
-    ("people", "person", "persons", "author", "authors", "attendees", "participants", "with", "contact")
-    + ("contacts", "owner", "location", "place")
+    (
+        *("people", "person", "persons", "author", "authors", "attendees", "participants", "with"),
+        *("contact", "contacts", "owner", "location", "place"),
+    )
 )
 """The keys of a note's front matter whose values are names."""
 
