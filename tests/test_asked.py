@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 from index_bank import a_bank, an_index, log
 
+from ua_memory.config import Config
 from ua_memory.index.embedding import Embedder
+from ua_memory.index.items import IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.markdown.document import parse
-from ua_memory.recall.search import search, search_many
+from ua_memory.recall.search import IN_PROMPT, Hit, likely, search, search_many
 from ua_memory.records import Passage
 from ua_memory.text.dates import event_of
 
@@ -204,3 +207,19 @@ def test_a_day_has_what_was_noted_on_it_about_other_days(tmp_path: Path) -> None
 @pytest.mark.parametrize("query", ["Olga Petrova", "Grimma"])
 def test_names_in_the_front_matter_of_a_note_are_found(later: Index, query: str) -> None:
     assert texts(later, query)[0] == "She wants the cellar."
+
+
+def test_a_prompt_is_shown_more_of_a_passage_than_a_list() -> None:
+    text = " ".join(f"word{n}" for n in range(400))
+    at = text.index("word200")
+    hit = Hit(PASSAGE, 1.0, 1.0, f"…{text[at : at + 280]}…")
+    (shown,) = likely([replace(hit, item=replace(PASSAGE, text=text))], "word200", Config())
+    assert "word200" in shown.snippet and len(shown.snippet) <= IN_PROMPT + 2
+    assert shown.snippet.startswith("…") and shown.snippet.endswith("…")
+    assert (
+        likely([replace(hit, snippet="short", item=replace(PASSAGE, text="short"))], "x", Config())[0].snippet
+        == "short"
+    )
+
+
+PASSAGE = IndexItem("k", "session", "session", "s.md", 1, 1, 0, None, "", "t", "l", "v")

@@ -775,7 +775,23 @@ def likely(hits: Sequence[Hit], prompt: str, config: Config) -> tuple[Hit, ...]:
     """Those of the hits that a prompt is given: not far below the first, facts before sessions' passages."""
     near = _near_first(hits, prompt)
     facts = [hit for hit in near if hit.item.record != SESSION][: config.search_limit]
-    return (*facts, *[hit for hit in near if hit.item.record == SESSION][:PASSAGES])
+    return (*facts, *[_wider(hit) for hit in near if hit.item.record == SESSION][:PASSAGES])
+
+
+IN_PROMPT = 800
+"""Characters of a passage that a prompt is given: nobody looks for the rest."""
+
+
+def _wider(hit: Hit) -> Hit:
+    """A passage with more of what stands around its snippet."""
+    text, core = hit.item.text, hit.snippet.strip("…")
+    at = text.find(core)
+    if at < 0 or len(text) <= len(core):
+        return hit
+    start = max(0, min(at - (IN_PROMPT - len(core)) // 2, len(text) - IN_PROMPT))
+    end = min(len(text), start + IN_PROMPT)
+    shown = text[start:end].strip()
+    return replace(hit, snippet=("…" if start else "") + shown + ("…" if end < len(text) else ""))
 
 
 def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
