@@ -258,16 +258,8 @@ class Data:
 
     def fit(self, chosen: np.ndarray) -> dict[str, float]:
         """The weights of a logistic model, by Newton's method."""
-        mean, spread = self.table[chosen].mean(axis=0), self.table[chosen].std(axis=0) + 1e-6
-        rows = np.c_[(self.table[chosen] - mean) / spread, np.ones(chosen.sum())]
-        weights, right = self.weights(chosen)[chosen], self.right[chosen]
-        penalty, found = np.diag([DOUBT] * len(self.names) + [1e-6]), np.zeros(rows.shape[1])
-        for _ in range(30):
-            sure = 1 / (1 + np.exp(-rows @ found))
-            slope = rows.T @ (weights * (right - sure)) - penalty @ found
-            found += np.linalg.solve((rows.T * (weights * sure * (1 - sure))) @ rows + penalty, slope)
-        own = found[:-1] / spread
-        bias = found[-1] - own @ mean + odds(fusion.ANSWERED) - odds(LEAST)
+        own, bias = logistic(self.table[chosen], self.right[chosen], self.weights(chosen)[chosen])
+        bias += odds(fusion.ANSWERED) - odds(LEAST)
         fitted = {"bias": bias, **dict(zip(self.names, own, strict=True))}
         return {name: round(float(value), 3) for name, value in fitted.items()}
 
@@ -291,6 +283,19 @@ class Data:
             share = f"{self.first[band].mean():.2f}/{self.right[band].mean():.2f}" if band.any() else "-"
             cells.append(f"{low:g}: {share} of {band.sum()}")
         return "  ".join(cells)
+
+
+def logistic(table: np.ndarray, right: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """The weight of each column and the bias of a logistic model, by Newton's method."""
+    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-6
+    rows = np.c_[(table - mean) / spread, np.ones(len(table))]
+    penalty, found = np.diag([DOUBT] * table.shape[1] + [1e-6]), np.zeros(rows.shape[1])
+    for _ in range(30):
+        sure = 1 / (1 + np.exp(-rows @ found))
+        slope = rows.T @ (weights * (right - sure)) - penalty @ found
+        found += np.linalg.solve((rows.T * (weights * sure * (1 - sure))) @ rows + penalty, slope)
+    own = found[:-1] / spread
+    return own, float(found[-1] - own @ mean)
 
 
 def odds(chance: float) -> float:

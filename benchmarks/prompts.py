@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from answers import logistic
 
 from ua_memory.hooks.capture import MORE_PASSAGES
 from ua_memory.hooks.context import without_name
@@ -37,7 +38,6 @@ QUIET = 0.88
 """The share of tasks on what was never said that are given nothing: the bias is moved so."""
 OTHERS = 0.25
 """The weight of a task of another story: some of them are met by chance."""
-PENALTY = 2.0
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,14 @@ def carries(root: Path, hit: search.Hit, must: Sequence[str]) -> bool:
 
 
 def fit(rows: Sequence[Task]) -> dict[str, float]:
-    """The weights of a logistic model, by Newton's method, with the size and the bias that are set."""
+    """The weights of a logistic model, with the size and the bias that are set."""
     table = np.array([[row.features[name] for name in FEATURES] for row in rows])
     needs = np.array([row.kind == "needs" for row in rows], dtype=float)
     weights = np.array([OTHERS if row.kind == "other" else 1.0 for row in rows])
-    mean, spread = table.mean(axis=0), table.std(axis=0)
-    columns = np.c_[(table - mean) / spread, np.ones(len(rows))]
-    penalty, found = np.diag([PENALTY] * len(FEATURES) + [1e-6]), np.zeros(columns.shape[1])
-    for _ in range(30):
-        sure = 1 / (1 + np.exp(-columns @ found))
-        slope = columns.T @ (weights * (needs - sure)) - penalty @ found
-        found += np.linalg.solve((columns.T * (weights * sure * (1 - sure))) @ columns + penalty, slope)
-    own = zip(FEATURES, (found[:-1] / spread).round(2).tolist(), strict=True)
-    weights = {**dict(own), "size": SIZE, "bias": 0.0}
-    absent = sorted(score(row, weights) for row in rows if row.kind == "absent")
-    return {**weights, "bias": -round(absent[int(QUIET * len(absent))], 2)}
+    own, _ = logistic(table, needs, weights)
+    found = {**dict(zip(FEATURES, own.round(2).tolist(), strict=True)), "size": SIZE, "bias": 0.0}
+    absent = sorted(score(row, found) for row in rows if row.kind == "absent")
+    return {**found, "bias": -round(absent[int(QUIET * len(absent))], 2)}
 
 
 def given(row: Task, weights: dict[str, float]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -37,10 +38,16 @@ FILES = {
 }
 
 
+@contextmanager
+def indexed(root: Path, files: dict[str, str]) -> Iterator[Index]:
+    with an_index(a_bank(root, files), Embedder()) as index:
+        index.refresh()
+        yield index
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    with an_index(a_bank(tmp_path_factory.mktemp("asked"), FILES), Embedder()) as index:
-        index.refresh()
+    with indexed(tmp_path_factory.mktemp("asked"), FILES) as index:
         yield index
 
 
@@ -175,8 +182,7 @@ LATER = {
 
 @pytest.fixture(scope="module")
 def later(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    with an_index(a_bank(tmp_path_factory.mktemp("later"), LATER), Embedder()) as index:
-        index.refresh()
+    with indexed(tmp_path_factory.mktemp("later"), LATER) as index:
         yield index
 
 

@@ -251,6 +251,8 @@ _NAMING = frozenset(
     )
 )
 """The keys of a note's front matter whose values are names."""
+LONGEST_NAMED = 60
+"""Characters of such a name; what is longer is a sentence."""
 
 
 def _front_names(document: Document) -> tuple[str, ...]:
@@ -261,10 +263,6 @@ def _front_names(document: Document) -> tuple[str, ...]:
     every = [one for value in values for one in (value if isinstance(value, list) else [value])]
     names = (one.strip().strip("[]") for one in every if isinstance(one, str))
     return tuple(dict.fromkeys(name for name in names if name and len(name) <= LONGEST_NAMED))
-
-
-LONGEST_NAMED = 60
-"""Characters of a name in a front matter; what is longer is a sentence."""
 
 
 def _below(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:

@@ -147,21 +147,14 @@ def stems_over(
     """{key: those of the wanted stems that stand over an item}, its headings, its title, tags and names;
     without those that have none. A session's title is most often its first words, which stand in it."""
     items = [item for item in items if item.record != index_items.SESSION]
-    said: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
-    for item in items:
-        place = item.heading, (*item.tags, *item.entities)
-        if place not in said:
-            said[place] = frozenset(index_items.words_over(*place))
+    places = {item.key: (item.heading, (*item.tags, *item.entities)) for item in items}
+    said = {place: frozenset(index_items.words_over(*place)) for place in set(places.values())}
     known = words.vocabulary.stems(set().union(*said.values()))
     found = {
         place: frozenset(stem for word in over for stem in _standing_for(known[word], wanted, forms))
         for place, over in said.items()
     }
-    telling = {place: over for place, over in found.items() if over}
-    if not telling:
-        return {}
-    places = ((item.key, telling.get((item.heading, (*item.tags, *item.entities)))) for item in items)
-    return {key: over for key, over in places if over}
+    return {key: found[place] for key, place in places.items() if found[place]}
 
 
 def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
@@ -181,7 +174,7 @@ SMALL = 0.5
 """What a word that every text has counts beside its rarity: "when" and "who" say a little."""
 
 DATED = 0.02
-"""What a word counts that says when: next to nothing, unless the query says nothing else."""
+"""What a word counts that says when, beside what is asked of that time: next to nothing."""
 
 FEW_ITEMS = 100
 """So many texts are added, half of which have a small word: few items cannot tell how common it is."""
@@ -193,18 +186,8 @@ _TELLING = """
 all anything did done else everything going happen happened happening happens new news recall remember said
 show something talk talked talking tell work worked working ll m re s t ve
 """
-_HAPPENED = (
-    "passier",
-    "gescheh",
-    "gemacht",
-    "pasó",
-    "pasado",
-    "hice",
-    "hizo",
-    "hicimos",
-    "hecho",
-    "passé",
-    "fait",
+_ASKS_WHAT_WAS = tuple(
+    "passier gescheh gemacht pasó pasado hice hizo hicimos hecho passé fait".split()  # noqa: SIM905
 )
 """How words of other languages begin that ask what there was."""
 IDLE = STOP | frozenset(_TELLING.split())
@@ -248,7 +231,7 @@ class DateRange:
         """Whether an ISO day lies in it."""
         return bool(day) and self.start <= day and (not self.end or day < self.end)
 
-    def has(self, item: IndexItem) -> bool:
+    def covers(self, item: IndexItem) -> bool:
         """Whether an item is of these days; where nothing else is asked for, also what was said in them."""
         return self.holds(item.date) or (self.alone and self.holds(item.day or ""))
 
@@ -318,12 +301,11 @@ def idle(text: str, at: Iterable[tuple[int, int]], *, foreign: bool = False) -> 
     English."""
     for start, end in at:
         text = text[:start] + " " * (end - start) + text[end:]
-    return all(_idle(word, foreign=foreign) for word in _WORD.findall(text))
-
-
-def _idle(word: str, *, foreign: bool = False) -> bool:
-    said = word.casefold()
-    return said in IDLE or (foreign and (said in every_small_word() or said.startswith(_HAPPENED)))
+    words = [word.casefold() for word in _WORD.findall(text)]
+    if not foreign:
+        return IDLE.issuperset(words)
+    known = IDLE | every_small_word()
+    return all(word in known or word.startswith(_ASKS_WHAT_WAS) for word in words)
 
 
 def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ua_memory.index.embedding import CrossEncoder
@@ -299,37 +300,33 @@ def _as_good(one: Ranked, best: Ranked) -> bool:
 
 
 MATTER = 0.2
-"""The share of the best score below which a hit there is about something else."""
+"""The share of the best score below which a hit of the days that are asked for is about something else."""
 
 
 def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
-    """Hits, best first, with those of the days that the query means before all others; where it asks for
-    nothing else, oldest first. Scores still fall."""
-    inside = [one for one in ranked if window.has(one.item)]
-    if not inside or (window.loose and not window.alone):
+    """Hits, best first, with those of the days that the query means before all others. Scores still fall."""
+    inside = [one for one in ranked if window.covers(one.item)]
+    if inside and window.alone:
+        return _by_day(inside)
+    near = [one for one in inside if one.score >= MATTER * ranked[0].score]
+    if not near or window.loose:
         return list(ranked)
-    if window.alone:
-        ranked = []
-        passages = [one for one in inside if one.item.record == SESSION]
-        facts = [one for one in inside if one.item.record != SESSION]
-        inside = [*sorted(facts, key=_day), *sorted(passages, key=_day)]
-        inside = [one._replace(score=inside[0].score) for one in inside]
-    else:
-        inside = [one for one in inside if one.score >= MATTER * max(inside[0].score, ranked[0].score)]
-        if not inside:
-            return list(ranked)
-    least, first = min(one.score for one in inside), {one.item.key for one in inside}
-    others = [one for one in ranked if one.item.key not in first]
-    others.sort(key=lambda one: window.has(one.item))  # of those days, but about something else: last
-    capped = list(inside)
-    for one in others:
-        least = min(least, one.score)
-        capped.append(one._replace(score=least))
-    return capped
+    first = {one.item.key for one in near}
+    # What is of those days, but about something else, comes last.
+    others = sorted(
+        (one for one in ranked if one.item.key not in first), key=lambda one: window.covers(one.item)
+    )
+    falling = accumulate((one.score for one in (*near, *others)), min)
+    return [one._replace(score=score) for one, score in zip((*near, *others), falling, strict=True)]
 
 
-def _day(one: Ranked) -> tuple[str, str, int]:
-    return one.item.date, one.item.path, one.item.line
+def _by_day(found: Sequence[Ranked]) -> list[Ranked]:
+    """Hits of a query that is only a time, one as good as another: facts, then passages of sessions, each the
+    oldest first."""
+    placed = sorted(
+        found, key=lambda one: (one.item.record == SESSION, one.item.date, one.item.path, one.item.line)
+    )
+    return [one._replace(score=placed[0].score) for one in placed]
 
 
 # -- cross -------------------------------------------------------------------------------------------------
@@ -380,13 +377,19 @@ SAME_MATTER = 0.5
 
 
 @cache
-def answer_weights() -> Mapping[str, Mapping[str, float]]:
+def _weights() -> Mapping[str, Mapping[str, float]]:
     """The weights by feature, `bias` among them, with token vectors (`late`) and without (`words`), and for
     what a prompt is given unasked (`prompt`, see `search.served`)."""
     read: Mapping[str, Mapping[str, float]] = json.loads(
         (resources.files("ua_memory") / "data" / "answers.json").read_text("utf-8")
     )
     return read
+
+
+def likelihood(model: str, found: Mapping[str, float]) -> float:
+    """What one of the models says of features by name, 0 to 1."""
+    weights = _weights()[model]
+    return 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
 
 
 def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
@@ -413,9 +416,8 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     """The chance, 0 to 1, that one of the first three of these hits answers the query."""
     if not hits or not hits[0].score:
         return 0.0
-    if asked.window and asked.window.alone and asked.window.has(hits[0].item):
+    if asked.window and asked.window.alone and asked.window.covers(hits[0].item):
         return max(hits[0].score, ANSWERED)  # of these days, and nothing else was asked
     found = features(asked, hits)
-    weights = answer_weights()["late" if "every" in found else "words"]
-    sure = 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
+    sure = likelihood("late" if "every" in found else "words", found)
     return min(sure, hits[0].score) if hits[0].score < WEAK else sure

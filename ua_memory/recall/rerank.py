@@ -399,6 +399,6 @@ def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
 
 def timely(window: DateRange | None, item: IndexItem) -> float:
     """The bonus of an item for being within the days that the query means."""
-    if window is None or not window.has(item):
+    if window is None or not window.covers(item):
         return 0.0
     return ALONE if window.alone else LIFT

@@ -40,12 +40,12 @@ from ua_memory.recall.fusion import (
     DEPTH,
     FIFTH,
     SAME_MATTER,
-    answer_weights,
     by_words,
     chance,
     crossed,
     facts_first,
     in_time,
+    likelihood,
     lowered,
     ordered,
     within,
@@ -76,7 +76,11 @@ def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int =
     """
     if len(text) <= length:
         return text
-    start = _densest(_matches(words, text, idf), length - 2, len(text))
+    return _cut(text, _densest(_matches(words, text, idf), length - 2, len(text)), length)
+
+
+def _cut(text: str, start: int, length: int) -> str:
+    """At most `length` characters of a text from a place on, marked where they are cut."""
     end = min(len(text), start + length - 2)
     if start > 0:
         start = _edge(text, start, 1)
@@ -353,6 +357,10 @@ class _SearchOptions:
         rest = [replace(hit, score=min(hit.score, first.score)) for hit in (told, *others)]
         return replace(direct, hits=tuple([first, *rest][: self.limit]), answered=True)
 
+    def _within(self, limit: int) -> _SearchOptions:
+        """What a search looks something up by on its way to an answer."""
+        return _SearchOptions(self.index, self.report, limit, 0.0, self.where, self.depth, two_steps=False)
+
     def _ahead(self, said: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
         """Read the files of what words find, which is likely to be shown, as long as the model reads."""
         for one in likely[: self.limit]:
@@ -428,7 +436,7 @@ class _SearchOptions:
         mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
         days = None if window is None or window.loose else window
         if days:
-            hits = tuple(replace(hit, outside=not days.has(hit.item)) for hit in hits)
+            hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
         return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
 
     def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
@@ -529,12 +537,8 @@ def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None
     oldest, and whether for what held in the past."""
     text = clean(text)
     time = dates.read(text, index.store.now(), index.store.config.zone)
-    at = tuple(time.at)
-    window = (
-        DateRange(time.start or "", time.end or "", idle(text, at, foreign=time.foreign), at)
-        if time
-        else None
-    )
+    alone = idle(text, time.at, foreign=time.foreign)
+    window = DateRange(time.start or "", time.end or "", alone, time.at) if time else None
     today = f"{index.store.now().astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
     return window, time.order, past
@@ -750,12 +754,9 @@ def _worth_telling(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bo
 
 
 def served(hits: Sequence[Hit], prompt: str, items: int) -> float:
-    """The chance, 0 to 1, that one of these hits helps with a task that asks for nothing. The weights are in
-    `data/answers.json`, made by `benchmarks/prompts.py`."""
-    if not hits:
-        return 0.0
-    found, weights = prompt_features(hits, prompt, items), answer_weights()["prompt"]
-    return 1 / (1 + math.exp(-weights["bias"] - sum(weights[name] * value for name, value in found.items())))
+    """The chance, 0 to 1, that one of these hits, at least one, helps with a task that asks for nothing. The
+    weights are in `data/answers.json`, made by `benchmarks/prompts.py`."""
+    return likelihood("prompt", prompt_features(hits, prompt, items))
 
 
 def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str, float]:
@@ -789,9 +790,7 @@ def _wider(hit: Hit) -> Hit:
     if at < 0 or len(text) <= len(core):
         return hit
     start = max(0, min(at - (IN_PROMPT - len(core)) // 2, len(text) - IN_PROMPT))
-    end = min(len(text), start + IN_PROMPT)
-    shown = text[start:end].strip()
-    return replace(hit, snippet=("…" if start else "") + shown + ("…" if end < len(text) else ""))
+    return replace(hit, snippet=_cut(text, start, IN_PROMPT) if len(text) > IN_PROMPT else text)
 
 
 def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:

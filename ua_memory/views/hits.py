@@ -77,8 +77,7 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     head += [("  ^" + item.id, "id")] if item.id else []
     heading = _heading(item)
     head += [(f"  {heading}", "faint")] if heading else []
-    tags = " ".join(f"#{tag}" for tag in item.tags if ":" not in tag and f"#{tag}" not in item.text)
-    head += [(f"  {tags}", "faint")] if tags else []
+    head += [(f"  {tag}", "faint") for tag in _tags(item)]
     screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
     lines = hit.snippet.strip().split("\n")
     shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
@@ -99,6 +98,12 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
 def _heading(item: IndexItem) -> str:
     """The headings above an item, without the day's title, which says what the path says."""
     return re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)
+
+
+def _tags(item: IndexItem) -> list[str]:
+    """The tags that are shown: not scopes, which have a colon (harness:codex), nor those in the text."""
+    said = item.text.casefold()
+    return [f"#{tag}" for tag in item.tags if ":" not in tag and f"#{tag}" not in said]
 
 
 def _place(item: IndexItem) -> str:
@@ -364,11 +369,9 @@ def _listed(screen: Screen, item: IndexItem, aside: str) -> None:
     text = " ".join(item.text.split()).removeprefix("- ")  # a list in core memory is one item
     if screen.fancy and len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
-    # Tags with a colon are scopes of what was said, such as harness:codex; those of the text stand there.
-    tags = [f"#{tag}" for tag in item.tags if ":" not in tag and f"#{tag}" not in text.casefold()]
     kind = "" if item.record in ("fact", "passage") else item.record
     retired = f"retired {item.retired}" if item.retired else ""
-    more = [each for each in (*tags, kind, aside, retired) if each]
+    more = [each for each in (*_tags(item), kind, aside, retired) if each]
     named = (f"^{item.id}", "id") if item.id else (_place(item), "path")
     screen.item(("- ", "faint"), text, ("  " + "  ".join(more) if more else "", "faint"), "  ", named)
 
