@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from ua_memory.daemon import connect as address
 from ua_memory.daemon import connect as asking
 from ua_memory.daemon import protocol as messages
 from ua_memory.daemon.spawn import runs
+from ua_memory.text import patterns
 
 
 def made(folder: Path) -> Place:
@@ -340,3 +342,33 @@ def test_a_warm_search_loads_next_to_nothing(served: Place) -> None:
         "__future__", "_socket", "_json", "_blake2",
     }  # fmt: skip
     assert json.loads(done.stdout)["mode"] == "hybrid"
+
+
+def test_a_warm_hook_loads_no_more_than_a_search(served: Place) -> None:
+    """Not `re`, `json` nor `contextlib`: they take as long as Python's own start."""
+    code = (
+        "import os, sys\nfrom ua_memory.cli import fast\n"
+        "fast._leave = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
+        "fast.main()"
+    )
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "5df2", "cwd": "/", "prompt": "why heroku?"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, "hook"], input=json.dumps(event),
+        cwd=served.root, env=served.environment("require"), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "ua_memory.daemon.connect" in done.stderr.split()
+    assert not {"re", "json", "contextlib", "typing", "pathlib", "ua_memory.hooks"} & {*done.stderr.split()}
+
+
+def test_every_pattern_that_is_compiled_late_can_be_compiled() -> None:
+    """Its mistakes would show at its first use only."""
+    compiled = 0
+    for file in sorted((Path(patterns.__file__).parents[1]).rglob("*.py")):
+        name = ".".join(file.relative_to(Path(patterns.__file__).parents[2]).with_suffix("").parts)
+        if "import late" not in file.read_text():
+            continue
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, patterns._LatePattern):
+                value.search("")
+                compiled += 1
+    assert compiled > 100

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory.hooks import context as once
+from ua_memory.cli import fast as once
 
 PROMPT = b'{"hook_event_name":"UserPromptSubmit","session_id":"5df2","prompt":"Why Fly.io?"}'
 

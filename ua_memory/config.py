@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from ua_memory import discovery
 from ua_memory.discovery import SETTINGS, TRUSTED, USER
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
@@ -674,7 +671,8 @@ _KINDS = {
 
 
 # -- configfile --------------------------------------------------------------------------------------------
-# Changing a settings file: one value set, every other byte of it as it was. The home of tomlkit.
+# Changing a settings file: one value set, every other byte of it as it was. The home of
+# tomlkit, imported where a file is edited: every command reads settings, and it takes as long as they do.
 
 
 _BOM = b"\xef\xbb\xbf"
@@ -688,7 +686,7 @@ def put(data: bytes, file: str, key: str, value: Any) -> bytes:
         here = document
         for part in parts[:-1]:
             if part not in here:
-                here[part] = tomlkit.table()
+                here[part] = {}
             here = here[part]
         here[parts[-1]] = value
 
@@ -706,6 +704,9 @@ def edited(
 ) -> bytes:
     """The file after a change of its document. Malformed where it is no TOML, or where what comes of it would
     not say what is `meant`, of what it said before."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     bom, rest = (_BOM, data[len(_BOM) :]) if data.startswith(_BOM) else (b"", data)
     try:
         text = rest.decode()

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, NoBank, NotFound, Usage
-from ua_memory.knowledge import core, statements
 from ua_memory.knowledge import facts as knowledge_facts
-from ua_memory.knowledge.core import Budget, CoreMemory
+from ua_memory.knowledge import statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.statements import Excerpt
 from ua_memory.markdown import fields
@@ -25,7 +24,7 @@ from ua_memory.paths import is_bank
 from ua_memory.records import Fact, Kind, Origin, Quote
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
-from ua_memory.upkeep import doctor, init
+from ua_memory.upkeep import init
 from ua_memory.upkeep.init import InitResult
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
     from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
+    from ua_memory.knowledge.core import Budget, CoreMemory
     from ua_memory.knowledge.core_proposals import CoreProposals
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
@@ -255,9 +255,11 @@ class Memory:
         """The file of a target, in any form that `get` takes, and its first line, 0 where all of the file is
         meant; without a target MEMORY.md. A day without a log has the file that it would be. NotFound, Usage.
         """
+        from ua_memory.knowledge.core import core_path
+
         root = self.store.bank.root
         if not target:
-            return root / core.core_path(self.store), 0
+            return root / core_path(self.store), 0
         try:
             found = self.get(target)
         except NotFound:
@@ -491,14 +493,16 @@ class Memory:
 
     def _budgets(self) -> tuple[Budget, ...]:
         """Tokens against budgets, where MEMORY.md can be read."""
+        from ua_memory.knowledge.core import Budget, budgets
+
         try:
-            return tuple(core.budgets(self.store))
+            return tuple(budgets(self.store))
         except CannotWrite:  # it is one of the problems
             return (Budget("", 0, self.config.core_tokens),)
 
     def status(self) -> Status:
         """The state of the bank. Reads only."""
-        from ua_memory.upkeep import audit
+        from ua_memory.upkeep import audit, doctor
 
         store, seen = self.store, self.store.survey()
         bank, purging = store.bank, (store.bank.state / "purges.json").exists()
@@ -522,6 +526,8 @@ class Memory:
     @cached_property
     def core(self) -> CoreMemory:
         """The blocks of MEMORY.md."""
+        from ua_memory.knowledge.core import CoreMemory
+
         return CoreMemory(self.store, self.door)
 
     @cached_property

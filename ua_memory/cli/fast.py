@@ -7,8 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
-from ua_memory.daemon.connect import INPUT, LOST, MOST_INPUT, SILENT, CannotPrint, NoAnswer, exchange
+from ua_memory.daemon.connect import (
+    INPUT,
+    LOST,
+    MOST_INPUT,
+    SILENT,
+    CannotPrint,
+    NoAnswer,
+    banks,
+    exchange,
+    make_socket_folder,
+)
+from ua_memory.discovery import blake2b
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -99,10 +111,8 @@ def _hook(words: list[str], mode: str) -> NoReturn:
     """Answer a client's event. Whatever goes wrong, the client hears nothing of it and goes on."""
     try:
         if (os.environ.get("UA_MEMORY_ENABLED") or "1").strip().lower() not in ("0", "false", "no", "off"):
-            from ua_memory.hooks import context
-
             data = sys.stdin.buffer.read()
-            if context.is_first(words, data) and _handled(words, data, mode):
+            if is_first(words, data) and _handled(words, data, mode):
                 from ua_memory.cli import without_daemon
 
                 without_daemon.flush_detached(words)
@@ -146,6 +156,68 @@ def _verb(words: list[str]) -> str:
         elif not word.startswith("--bank="):
             break
     return ""
+
+
+# -- hooks that were set up twice --------------------------------------------------------------------------
+# Each event is answered once, also where a client's hooks were set up twice: in its settings and by a plugin.
+#
+# The client starts both at once. Each appends the hash of its event to a file in the folder of the sockets.
+# A hook that finds the same hash there, written by another process since it was started itself, is the second
+# one and prints nothing. A hook that is called again later was started after that, and answers. On a busy
+# machine a client may start the second one when the first has answered; so where the client says which
+# process it is, and no person calls, the same event again counts as the second one for a moment.
+
+
+MOST_SEEN = 1 << 16
+"""Bytes after which the file is begun anew."""
+ANSWERED = (b'"UserPromptSubmit"', b'"SessionStart"')
+"""The events that are answered with a text. The work of the others is idempotent."""
+STARTED_LATE = 3.0
+"""Seconds after a client's event in which its second hook may start."""
+
+
+def is_first(words: list[str], data: bytes) -> bool:
+    """Whether no other hook answers this event. True also where that cannot be known: without /proc."""
+    if not any(name in data for name in ANSWERED):
+        return True
+    try:
+        born = _process_started() - (STARTED_LATE if os.environ.get("CLAUDE_PID") else 0)
+        bank = next(banks(words, os.getcwd(), os.path.realpath(os.path.expanduser("~"))), "")  # noqa: PTH109, PTH111
+        caller = os.environ.get("CLAUDE_PID") or str(os.getppid())
+        event = blake2b(b"\0".join((data, os.fsencode(bank), caller.encode())), digest_size=8).hexdigest()
+        return not _seen_before(f"{make_socket_folder(os.environ)}/heard", event, born)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return True
+
+
+def _seen_before(path: str, event: str, since: float) -> bool:
+    """Whether another process has written the event into the file since; it is written there in any case."""
+    mine = str(os.getpid())
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(fd).st_size > MOST_SEEN:
+            os.ftruncate(fd, 0)
+        os.write(fd, f"{event} {_now():.2f} {mine}\n".encode())
+        rows = os.pread(fd, 2 * MOST_SEEN, 0).decode("ascii", "replace").split("\n")
+    finally:
+        os.close(fd)
+    for row in rows:  # in the order in which they were written
+        what, _, rest = row.partition(" ")
+        when, _, who = rest.partition(" ")
+        if what == event and float(when) >= since:
+            return who != mine
+    return False
+
+
+def _now() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _process_started() -> float:
+    """When this process was started, a wrapper that has become it too, in seconds of `_now`."""
+    with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
+        fields = file.read().rpartition(b")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 # -- asking ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import typer
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
-from ua_memory.knowledge.core_proposals import BLOCK
+from ua_memory.text.wording import RULES_BLOCK
 from ua_memory.views import knowledge as views
 from ua_memory.views import output
 from ua_memory.views.output import Screen, emit, show, show_done
@@ -204,7 +204,7 @@ def core_accept(
     ids: Names,
     block: Annotated[
         str, typer.Option(metavar="NAME", help="The block that rules are added to; created if new.")
-    ] = BLOCK,
+    ] = RULES_BLOCK,
 ) -> None:
     """Put proposals into core memory, or keep what an agent wrote there.
 

@@ -8,7 +8,7 @@ import typer
 
 from ua_memory.cli import app, search
 from ua_memory.cli.bank import set_in_bank
-from ua_memory.views import sessions as views
+from ua_memory.views import flushed as views
 from ua_memory.views.hits import search_shape, show_hits
 from ua_memory.views.output import Screen, emit, parse_day, show, show_list
 
@@ -35,14 +35,19 @@ def sessions_list(call: Call, memory: Memory, project: Project = "", since: Sinc
     day = parse_day(since, "--since", memory.store.now()) or ""
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
     show_list(
-        call, "sessions", found, views.shape, views.show_row, views.nothing(memory.config.sessions_keep)
+        call,
+        "sessions",
+        found,
+        views.session_shape,
+        views.show_session_row,
+        views.no_sessions(memory.config.sessions_keep),
     )
 
 
 @app.verb(sessions_app, "get")
 def sessions_get(call: Call, memory: Memory, name: Name) -> None:
     """Print a session: who said what, and when."""
-    show(call, memory.sessions.get(name), views.full_shape, views.show_session)
+    show(call, memory.sessions.get(name), views.full_session_shape, views.show_session)
 
 
 @app.verb(sessions_app, "search")
@@ -76,11 +81,11 @@ def sessions_forget(
 ) -> None:
     """Delete a session's words: its file, and what the index holds of it. The facts of it stay."""
     found = memory.sessions.get(name)
-    if not yes and not views.confirmed(call, found):
+    if not yes and not views.confirmed_session(call, found):
         return
     memory.sessions.delete(found)
     memory.refresh(vectors=False)
-    show(call, found, views.gone_shape, views.show_gone)
+    show(call, found, views.deleted_session_shape, views.show_deleted_session)
 
 
 @app.verb(sessions_app, "off")
@@ -94,10 +99,10 @@ def sessions_off(
     It sets sessions.keep to 0. Facts stay.
     """
     found = list(memory.sessions.all())
-    if not yes and found and not views.confirmed_all(call, found):
+    if not yes and found and not views.confirmed_sessions(call, found):
         return
     set_in_bank(call, memory, "sessions.keep", False)
     for one in found:
         memory.sessions.delete(one)
     memory.refresh(vectors=False)
-    show(call, found, views.off_shape, views.show_off)
+    show(call, found, views.sessions_off_shape, views.show_sessions_off)

@@ -375,6 +375,8 @@ def forms(
             near.setdefault(term, set()).update(alone, (word for (word,) in rows))
     found: dict[str, tuple[str, ...]] = {}
     for term, words in near.items():
+        if not words:
+            continue
         others = {tuple(cut(word)): word for word in sorted(words, reverse=True)}
         others.pop(tuple(cut(term)), None)
         there = counted(list(others.values()))

@@ -30,10 +30,9 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import grounding, wording
 from ua_memory.text.rules import stated_for_good
+from ua_memory.text.wording import RULES_BLOCK
 from ua_memory.transcripts.reader import TranscriptWords
 
-BLOCK = "Rules"
-"""The block that an accepted rule is added to, unless another is named."""
 ACCEPTED, REJECTED, SEEN = "Core-Accepted", "Core-Rejected", "Core-Seen"
 """Trailers: the names of what a person accepted or rejected, and the revisions of agents that they kept."""
 BY_AGENT = "Core-By-Agent"
@@ -60,7 +59,7 @@ class CoreProposal:
     kind: ProposalKind
     text: str
     why: str
-    block: str = BLOCK
+    block: str = RULES_BLOCK
     days: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     client: str = ""
@@ -104,7 +103,9 @@ class CoreProposals:
         """All that a person has not decided: agents' edits first, then rules, the latest first."""
         return [*self._waiting(), *self._unseen(), *self._statements()]
 
-    def accept(self, ids: Sequence[str], *, block: str = BLOCK, by_person: bool = False) -> DecidedProposals:
+    def accept(
+        self, ids: Sequence[str], *, block: str = RULES_BLOCK, by_person: bool = False
+    ) -> DecidedProposals:
         """Put proposals into core memory, in one commit: rules as lines of `block`, what waits as it stands.
         An agent's edit that stands is kept. Usage unless a person does it; NotFound, TooLarge, and
         ChangedOnDisk where the block of a waiting edit is another one by now."""
@@ -338,7 +339,7 @@ def _of(facts: Sequence[Fact], why: str) -> CoreProposal:
     client, session = head.heading.client or "", head.heading.session or ""
     days = tuple(_days(facts))
     return CoreProposal(
-        _name(head), "statement", head.text, why, BLOCK, days, tuple(projects), client, session
+        _name(head), "statement", head.text, why, RULES_BLOCK, days, tuple(projects), client, session
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -20,6 +19,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import locate, terms
 from ua_memory.text.names import ORDINARY, names
+from ua_memory.text.patterns import late
 from ua_memory.text.wording import OF_ONE_SESSION, counted
 
 # -- evidence ----------------------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def entities_named(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
 
 FOLDER = "memory/observations"
 REST = "General"
-_UNFIT = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
+_UNFIT = late(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
 _LONGEST = 80
-_SUBJECT = re.compile(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b")
+_SUBJECT = late(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b")
 """What a sentence is about that begins with it: `Alice chooses`, not `Create Gumroad`."""
 
 
@@ -184,7 +184,7 @@ def _fit(name: str) -> str:
 # All beliefs of a bank, and the facts they may rest on, in one pass over its files.
 
 
-_COUNT = re.compile(r"\s+[-*+]\s+proofs:\s*(\d{1,9})\s*")
+_COUNT = late(r"\s+[-*+]\s+proofs:\s*(\d{1,9})\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import wording
+from ua_memory.text.patterns import late
 from ua_memory.transcripts.turns import Session, Turn
 
 # -- format ------------------------------------------------------------------------------------------------
@@ -42,13 +43,13 @@ FORGOTTEN = "[forgotten]"
 """What stands in the place of words that were forgotten."""
 _FRONT = ("project", "started", "through", "parent", "group", "title", "outcome", "open", "read_by")
 """The keys of the front matter behind `session` and `client`, in order; left out where there is nothing."""
-_HEAD = re.compile(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
-_ID = re.compile(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
-_SPECIAL = re.compile(
+_HEAD = late(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
+_ID = late(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
+_SPECIAL = late(
     r"([ \t]*)(\d*\\|[#>]|[-*+][ \t]|[-*_=]{3}|\d{1,9}[.)][ \t]|<!--|\*\*(?:Person|Agent)\*\* |\^t-)"
 )
-_ESCAPED = re.compile(r"\A([ \t]*\d*)\\(?=[^\w\s])")
-_SCALAR = re.compile(r"[A-Za-z0-9][\w./+:-]*(?<!:)", re.ASCII)
+_ESCAPED = late(r"\A([ \t]*\d*)\\(?=[^\w\s])")
+_SCALAR = late(r"[A-Za-z0-9][\w./+:-]*(?<!:)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ def show(found: SessionFile) -> bytes:
 # that a step comes next ("Let me read the file") and that names no number, identifier or result.
 
 
-_STEP = re.compile(
+_STEP = late(
     r"(?:(?:ok(?:ay)?|sure|great|good|right|alright|now|first|next|then|perfect|got it|understood|thanks)"
     r"[,.!:]?\s+)*(?:(?:let me|let's|i'll|i will|i'm going to|i am going to|i need to|now i|next i|going to)"
     r"(?:\s+(?:now|first|also|just|quickly|then))*\s+)?"
@@ -224,15 +225,15 @@ _STEP = re.compile(
     r"|confirm)(?:ing)?\b",
     re.IGNORECASE,
 )
-_OTHER_STEP = re.compile(
+_OTHER_STEP = late(
     r"(?:lass mich|ich (?:schaue|prüfe|lese|sehe mir|suche)|mal sehen|je (?:regarde|vérifie|lis|cherche)"
     r"|voyons"
     r"|laissez-moi|déjame|voy a (?:ver|leer|revisar|buscar|mirar)|veamos"
     r"|(?:確認|調査|検索)し(?:ます|てみます))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
-_SENTENCE = re.compile(r"(?<=[.!?:…。])\s*")
+_NAMED = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
+_SENTENCE = late(r"(?<=[.!?:…。])\s*")
 
 
 def announces(text: str) -> bool:
@@ -276,7 +277,7 @@ def _shortened_code(code: list[str]) -> list[str]:
 
 LONGEST_TITLE, LONGEST_OUTCOME = 80, 160
 """Characters of a title; of an outcome, and of what is left to do."""
-_CODE = re.compile(r"```.*?(```|\Z)", re.DOTALL)
+_CODE = late(r"```.*?(```|\Z)", re.DOTALL)
 
 
 def outcome_of(turns: Sequence[SessionTurn]) -> str:
@@ -289,7 +290,7 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
     return ""
 
 
-_OPEN = re.compile(
+_OPEN = late(
     r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow"
     r"|later today"
     r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on"
@@ -392,10 +393,10 @@ def _pieces(text: str) -> Iterator[str]:
 FOLDER = "sessions"
 IN_BANK = "memory/sessions/"
 """Where a flush puts what it has read, with the setting sessions.place = "bank"."""
-MEMBER = re.compile(r"sessions/(?!\.)[\w.-]+\.md")
+MEMBER = late(r"sessions/(?!\.)[\w.-]+\.md")
 """How an archive names the file of a session."""
-_NAME = re.compile(r"[\w.-]+")
-_CITED = re.compile(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
+_NAME = late(r"[\w.-]+")
+_CITED = late(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
 
 
 @dataclass(frozen=True, slots=True)

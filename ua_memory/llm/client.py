@@ -34,6 +34,7 @@ from ua_memory.llm.model import (
     ToolCall,
 )
 from ua_memory.text import tokens as text_tokens
+from ua_memory.text.patterns import late
 from ua_memory.text.redaction import NO_PATTERNS, redact
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ class ChatStream:
 _MAY_PASS = {"overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error"}
 _OF_THE_KEY = {"authentication_error", "permission_error", "billing_error"}
 _LONGEST = 300
-_NO_SUCH_MODEL = re.compile(
+_NO_SUCH_MODEL = late(
     r"(invalid|unknown|no such|not a valid) model|model\b.*\b(not found|not exist|not available)", re.I
 )
 

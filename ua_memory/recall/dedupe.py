@@ -373,8 +373,13 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
     stated = {one.item.key: _stated(one.item.text) for one in near}
     texts = [one.item.text.casefold() for one in near]
 
+    near = [one for one in near if stated[one.item.key]]
+    counted: dict[str, int] = {}
+
     def rare(stem: str) -> bool:
-        return sum(stem in text for text in texts) <= max(4, len(texts) // 3)
+        if stem not in counted:
+            counted[stem] = sum(stem in text for text in texts)
+        return counted[stem] <= max(4, len(texts) // 3)
 
     placed = list(found)
     replaced: dict[str, IndexItem] = {}

@@ -151,15 +151,18 @@ def _late(
     wanted_stems = {stem for word in kept.words for stem in (*word.stems, word.whole)}
     forms = asked.weights.forms
 
-    def read(items: list[IndexItem]) -> Stems:
-        names = kept.missing(item.vhash for item in items)
-        kept.add(index.cache.read(index.embeds.model, names))
-        spelt = items if kept.spelt else kept.unread(items)
-        over = recall_arms.stems_over(index.words, items, wanted_stems, forms)
-        within = recall_arms.stems(index.words, spelt, wanted_stems, forms) if spelt else {}
-        return Stems(within, over)
+    stems, known = Stems({}, {}), set[str]()
 
-    stems = read(found)
+    def read(items: list[IndexItem]) -> None:
+        new = [item for item in items if item.key not in known]
+        known.update(item.key for item in new)
+        kept.add(index.cache.read(index.embeds.model, kept.missing(item.vhash for item in new)))
+        spelt = new if kept.spelt else kept.unread(new)
+        stems.over.update(recall_arms.stems_over(index.words, new, wanted_stems, forms))
+        if spelt:
+            stems.within.update(recall_arms.stems(index.words, spelt, wanted_stems, forms))
+
+    read(found)
     if not kept.any_tokens or not kept.weights.any():
         return None
     best = foremost(asked, found, kept, stems, LEANING)
@@ -169,7 +172,8 @@ def _late(
     beside = index.words.neighbours(talk, REACH) + index.words.neighbours(near, (-1, 1))
     items = list({item.key: item for item in (*found, *beside)}.values())
     wanted = {item.key for item in (*found, *_joining(asked, where, beside))}
-    return rerank(asked, items, kept, read(items), wanted)
+    read(items)
+    return rerank(asked, items, kept, stems, wanted)
 
 
 def _joining(asked: ParsedQuery, where: Filters, beside: list[IndexItem]) -> list[IndexItem]:

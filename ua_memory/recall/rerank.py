@@ -143,8 +143,8 @@ class Stems(NamedTuple):
     """Those of the query's stems, by item, that stand in its text and what belongs to it (read only where
     words go by their letters), and in what stands over it."""
 
-    within: Mapping[str, frozenset[str]]
-    over: Mapping[str, frozenset[str]]
+    within: dict[str, frozenset[str]]
+    over: dict[str, frozenset[str]]
 
 
 class TokenMatches:
@@ -304,15 +304,12 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, ste
 
     own = kept.means([item.vhash for item in items])
     fresh = {item.key for item in kept.unread(items)}
+    spelt = [(n, i.key in fresh, have) for n, i in enumerate(items) if (have := stems.within.get(i.key))]
     for w, word in enumerate(kept.words):
-        if word in kept.spelt or fresh:
-            spelt = [
-                EXACT * _letters(word, stems.within.get(i.key, NONE))
-                if word in kept.spelt or i.key in fresh
-                else 0.0
-                for i in items
-            ]
-            own[w] = np.maximum(own[w], spelt)
+        by_letters = word in kept.spelt
+        for n, unread, have in spelt:
+            if by_letters or unread:
+                own[w, n] = max(own[w, n], EXACT * _letters(word, have))
         others = _called(asked, word)
         if others:
             own[w] = np.maximum(own[w], [EXACT * index_items.holds(item, others) for item in items])

@@ -24,6 +24,7 @@ from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
 from ua_memory.text.noise import command
+from ua_memory.text.patterns import late
 from ua_memory.text.rules import CHANGED, standing_rule
 from ua_memory.transcripts.turns import Turn
 
@@ -47,7 +48,7 @@ def _cue(name: str, *, opens: str = "", words: str = "", parts: str = "", cased:
     """What is found where a sentence opens, where a word begins, or anywhere. Tried only there, such a
     pattern takes a third of the time of one whose every way has its own `\\b`."""
     ways = [rf"^(?:{opens})"] * bool(opens) + [rf"\b(?:{words})"] * bool(words) + [parts] * bool(parts)
-    return Cue(name, re.compile("|".join(ways), re.IGNORECASE if cased else 0), cased)
+    return Cue(name, late("|".join(ways), re.IGNORECASE if cased else 0), cased)
 
 
 _WE = r"(?:i|we)(?:'d| would|'ll| will)?(?: \w+ly)?(?: only| just| also| always| never| rather)?"
@@ -460,7 +461,7 @@ SIGNS = (
 _ALL = (*CUES, *PENALTIES, *SIGNS)
 
 
-_TELLS = re.compile(rf"{_NAME}|\d|`|/\w|\b(?:because|called)\b")
+_TELLS = late(rf"{_NAME}|\d|`|/\w|\b(?:because|called)\b")
 """A name, a number or a path, by which a sentence can be told from others though it opens with a pronoun."""
 
 
@@ -509,14 +510,14 @@ LONGEST = 100_000
 _LONGEST_SENTENCE = 2_000
 """Characters; what goes on longer without an end was no sentence."""
 
-_ENDED = re.compile(r"[.!?。！？…][\"'”’)\]*_`]*$")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
-_ITEM = re.compile(r"(\s*)(?:[-*+•◦]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?:[✅✓✔☑❌✗☐➜→]\ufe0f?\s+)?")
-_MARKED = re.compile(r"\s*[✅✓✔☑❌✗☐]\ufe0f?\s+")
-_OTHER = re.compile(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>])")
+_ENDED = late(r"[.!?。！？…][\"'”’)\]*_`]*$")
+_FENCE = late(r"\s*(`{3,}|~{3,})")
+_HEADING = late(r"\s{0,3}#{1,6}\s+(.*?)\s*#*$")
+_ITEM = late(r"(\s*)(?:[-*+•◦]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(?:[✅✓✔☑❌✗☐➜→]\ufe0f?\s+)?")
+_MARKED = late(r"\s*[✅✓✔☑❌✗☐]\ufe0f?\s+")
+_OTHER = late(r"\s*(?:[|>]|[-=_*─]{3,}\s*$|[├└│┌┐┘↓↑➜$%]|</?[a-zA-Z][\w-]*[\s>])")
 """Tables, quotations, rules, drawings, shell prompts, markup: no words of the speaker's."""
-_DUMP = re.compile(
+_DUMP = late(
     r"\s*(?:[{}\[\]()]+[,;]?\s*$|[{\[]\s*[\"'{\[]|at\s+\S+\s*\(|File \"|Traceback |diff --git|@@ |"
     r"[+-]{3} [ab]/|"
     r"[\w.$]+\s*=\s*\S.*[;{(]\s*$|(?:import|from|const|let|var|def|class|function|export"
@@ -525,28 +526,28 @@ _DUMP = re.compile(
     r"|.*\{\"|"
     r"\s*(?:\"?[\w-]+\"?:\s+)?[\"{\[].*[\"\]},]\s*$"
 )
-_BOLD = re.compile(r"(\*\*\*|\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
-_ITALIC = re.compile(
+_BOLD = late(r"(\*\*\*|\*\*|__)(?=\S)(.{1,300}?)(?<=\S)\1")
+_ITALIC = late(
     r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])|(?<![\w_])_(?=[^\s_])([^_]+?)(?<=[^\s_])_(?![\w_])"
 )
-_CODE = re.compile(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
-_END = re.compile(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
-_NO_END = re.compile(
+_CODE = late(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
+_END = late(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
+_NO_END = late(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a"
     r"|z\.B|bzw)|"
     r"(?<=\w)str|\b(?:am|den|dem|der|vom|zum|bis|ab) \d{1,2}|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
-_SHORTENED = re.compile(
+_SHORTENED = late(
     r"(?:\b(?:e\.g|i\.e|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|z\.B|bzw)|(?<=\w)str)\.$", re.IGNORECASE
 )
 """What stands before a name or a number: a line that ends in it goes on."""
-DANGLES = re.compile(
+DANGLES = late(
     r"\b(?:because|and|or|but|nor|the|an?|of|to|than|from|by|if|whether|which|whose|my|our|your|its|their)$",
     re.IGNORECASE,
 )
 """No statement ends in such a word."""
-_SPACE = re.compile(r"\s+")
+_SPACE = late(r"\s+")
 _WRAPPED = 60
 """Characters from which a line without an end is taken to go on in the next one, as editors wrap text."""
 
@@ -714,13 +715,13 @@ class Context:
     refused: bool = False
 
 
-_GOOD_PLACE = re.compile(
+_GOOD_PLACE = late(
     r"\b(?:summary|key (?:fix|point|insight|decision)s?|important|notes?|results?|decisions?|decided|"
     r"root cause|problem|conclusion|lessons?|why|"
     r"completed|accomplished|done|changes|fix|removal)\b",
     re.IGNORECASE,
 )
-_PLAN_PLACE = re.compile(
+_PLAN_PLACE = late(
     r"\b(?:need(?:s|ed)?|should|would|could|will|i'll|let me|want me|going to|next|remaining|plan"
     r"|fix(?:es)? (?:plan|options?)|options?|phase|propos(?:ed|als?)|examples?|todo|possible"
     r"|current(?:ly)?|right now|target|goals?|better"
@@ -728,22 +729,20 @@ _PLAN_PLACE = re.compile(
     re.IGNORECASE,
 )
 """Over a list of what is to be done, or of how things are before it is."""
-_TAG = re.compile(r"(?:,|\.{2,})? ?\b(?:right|ok|okay|correct|oder|hein|verdad|no)\s*[?？]$", re.IGNORECASE)
+_TAG = late(r"(?:,|\.{2,})? ?\b(?:right|ok|okay|correct|oder|hein|verdad|no)\s*[?？]$", re.IGNORECASE)
 """What makes a statement a question that expects a yes: "it ought to stay as it is, right?"."""
-_PLEASANT = re.compile(
-    r"\bcan['’]?t wait\b|^(?:thanks|thank you|welcome|congrat\w+)\b[^.,;:]*$", re.IGNORECASE
-)
-_ANSWERS = re.compile(
+_PLEASANT = late(r"\bcan['’]?t wait\b|^(?:thanks|thank you|welcome|congrat\w+)\b[^.,;:]*$", re.IGNORECASE)
+_ANSWERS = late(
     r"(?:got it|noted|understood|hi|hey|hello|thanks|thank you|sorry|you're (?:right|welcome)"
     r"|good (?:catch|point)|sounds good"
     r"|bonjour|hallo|hola|danke|merci|gracias)\b",
     re.IGNORECASE,
 )
-_LOGGED = re.compile(
+_LOGGED = late(
     r"\[?(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d\S*\s+\[?(?:ERROR|WARN|INFO|DEBUG|TRACE|FATAL|CRITICAL)"
 )
 """A line of a log."""
-_CODE_LIKE = re.compile(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
+_CODE_LIKE = late(r"`[^`]*`|\S*[/\\]\S*\.\w+|\b[\w-]+\.(?:[a-z]{1,4})\b|\w+\(\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -817,8 +816,8 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
     return found
 
 
-_UNSPACED = re.compile("[ぁ-んァ-ン一-龯가-힣]")
-_WORD = re.compile(r"[^\W\d_]{1,2}|\d+")
+_UNSPACED = late("[ぁ-んァ-ン一-龯가-힣]")
+_WORD = late(r"[^\W\d_]{1,2}|\d+")
 """Words of a script that puts no blanks between them, two letters for one."""
 
 
@@ -861,13 +860,13 @@ _LEANING = 0.25
 """How likely a sentence must be worth keeping that follows one that is kept, and leans on it."""
 _SHORT_ITEM, _LEAD = 4, 10
 """Words: items of fewer say something only with the rest of their list; a longer lead introduces nothing."""
-_CONTINUES = re.compile(
+_CONTINUES = late(
     r"(?:it|its|it's|this|that|that's|these|those|they|them|he|she|both|so|but|because|otherwise|then"
     r"|therefore|hence|"
     r"which|unless|until|except|however|instead)\b",
     re.IGNORECASE,
 )
-_EMPTY_LEAD = re.compile(
+_EMPTY_LEAD = late(
     r"\b(?:here(?:'s| is| are)|let me|i(?:'ve|'ll| have| need| see)?|we(?:'ve| have| now|'ll)?|you"
     r"|want me|now|done"
     r"|summary|changes|notes?|overview|fix|the following|steps?|approach|key|question|ich|je"
@@ -875,10 +874,10 @@ _EMPTY_LEAD = re.compile(
     re.IGNORECASE,
 )
 """Such a line before a list says nothing of its items."""
-_VALUE = re.compile(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
+_VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
 _CHANGES = terms("back set planned make lets again")
 """Words that go with a change of a value, and say nothing of what it is."""
-_HASHTAG = re.compile(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
+_HASHTAG = late(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
 
 
 def extract(
@@ -1197,19 +1196,19 @@ def _folded(earlier: Candidate, later: Candidate) -> Candidate:
     return replace(kept, score=kept.score + again, seen=tuple(seen))
 
 
-_REFUSAL = re.compile(
+_REFUSAL = late(
     r"\s*(?:no\b(?! problem)|nope|nah|wait\b|stop\b|wtf|that's (?:wrong|horrible|not)|"
     r"this (?:is|looks) wrong|don't\b|"
     r"actually[, ]|revert|undo|sooo*,? why|why (?:would|are|do|did) (?:we|you))",
     re.IGNORECASE,
 )
-_TAKES_BACK = re.compile(
+_TAKES_BACK = late(
     r"\s*(?:(?:no|wait|hm+|ok|sorry)[,. ]+)?(?:actually,? (?:can|could|let's|revert|undo|no\b|never)|"
     r"scratch that|never ?mind|"
     r"forget (?:that|it|about)|on second thought|i changed my mind|i take that back|strike that)",
     re.IGNORECASE,
 )
-_DENIES = re.compile(
+_DENIES = late(
     r"\s*(?:(?:hm+|no+|nope|nah|ok|well|sorry|but|wait|nein|non|aber|mais|pero)[,. !]+)*"
     r"(?:(?:it|that|this|page|build|the \w+)?(?:'s| is)? ?still (?!need|open|to do|want|like)"
     r"|same (?:error|problem|issue|result|thing)"
@@ -1226,7 +1225,7 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 """With such words a person denies what the agent has just claimed."""
-_PROPOSES = re.compile(
+_PROPOSES = late(
     r"(?:want me to|should i|shall i|would you like|do you want|what do you think|your take)[^?\n]*\?\s*$",
     re.IGNORECASE,
 )
@@ -1256,8 +1255,8 @@ OWN_LIKELY, OWN_AT_LEAST = 0.4, 12
 sentences all are kept that name somebody or count something."""
 _WORDS = 4
 """A list item of fewer words says nothing alone."""
-_ROW = re.compile(r"\s*\|(.*)\|\s*$")
-_RULE = re.compile(r"\s*\|[\s:|-]+\|\s*$")
+_ROW = late(r"\s*\|(.*)\|\s*$")
+_RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
 
 def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:

@@ -22,6 +22,7 @@ from ua_memory.retain.subagent import as_name, one_line
 from ua_memory.text import dates, stated_dates
 from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
 from ua_memory.text.noise import defanged
+from ua_memory.text.patterns import late
 
 # -- asked -------------------------------------------------------------------------------------------------
 # What a model is told and shown when it draws facts out of a text: few words, for each is paid for.
@@ -93,7 +94,7 @@ def _attribute(text: str) -> str:
     return " ".join(re.sub(r'[<>"]', " ", defanged(text, "text")).split())
 
 
-_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]")
+_ITEM = late(r"(?:[-*+]|\d{1,3}[.)])[ \t]")
 
 
 def pieces(text: str) -> list[str]:
@@ -165,7 +166,7 @@ DESCRIBE = _list_of(["n"], {"n": {"type": "integer", "minimum": 1}, **_REST}, 20
 _MONTHS = "|".join(name for name in calendar.month_name if name)
 _SEASON = "spring|summer|autumn|winter"
 _DAYS = "|".join(calendar.day_name)
-_LOOSE = re.compile(
+_LOOSE = late(
     rf"\b(?:(?i:on|by|until) (?:{_DAYS})(?!s)|"
     rf"(?i:in|since|during|by|until) (?:early |mid-|late )?(?:{_MONTHS})(?! \d| ?,? ?\d{{4}})|"
     rf"(?i:this|last|next|in the|in) (?:{_SEASON})(?: of (?:19|20)\d\d)?|"
@@ -173,10 +174,8 @@ _LOOSE = re.compile(
 )
 """Stretches that are said without a day. `dates.spans` leaves these alone, for a flush must not guess; a text
 that was written on a known day means the one next to it."""
-_AHEAD = re.compile(
-    r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I
-)
-_PART = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
+_AHEAD = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
+_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
 
 def when_in_text(text: str, said: date) -> str | None:
@@ -277,10 +276,10 @@ EDGE = 700
 MOST = 4_500
 """Characters of a chunk; what is longer is cut again, at a line, a sentence or a blank if need be."""
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_SENTENCE = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])(?=\S)")
-_BLANK = re.compile(r"\s+(?=\S)")
+_HEADING = late(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_FENCE = late(r" {0,3}(`{3,}|~{3,})")
+_SENTENCE = late(r"(?<=[.!?。！？…])[\"'”’)\]]*\s+(?=\S)|(?<=[。！？])(?=\S)")
+_BLANK = late(r"\s+(?=\S)")
 
 
 _Weight = tuple[int, bytes]

@@ -20,6 +20,7 @@ from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
 from ua_memory.text.grounding import around, disagreement, flat, locate, named, repeats, ungrounded
 from ua_memory.text.noise import defanged
+from ua_memory.text.patterns import late
 from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
 
@@ -119,7 +120,7 @@ class Candidate:
     was: str = ""
 
 
-_RECALLED_ROW = re.compile(
+_RECALLED_ROW = late(
     r"(?:- )?(?:(?:undated|[\d/T:.Z+-]+): )?(?P<text>.*?)"
     r"(?: \[(?P<path>[^\[\]#]+)#L[\d-]+L?\d*(?: \^(?P<id>[\w-]+))?[^\[\]]*\])?"
 )

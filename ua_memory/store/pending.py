@@ -120,8 +120,8 @@ def drop(folder: Path, key: str) -> None:
 
 def keys(folder: Path) -> list[str]:
     """The keys of the revisions in progress, oldest first (keys begin with the time)."""
-    names = sorted(file.name for file in swap.beside(folder, "revision-"))
-    return [name[len("revision-") : -len(".json")] for name in names if name.endswith(".json")]
+    found = swap.names(folder, "revision-")
+    return [name[len("revision-") : -len(".json")] for name in found if name.endswith(".json")]
 
 
 def found(folder: Path) -> list[InFlight]:
@@ -131,7 +131,7 @@ def found(folder: Path) -> list[InFlight]:
 
 def at_rest(folder: Path) -> bool:
     """Whether no revision is in progress, and none was left half written. A client's session may be open."""
-    return not keys(folder) and not any(file.suffix == FRESH for file in swap.beside(folder, ""))
+    return not keys(folder) and not any(name.endswith(FRESH) for name in swap.names(folder, ""))
 
 
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:

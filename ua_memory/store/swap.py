@@ -140,15 +140,19 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def beside(folder: Path, *prefixes: str) -> Iterator[Path]:
-    """The files in a folder whose names begin with one of these."""
+def names(folder: Path, *prefixes: str) -> list[str]:
+    """The names in a folder that begin with one of these, sorted."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208
+        return sorted(name for name in os.listdir(folder) if name.startswith(prefixes))  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return []
     except OSError as error:
         raise_cannot_write(error, folder)
-    yield from sorted(folder / name for name in names if name.startswith(prefixes))
+
+
+def beside(folder: Path, *prefixes: str) -> Iterator[Path]:
+    """The files in a folder whose names begin with one of these."""
+    return (folder / name for name in names(folder, *prefixes))
 
 
 def _make_folder(folder: Path) -> None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 
+from ua_memory.text.patterns import late
+
 # -- stretch -----------------------------------------------------------------------------------------------
 # Stretches of days and what repeats: calendar arithmetic, without any words.
 #
@@ -338,11 +340,11 @@ _KINDS = (
     ("word", r"[^\W\d_]+(?:['’][^\W\d_]+)*['’]?"),
     ("dash", "[-–—/]|\\.\\."),
 )
-_CUT = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS), re.IGNORECASE)
-_WHOLE_DATE = re.compile(_DATE, re.IGNORECASE)
-_CHUNK = re.compile(r"\S+")
+_CUT = late("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS), re.IGNORECASE)
+_WHOLE_DATE = late(_DATE, re.IGNORECASE)
+_CHUNK = late(r"\S+")
 _OPENS, _CLOSES = "([{<\"“„‘'«¿¡*_`", ")]}>\"”“’'»,.;:!?…*_`"
-_COMPOUND = re.compile(
+_COMPOUND = late(
     r"[^\W_]+(?:['’][^\W_]+)*(?:(?:-|–|—|/|\.\.)['’]?[^\W_]+)+|(?:\d{4}-\d\d-\d\d)(?:/|\.\.|–|—)(?:\d{4}-\d\d-\d\d)"
 )
 

@@ -46,6 +46,7 @@ from ua_memory.text.calendar import (
 )
 from ua_memory.text.calendar import joined as joined_stretch
 from ua_memory.text.foreign_dates import LANGUAGES, language, translated
+from ua_memory.text.patterns import late
 from ua_memory.text.relative_dates import anchor, month_at, relative
 
 # -- points ------------------------------------------------------------------------------------------------
@@ -558,7 +559,7 @@ _UNTIMED = (
     "|january|february|march|april|may|june|july|august|september|october|november|december"
     "|monday|tuesday|wednesday|thursday|friday|saturday|sunday|spring|summer|autumn|fall|winter|\\d+"
 )
-_LATEST = re.compile(
+_LATEST = late(
     r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
     r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date|currently|these\s+days"
     r"|nowadays|at\s+the\s+moment"
@@ -570,7 +571,7 @@ _LATEST = re.compile(
     r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
     re.IGNORECASE,
 )
-_EARLIEST = re.compile(
+_EARLIEST = late(
     r"\b(?:earliest|oldest|first\s+time|for\s+the\s+first\s+time|very\s+first|first\s+ever|originally"
     r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}first\b(?!\s*-|\s+(?:" + _UNTIMED + r"))"
     r"|(?:i|we|you|they|he|she|it)\s+first\s+(?!(?:" + _UNTIMED + r")\b)\w+"
@@ -579,7 +580,7 @@ _EARLIEST = re.compile(
 )
 
 
-_PAST = re.compile(
+_PAST = late(
     r"\b(?:previous(?:ly)?|former(?:ly)?|used\s+to|back\s+then|in\s+the\s+past|no\s+longer|any\s?more"
     r"|originally|at\s+first"
     r"|before(?=\W*$)|before\s+(?:that|then|it|the\s+(?:change|switch|move)|we\s+(?:changed|switched|moved))"
@@ -634,7 +635,7 @@ class TimedByEvent:
         return (day, None) if self.how in ("after", "since") else (None, day + one)
 
 
-_EVENT = re.compile(
+_EVENT = late(
     r"\b(?:(?:(?P<number>the|a|an|one|two|three|four|five|six|seven|ten|\d{1,3})\s+)?"
     r"(?P<unit>day|morning|evening|night|week|month)s?\s+)?(?P<how>after|before|since|until|during)\s+"
     r"(?P<phrase>(?:the|my|our|your|his|her|their|its|this|that|i|we|you|he|she|they|it|[A-Z][\w.'’-]*)\s+.*?)"
@@ -689,7 +690,7 @@ _MONTH_FIRST = [
 ]
 """Zones, or their beginnings, where 3/5/2026 is the fifth of March."""
 
-_MAYBE_FOREIGN = re.compile(
+_MAYBE_FOREIGN = late(
     r"\b(?:gestern|vorgestern|heute|\w*woche\w*|\w*monat\w*|jahr\w*|januar|februar|mai|juni|juli|oktober|dezember"
     r"|\w+tag|tagen?|mittwoch|sommer|herbst|weihnachten|im|am|seit|hier|demain|janvier|mars|avril|juin|juillet"
     r"|aout|septembre|octobre|novembre|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|semaines?|mois|jours?"
@@ -789,7 +790,7 @@ def named(text: str, now: datetime) -> tuple[date | None, date | None]:
     raise ValueError(text)
 
 
-_CLOCK = re.compile(r"\b([01]?\d|2[0-3])(?::([0-5]\d)\b)?(?:\s*([ap])\.?m\b)?", re.IGNORECASE)
+_CLOCK = late(r"\b([01]?\d|2[0-3])(?::([0-5]\d)\b)?(?:\s*([ap])\.?m\b)?", re.IGNORECASE)
 
 
 def when(text: str, now: datetime) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ua_memory.text.calendar import Token, cut, several
+from ua_memory.text.patterns import late
 
 # -- languages ---------------------------------------------------------------------------------------------
 # Date words of other languages by the English words that the grammar knows, which then reads them.
@@ -258,7 +259,7 @@ LANGUAGES = (_DE, _FR, _ES, _RU, _UK)
 # Chinese date words into English ones. The script has no spaces: they are found by pattern.
 
 
-HAN = re.compile("[\u4e00-\u9fff]")
+HAN = late("[\u4e00-\u9fff]")
 _DIGITS = {char: n for n, char in enumerate("零一二三四五六七八九十")} | {"两": 2, "〇": 0}
 _N = r"(?:\d{1,4}|[一二三四五六七八九十两]{1,3})"
 _DAY = dict(zip("一二三四五六日天", (*DAYS, "Sunday"), strict=True))
@@ -311,7 +312,7 @@ def _which(match: re.Match[str]) -> str:
 
 
 def _rule(pattern: str, make: Callable[[re.Match[str]], str]) -> tuple[re.Pattern[str], Callable[..., str]]:
-    return re.compile(pattern.replace("N", _N)), make
+    return late(pattern.replace("N", _N)), make
 
 
 _RULES = (
@@ -378,8 +379,8 @@ def _add(found: list[tuple[str, int, int]], word: str, at: int, to: int) -> None
 # Which language a text's date words are of, and those words in English.
 
 
-_CYRILLIC = re.compile("[Ѐ-ӿ]")
-_ONLY_UKRAINIAN, _ONLY_RUSSIAN = re.compile("[іїєґ]", re.I), re.compile("[ыэёъ]", re.I)
+_CYRILLIC = late("[Ѐ-ӿ]")
+_ONLY_UKRAINIAN, _ONLY_RUSSIAN = late("[іїєґ]", re.I), late("[ыэёъ]", re.I)
 _APOSTROPHES = str.maketrans("’ʼ", "''")
 _WIDEST = 5
 """Tokens of one entry of a table at most: `après-demain`, `fin de semana`."""

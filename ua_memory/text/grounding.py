@@ -18,6 +18,7 @@ from unicodedata import category, normalize
 from ua_memory.text import stated_dates
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import NO_NAMES, ORDINARY
+from ua_memory.text.patterns import late
 
 # -- coined ------------------------------------------------------------------------------------------------
 # Lower-case words that are not English: what a thing is called when nobody gives it a capital.
@@ -27,7 +28,7 @@ from ua_memory.text.names import NO_NAMES, ORDINARY
 # usual beginnings and endings, or joins two of them. The table knows many first names too: those pass.
 
 
-_WORD = re.compile(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
+_WORD = late(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
 _BEGINNINGS = """anti auto co de dis im in inter meta micro mis multi non out over post pre re self semi
 sub super un under up"""
 _ENDINGS = """ability able al ally ation ations d ed er ers ful ible ied ies ing ion ions ise ised ish ising
@@ -43,13 +44,13 @@ pragma prerequisite propagate recency recompile redo regex repo retry revert rol
 sceptical schema serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous
 syntactically syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify
 unsubscribe upsert url usability utils validate verbatim verbose"""
-_ADVERB = re.compile(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
+_ADVERB = late(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
 _NAMED = """banning barking bearing beijing binding blessing boeing bowling breuning browning canning darling
 downing ewing fielding fleming flushing golding harding herring irving keating lansing loving manning messing
 nanjing pickering processing reading redding riding sterling stirling starling turing viking wyoming"""
 """Words of the table that look like a verb's form and are as often somebody's name, or a place's."""
 _STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
-_SUBJECT = re.compile(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
+_SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
 _COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
 _OF_THE_FIELD = frozenset(_COMMON.split())
 _SHORTEST, _FOREIGN = 4, 0.34
@@ -144,14 +145,14 @@ _DAYS = {name.casefold(): n for n, name in enumerate(calendar.day_name)}
 _DOUBTFUL = ("march", "may", "august")
 _CLEAR = "|".join(name for name in (*_MONTHS, *_DAYS) if name not in _DOUBTFUL)
 _TO = r"(?:in|since|until|till|by|during|over|from|of|for|last|next|this|early|late|mid)[ \n-](?:the[ \n])?"
-_PHRASE = re.compile(
+_PHRASE = late(
     r"\b(?P<phrase>(?:this|that|last|next|coming|past)[ \n]"
     r"(?:morning|afternoon|evening|night|noon|weekend|week|month|quarter|year|decade|century|sprint|semester))\b"
     rf"|\b(?P<clear>{_CLEAR})s?\b"
     rf"|\b{_TO}(?P<doubtful>{'|'.join(_DOUBTFUL)}|spring|summer|autumn|fall|winter|morning|afternoon|evening)s?\b"
     r"|\bat[ \n](?P<hour>noon|midnight|dawn|night)\b",
 )
-_TOWARDS = re.compile(
+_TOWARDS = late(
     rf"\b(?:(?P<on>by|until|till|before)|(?P<back>since))[ \n](?P<day>{'|'.join(_DAYS)})\b"
     r"|\bend[ \n]of[ \n](?:the|this)[ \n](?P<end>month|year)\b",
     re.IGNORECASE,
@@ -211,13 +212,13 @@ _UNITS = {word: unit for unit, words in _MONEY.items() for word in words}
 _UNIT = "|".join(
     sorted(map(re.escape, (word for word in _UNITS if word.isalpha() or " " in word)), key=len)[::-1]
 )
-_AMOUNT = re.compile(
+_AMOUNT = late(
     rf"(?P<sign>{_SIGN})(?P<before>[$€£¥] ?)?(?P<digits>{_PLAIN})"
     rf"(?:(?P<close>k|m|bn)\b|[ -](?P<scale>thousand|millions?|mio|billion)\b)?"
     rf"(?: ?(?P<mark>[%$€£¥×])|[ -]?(?P<unit>{_UNIT})\b)?",
     re.IGNORECASE,
 )
-_AMOUNT_WORD = re.compile(r"[^\W\d_][\w'-]*")
+_AMOUNT_WORD = late(r"[^\W\d_][\w'-]*")
 _SPELT = {
     **{word: n for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven"])},
     "eight": 8,
@@ -335,7 +336,7 @@ _CURRENCIES = frozenset(["chf", "eur", "gbp", "usd"])
 _ORDINARY = ("first", "second")
 """In letters these are adverbs, stretches of time and ordinary words, and claim nothing."""
 _BY = r"\b(?:on|by|until|till|before|since|from)"
-_COMPOUND = re.compile(
+_COMPOUND = late(
     rf"(?<![\w.,'])(?P<tail>(?!v\d){_LATIN}+\d+(?:{_LATIN}[A-Za-z0-9]*|(?:\.\d+)+)?)(?!\w)"
     rf"|(?<![\w.,:/])(?P<nth>\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})(?P<of>-{_LATIN}{{2,}})?(?!\w)"
     rf"|(?<![\w.,:/])(?P<number>\d+|{'|'.join(_CARDINALS)})-(?P<what>{_LATIN}{{2,}})(?!\w)"
@@ -422,7 +423,7 @@ def _stem(word: str) -> str:
 # The words two sentences are compared by.
 
 
-_TERM = re.compile(r"[^\W_]+")
+_TERM = late(r"[^\W_]+")
 _LIGHT_WORDS = """
     a about after again all also an and any are as at be because been but by can could did do does for
     from had has have had he her his how i if in into is it its just let me more my need no not now of
@@ -431,9 +432,7 @@ _LIGHT_WORDS = """
 """
 _LIGHT = frozenset(_LIGHT_WORDS.split())
 
-UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
-)
+UNSPACED = late(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 """A character of a script that puts no space between words: each is compared."""
 
 
@@ -459,24 +458,22 @@ def _term_stem(word: str) -> str:
 # doubt a word is a claim: to refuse a true sentence costs its wording, to keep a false one costs trust.
 
 
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_PATH = re.compile(
+_URL = late(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
+_EMAIL = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_PATH = late(
     r"(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/])/[\w.@+-]+|"
     r"(?<![\w/.])(?!(?:e\.g|i\.e|a\.m|p\.m|a\.k)\b)\.?[\w-]+(?:\.[\w-]+)*\."
     r"(?:[a-z]\w{0,4}|(?-i:[a-z]{2,14}))\b(?![/\w])",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(
-    r"(?:\b(?:\w+_\w+|\w+-\d[\w.-]*|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|v\d[\w.]*)|@\w[\w.-]*)\b"
-)
-_ABBREVIATIONS = re.compile("[A-Z]{2,}s")
+_IDENTIFIER = late(r"(?:\b(?:\w+_\w+|\w+-\d[\w.-]*|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|v\d[\w.]*)|@\w[\w.-]*)\b")
+_ABBREVIATIONS = late("[A-Z]{2,}s")
 """Only these have a plural: `PRs` are each a PR, but what code calls `map_keys` is no `map_key`."""
-_QUOTED = re.compile(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
-_VERBATIM = re.compile(r"(?<!\w)[\"„«](?=\S)([^\"„«»\n]*\S)[\"»]")
-_LEFT_OUT = re.compile(r"\[?(?:…|\.\.\.)\]?")
-_CLAIM_WORD = re.compile(r"[^\W\d_][\w'-]*")
-_SENTENCE_END = re.compile(r"[.!?:;]\s*$|^\s*$")
+_QUOTED = late(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
+_VERBATIM = late(r"(?<!\w)[\"„«](?=\S)([^\"„«»\n]*\S)[\"»]")
+_LEFT_OUT = late(r"\[?(?:…|\.\.\.)\]?")
+_CLAIM_WORD = late(r"[^\W\d_][\w'-]*")
+_SENTENCE_END = late(r"[.!?:;]\s*$|^\s*$")
 _TRAILING = ".,;:!?"
 
 
@@ -706,7 +703,7 @@ _WHO = terms(
     " until"
 )
 """Who speaks is told by the turn, not by its words, and that he does so says nothing."""
-_AFTER_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_AFTER_SENTENCE = late(r"(?<=[.!?])\s+")
 _SHORTEST_STEM, _FEW = 4, 4
 
 
@@ -754,7 +751,7 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
 
 _REPEATED, _REPEATS = 0.8, 3
 """The share of its words that a repetition has from its source, and how many it has at least."""
-_DENIES = re.compile(
+_DENIES = late(
     r"\b(?:no|not|never|none|without|cannot|\w+n't|nicht|nie|kein\w*|ohne|pas|jamais|sans|nunca|sin)\b",
     re.IGNORECASE,
 )
@@ -799,29 +796,29 @@ def _evidence_stem(word: str) -> str:
 # one that rose) is not recognised.
 
 
-_NOT_UNSPACED = re.compile("ない|(?<!かもしれ)ません|なかった|ずに|不|没|沒|未")
-_DONE = re.compile(
+_NOT_UNSPACED = late("ない|(?<!かもしれ)ません|なかった|ずに|不|没|沒|未")
+_DONE = late(
     r"\b(?:was|were|had|did|went|bought|took|gave|made|got|came|became|began|sold|found|met|saw|sent|built|ran|"
     r"won|wrote|spent|paid|taught|kept|lost|broke|chose|drove|flew|grew|spoke|already|(?!need)\w{2,}ed|"
     r"(?:hat|habe|haben|ist|sind) .*\b\w*(?:ge\w+(?:t|en)|iert)|"
     r"(?:a|ont|est|sont|ai) \w+(?:é|ée|és|i|is|it|u)|(?:ha|han|he) \w+[ai]do|\w+(?:ó|aron|ieron))\b"
 )
 """Forms of verbs that say that something was done."""
-_PAST = re.compile(
+_PAST = late(
     r"(?<!is )(?<!are )(?<!be )(?<!been )(?<!gets )(?<!get )(?<!an )(?<!a )(?<!the )\b([a-z]{2,}ed)\b"
 )
 _COMPARES, _PRICED = ("than", "als", "que"), ("for", "für", "pour", "por", "para")
 _TOGETHER = frozenset(["with", "mit", "avec", "con"])
-_EXCHANGES = re.compile("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
-_ARTICLE = re.compile(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
-_CONTRAST = re.compile(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|sondern|sino|mais)\b")
-_PASSIVE = re.compile(r"\b(?:by|von|durch|par|por)\b")
-_LABEL = re.compile(
+_EXCHANGES = late("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
+_ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
+_CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|sondern|sino|mais)\b")
+_PASSIVE = late(r"\b(?:by|von|durch|par|por)\b")
+_LABEL = late(
     r"^[\W_]*(person|user|assistant|[A-ZÀ-Þ][\w'-]*(?: [A-ZÀ-Þ][\w'-]*)?)[*_]*(?: ?\([^)]*\))?[*_]*: "
 )
 _ROLES = ("person", "user", "assistant")
-_USER = re.compile(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
-_ROLE_OF = re.compile(r"[ld]'utilisat(?:eur|rice)s?")
+_USER = late(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
+_ROLE_OF = late(r"[ld]'utilisat(?:eur|rice)s?")
 _ROLE_ROOTS = ("perso", "assis", "agent")
 _INTRODUCED = (
     r"(?:i am|i'm|name is|this is|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo) {0}\b|\b{0} here\b"
@@ -831,17 +828,17 @@ _CONTRACTED = (
     (r"'d\b", " would"), (r"'(?:m|re|ve)\b", ""), (r"\bn'", "ne "), (r"\bj'", "je "),
     (r"\b(?:[ldmts]|qu)'", ""),
 )  # fmt: skip
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n")
-_CLAUSE = re.compile(
+_SENTENCE = late(r"(?<=[.!?;])\s+|\n")
+_CLAUSE = late(
     r"[,;:()–—]+\s+|\s+[-–—]\s+|\s+(?=(?:but|sondern|aber|mais|sino|pero|and|und|et|y|he|she|they|dass|"
     r"because|weil|which|who|while|whereas|although|since(?! \d))\s)"
 )
-_JUST_AND = re.compile(r",? (?:and|und|et|y|after) ")
-_JOINS = re.compile(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
-_OPENING_OF = re.compile(r"(?<=[.!?;:,])\s+")
-_GERMAN = re.compile(r"\b(?:der|die|das|und|ist|nicht|ich|meine?|hat|im|wir|eine?|den|dem|mit|kein)\b")
+_JUST_AND = late(r",? (?:and|und|et|y|after) ")
+_JOINS = late(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
+_OPENING_OF = late(r"(?<=[.!?;:,])\s+")
+_GERMAN = late(r"\b(?:der|die|das|und|ist|nicht|ich|meine?|hat|im|wir|eine?|den|dem|mit|kein)\b")
 _ROOT = 5
-_WORD_OR_NUMBER = re.compile(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*")
+_WORD_OR_NUMBER = late(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*")
 
 
 @cache
@@ -870,7 +867,7 @@ def _little() -> Mapping[str, re.Pattern[str]]:
         return re.escape(word.replace("_", " ")).replace(r"\*", r"\w*").replace(r"\ ", " ")
 
     return {
-        name: re.compile(rf"\b(?:{'|'.join(map(phrase, sorted(words, key=len, reverse=True)))})\b")
+        name: late(rf"\b(?:{'|'.join(map(phrase, sorted(words, key=len, reverse=True)))})\b")
         for name, words in _words_of().items()
     }
 
@@ -1469,15 +1466,15 @@ LIKE = {4: 0.5, 3: 0.6}
 are shared by chance. Of 666 pairs of one bank's notes on one project none does."""
 _ALIKE = str.maketrans("асԁеһіјорԛѕуѵх", "acdehijopqsyvx")
 """Small letters of other scripts that cannot be told from Latin ones."""
-_CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n")
-_ANY_WORD = re.compile(r"\w+")
+_CLAUSE_END = late(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n")
+_ANY_WORD = late(r"\w+")
 _PAIRED = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\uac00-\ud7ff"
 _KANA = "\u3041-\u309f"
 _TRIPLED = "\u0e01-\u0e59\u0e81-\u0edf\u1000-\u109f\u1780-\u17e9"
-_RUN = re.compile(rf"(?P<two>[{_PAIRED}]+)|(?P<three>[{_TRIPLED}]+)|[^\W{_PAIRED}{_TRIPLED}{_KANA}]+")
+_RUN = late(rf"(?P<two>[{_PAIRED}]+)|(?P<three>[{_TRIPLED}]+)|[^\W{_PAIRED}{_TRIPLED}{_KANA}]+")
 """Chinese and Korean by twos, Thai, Lao, Burmese and Khmer by threes; katakana stand as words, and hiragana,
 which bind them, are passed over."""
-_THING = re.compile(
+_THING = late(
     r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w-])--?[a-z][\w-]*|"
     r"(?<![\w/])[~.]{0,2}/?(?:[\w.@+-]+/)+[\w.@+-]*|(?<![\w/.])\.?\w[\w-]*(?:\.[\w-]+)*\.[a-z]\w{1,13}\b",
     re.IGNORECASE,

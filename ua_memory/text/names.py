@@ -9,6 +9,8 @@ import calendar
 import re
 from collections.abc import Iterator
 
+from ua_memory.text.patterns import late
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\S+", text))
@@ -32,19 +34,19 @@ ORDINARY = _words(
 )
 """Words that begin a sentence without being a name."""
 
-_CODE = re.compile(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
+_CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
 _TITLE_WORDS = r"[A-Z][\w'’]*[a-z]\w*(?: [A-Z][\w'’]*[a-z]\w*)*"
 _ROLE = (
     r"(?!(?:[A-Z]\w* )*(?:Head|Director|President|Manager|Member|Founder|Chair|Lead|Owner|Secretary|Mayor)"
     r" of)"
 )
 """Whoever has it is no title, and what it is of is a name of its own."""
-_RUN = re.compile(
+_RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     r"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|[A-Z][\w'’]*[a-z]\w*|[A-Z]{2,}\d*)"
     r"(?:[ -](?:[A-Z][\w]*[a-z]\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
 )
-_BEGINS = re.compile(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+)$")
+_BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+)$")
 NO_NAMES = _words(
     """I I'm I'll I've I'd OK Ok Yes No The A An Last Next Tues Thurs AM PM UTC GMT AND OR NOT NULL TRUE
     FALSE TODO FIXME NOTE API APIs URL URLs JSON HTML CSS SQL HTTP HTTPS CLI UI UX ID IDs UUID CI CD
@@ -131,14 +133,14 @@ _MARKED = tuple(
         (_IDENTIFIER, 0),
     )
 )
-_QUOTED_CODE = re.compile(r"`([^`\n]+)`")
-_LINKED = re.compile(r"\[\[([^\]|#^\n]+)(?:[#^|][^\]\n]*)?\]\]")
-_PASTED = re.compile(r"\S{201,}")
+_QUOTED_CODE = late(r"`([^`\n]+)`")
+_LINKED = late(r"\[\[([^\]|#^\n]+)(?:[#^|][^\]\n]*)?\]\]")
+_PASTED = late(r"\S{201,}")
 """Longer than any name: a blob, on which the patterns would take their time."""
-_EITHER = re.compile(r"(?:and/or|w/o|n/a|his/her|he/she|either/or|yes/no|on/off|[\d/]+)")
-_CYRILLIC = re.compile(r"(?<=[^.!?\s] )([А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+(?: [А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+)*)")
+_EITHER = late(r"(?:and/or|w/o|n/a|his/her|he/she|either/or|yes/no|on/off|[\d/]+)")
+_CYRILLIC = late(r"(?<=[^.!?\s] )([А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+(?: [А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+)*)")
 """Names in Cyrillic, but for the word that a sentence begins with."""
-_OPENING = re.compile(r"^[^\w@/\[`]*([A-Z][\w'’-]*)")
+_OPENING = late(r"^[^\w@/\[`]*([A-Z][\w'’-]*)")
 
 
 def entities(query: str) -> tuple[str, ...]:
@@ -178,7 +180,7 @@ def _opening(query: str, known: set[str]) -> list[tuple[int, str]]:
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
 
 
-_TELLING = re.compile(r"[@/\\_#(`]|\w[.:]+\w|->|[a-z][A-Z]|[A-Z][a-z0-9]+[A-Z]|[A-Z]{4}|[A-Z]{2}-\d")
+_TELLING = late(r"[@/\\_#(`]|\w[.:]+\w|->|[a-z][A-Z]|[A-Z][a-z0-9]+[A-Z]|[A-Z]{4}|[A-Z]{2}-\d")
 """What any of the marked names has: most words have none of it, and are not held against the patterns."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ua_memory.text.patterns import late
+
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,15 +88,15 @@ shows its beginning only; Codex cuts at 2,500 tokens."""
 PASSAGES = 2
 """Passages of sessions that a prompt is given."""
 
-_HIDDEN = re.compile(
+_HIDDEN = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 """What is not seen, and ends a line, turns it around, smuggles letters (the last) or is no text."""
-_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_TURNED = late("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _WIDTHLESS = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"
-_TAG = re.compile(rf"[<\uff1c\ufe64](?P<name>[\s/|{_WIDTHLESS}]*[\w:{_WIDTHLESS}-]+)")
-_BARE = re.compile(rf"[\s/|{_WIDTHLESS}]+")
+_TAG = late(rf"[<\uff1c\ufe64](?P<name>[\s/|{_WIDTHLESS}]*[\w:{_WIDTHLESS}-]+)")
+_BARE = late(rf"[\s/|{_WIDTHLESS}]+")
 _ALIKE = str.maketrans("асԁеһіјӏорԛѕуѵхтмκνορτυіь", "acdehijlopqsyvxtmkvoptuib")
 """Letters of other scripts that look like Latin ones."""
 FRAMES = (
@@ -130,7 +132,7 @@ def fenced(kind: str, body: str) -> str:
     return f'{RECALL_OPEN} kind="{kind}">\n{harmless(body)}\n{RECALL_CLOSE}'
 
 
-_BLOCK = re.compile(rf"{RECALL_OPEN}(?P<kind>[^<>]*)>(?P<body>.*?)(?:{RECALL_CLOSE}|\Z)", re.DOTALL)
+_BLOCK = late(rf"{RECALL_OPEN}(?P<kind>[^<>]*)>(?P<body>.*?)(?:{RECALL_CLOSE}|\Z)", re.DOTALL)
 HAND_OVER, SAVED = "hand-over", "Saved "
 """The kind of block that a reset context begins with, and how its parts begin that hold facts."""
 
@@ -219,8 +221,8 @@ _CLIENT = (
     "skills_instructions",
     "INSTRUCTIONS",
 )
-_OPENS = re.compile(r"<(" + "|".join(map(re.escape, (*MEMORIES, *_CLIENT))) + r")(?=[\s>])[^<>]*>")
-_FILE = re.compile(r'<(file|skill) name="[^"\n]*"[^<>\n]*>')
+_OPENS = late(r"<(" + "|".join(map(re.escape, (*MEMORIES, *_CLIENT))) + r")(?=[\s>])[^<>]*>")
+_FILE = late(r'<(file|skill) name="[^"\n]*"[^<>\n]*>')
 """pi puts the files named on its command line into the prompt."""
 
 _MACHINE = (
@@ -253,12 +255,10 @@ _CHANNELS = (
     r"WebChat|WhatsApp|Telegram|Signal|Slack|Discord|iMessage|Teams|Matrix|Google Chat|BlueBubbles|"
     r"Mattermost|Nostr|LINE|Zalo|Zalo Personal|Feishu|Lark|IRC|Twitch|SMS"
 )
-_ENVELOPE = re.compile(rf"\[(?:(?:{_CHANNELS}) [^\]\n]*|[^\]\n]*\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*)\]\s*")
-_MESSAGE_ID = re.compile(
-    r"\n?\[(?:message_id|slack message id|discord message id):[^\]\n]*\]\s*$", re.IGNORECASE
-)
-_METADATA = re.compile(r"[^\n]{3,60}\(untrusted[^)\n]*\):\s*```json\n.*?\n```\s*", re.DOTALL)
-_SYSTEM_LINE = re.compile(r"System: \[[^\]\n]*\d{4}-\d\d-\d\d[^\]\n]*\][^\n]*\n*")
+_ENVELOPE = late(rf"\[(?:(?:{_CHANNELS}) [^\]\n]*|[^\]\n]*\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d[^\]\n]*)\]\s*")
+_MESSAGE_ID = late(r"\n?\[(?:message_id|slack message id|discord message id):[^\]\n]*\]\s*$", re.IGNORECASE)
+_METADATA = late(r"[^\n]{3,60}\(untrusted[^)\n]*\):\s*```json\n.*?\n```\s*", re.DOTALL)
+_SYSTEM_LINE = late(r"System: \[[^\]\n]*\d{4}-\d\d-\d\d[^\]\n]*\][^\n]*\n*")
 
 
 def typed(text: str) -> str:
@@ -342,19 +342,19 @@ def _without(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()) -> s
 CONDENSED = 500
 """Characters that are left of an over-long query: what the model reads is about as much."""
 
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_EXPANDED = re.compile(r"\s*<command-(?:name|message|args)>")
+_ARGUMENTS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_EXPANDED = late(r"\s*<command-(?:name|message|args)>")
 _CURRENT = "[Current message - respond to this]"
-_REPLY = re.compile(r"\[Replying to [^\]\n]*\].*?\[/Replying\]\s*", re.DOTALL)
-_COMMAND = re.compile(r"/([A-Za-z][\w-]*(?:[:.][\w-]+)*)(?:\s+(.*))?", re.DOTALL)
+_REPLY = late(r"\[Replying to [^\]\n]*\].*?\[/Replying\]\s*", re.DOTALL)
+_COMMAND = late(r"/([A-Za-z][\w-]*(?:[:.][\w-]+)*)(?:\s+(.*))?", re.DOTALL)
 _FOLDERS = frozenset("bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var".split())  # noqa: SIM905
 """What a slash begins that is a place and no command."""
-_LABEL = re.compile(
+_LABEL = late(
     r"^[ \t]*(?:\*\*)?(?:(user|human|me|you)|assistant|ai|agent|claude|codex|gemini|chatgpt|bot|system|tool)"
     r"(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+_SENTENCE = late(r"[^.!?。！？\n]+[.!?。！？]*")
 
 
 def was_typed(raw: str) -> str:

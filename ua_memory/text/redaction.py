@@ -16,6 +16,7 @@ from re import Match, Pattern
 from types import MappingProxyType
 
 from ua_memory.errors import Malformed
+from ua_memory.text.patterns import late
 
 # -- names -------------------------------------------------------------------------------------------------
 # Names that promise a secret, how a value is given to them, and names that only speak of one.
@@ -68,7 +69,7 @@ _VALUE = (
 )  # fmt: skip
 LONGEST = 512  # what is judged of a value; it is taken to its end
 
-PROVIDERS = re.compile(
+PROVIDERS = late(
     "(?i)" + _any("""
         aws heroku azure cloudflare twilio datadog mistral cohere deepgram algolia mailgun
         postmark okta railway segment snyk travis jenkins github gitlab slack stripe google
@@ -77,7 +78,7 @@ PROVIDERS = re.compile(
     """)
 )  # fmt: skip
 # `key` alone opens nothing: these words before it do.
-KEY_BEFORE = re.compile(
+KEY_BEFORE = late(
     "(?i)(?:" + _any("""
         api access secret auth priv(?:ate)? sign(?:ing|ature) encrypt(?:ion)? master account
         storage service client licen[cs]e deploy webhook admin app(?:lication)? subscription
@@ -86,10 +87,10 @@ KEY_BEFORE = re.compile(
         my our your
     """) + "|" + PROVIDERS.pattern[4:] + r")[ _.-]?$"
 )  # fmt: skip
-_ENV_KEY = re.compile(r"[A-Z0-9]_$")  # `LINEAR_KEY=`
-_STRING_BEFORE = re.compile(r"(?i)connection[ _-]?$")
+_ENV_KEY = late(r"[A-Z0-9]_$")  # `LINEAR_KEY=`
+_STRING_BEFORE = late(r"(?i)connection[ _-]?$")
 # A name that goes on like this speaks about the secret, it does not hold it.
-_ABOUT = re.compile(
+_ABOUT = late(
     r"(?i)[_-]?(?:" + _any(r"""
         ids? names? path files? env ur[li]s? len length count fields? polic(?:y|ies) types? ttl
         expir\w* rotat\w* reset\w* manager hint limits? usage budget window arn refs? reference
@@ -101,14 +102,14 @@ _ABOUT = re.compile(
     + r")(?![a-z]).*|[a-z]{3,}(?<!key)(?<!token)(?<!prod)(?<!dev)(?<!test).*"
 )  # fmt: skip
 # `page_token`, `maxTokens`, `primary_key` hold none; `monkey`, `tiktoken`, `compass` are other words.
-_BEFORE = re.compile(
+_BEFORE = late(
     r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:" + _any("""
         max min page next sync continuation num total prompt completion input output cursor stop
         pad eos bos sep unk special public primary foreign cache partition sort row idempotency
         by
     """) + r")[ _.-]?$|(?i:mon|don|tur|hot|whis|jo|tic|tik)$"
 )  # fmt: skip
-_BEFORE_PASS = re.compile(r"(?i)(?:com|by|sur|tres|un)$")
+_BEFORE_PASS = late(r"(?i)(?:com|by|sur|tres|un)$")
 
 
 @cache
@@ -152,28 +153,28 @@ _WORDS = """
     lastpass pass2 oauth2.0 saml2 tls1.3 http2 ipv4 ipv6 k8s s3 ec2
 """
 _STOP = frozenset(_WORDS.split())
-FUNCTION_WORD = re.compile(
+FUNCTION_WORD = late(
     r"(?i)\b(?:a|an|the|is|are|be|must|at|for|to|of|your|and|or|with|in|on|this|that|not|it|if|was|can|no|"
     r"we|i|you)\b"
 )
 # A reference to a variable, a path, a call, a link to a vault; `your-…`, `<…>`, `***`.
-_CODE = re.compile(
+_CODE = late(
     r"\$[\w({]|\$$|%[sd(]|\{\{|\{[\w.]*\}|#\{|[<\[(]|//|~/|\.{1,2}/|/[\w.-]+/|/[\w.-]+$|[A-Z]:\\|&"
     r"|(?:[A-Za-z_][\w.]*[(\[])+[\w.,:]*[)\]]*$|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Z]\w*<"
     r"|(?:env|vault|op|ref|secrets?|arn|ssm|file|https?|keyring|kv|projects)(?::|/)|[*•.xX#_?\u2026-]+$"
     r"|(?i:your|my|some|insert|enter|put|replace|the|user|a)[_-]|.{0,60}(?i:example|placeholder|changeme|y"
     r"our[_-]|_here|redacted)"
 )
-_PIECE = re.compile(
+_PIECE = late(
     r"[A-Z]*[a-z]*|(?:[A-Z]?[a-z]{2,}){1,9}|[a-z]{1,9}\d{1,3}[a-z]{1,9}|v?\d+[a-z]?|[a-z]{2,9}\d[a-z]|[A-Z"
     r"a-z]{1,9}\d{1,4}|\d{1,4}[A-Za-z]{1,3}"
 )
 # toolu_01…, req_011…: names of things; AAAA…: a public key of ssh.
-_ID = re.compile(r"(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]+|AAAA[A-Z]\w+.*")
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NUMERIC = re.compile(r"[\d.,:/%+-]+\w{0,3}|v?\d[\d.]*\w?|\d+-\w*|#?\d+|[~^<>=]*\d[\w.]*")
-_NAMED = re.compile(
+_ID = late(r"(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]+|AAAA[A-Z]\w+.*")
+_HEX = late(r"[0-9a-f]+|[0-9A-F]+")
+_UUID = late(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NUMERIC = late(r"[\d.,:/%+-]+\w{0,3}|v?\d[\d.]*\w?|\d+-\w*|#?\d+|[~^<>=]*\d[\w.]*")
+_NAMED = late(
     r"https?:.*|[\w./-]+\.(?:md|py|txt|js|ts|tsx|rs|go|sh|toml|json|ya?ml|com|org|io|dev|net|env|key|pem)"
     r"|[A-Z]{2,6}-\d+|[A-Za-z]\d+|[\w.+-]+@[\w-]+\.\w+|@[\w-]+|#[\w-]+|\^\w+"
 )
@@ -508,21 +509,21 @@ def compiled(pattern: str) -> Pattern[str]:
 # password`, and the columns of a table.
 
 
-_REST = re.compile(r"[^\s\"'`<>]*")
-_SHELL = re.compile(r"\s*(?:export |set |ENV |-e |- )?\w*")
-_HEADING = re.compile(r"(?:.*(?:\"|\\n))?[ \t>]*(?:[-*+] )?(?:#{1,6} |[*_]{1,2})[^\n]{0,60}")
+_REST = late(r"[^\s\"'`<>]*")
+_SHELL = late(r"\s*(?:export |set |ENV |-e |- )?\w*")
+_HEADING = late(r"(?:.*(?:\"|\\n))?[ \t>]*(?:[-*+] )?(?:#{1,6} |[*_]{1,2})[^\n]{0,60}")
 # `Users who lost their password:` is followed by users.
-_ABOUT_PEOPLE = re.compile(r"(?i)\b(?:who|whose|lost|forg\w+|reset\w*|without|how|know\w*|not|never|no)\b")
-_MORE = re.compile(
+_ABOUT_PEOPLE = late(r"(?i)\b(?:who|whose|lost|forg\w+|reset\w*|without|how|know\w*|not|never|no)\b")
+_MORE = late(
     rf"[\"'`]?[ \t]{{0,8}}{LINE}[ \t>]{{0,40}}[-*+] [\"'`]?(?P<value>[^\s\"'`<>\\]{{4,512}})"
     rf"(?=[\"'`]?[ \t]{{0,8}}(?:{LINE}|[\"\\]|\Z))"
 )
-_STEM = re.compile("|".join(STEMS), re.IGNORECASE)
-_RULE = re.compile(rf"{LINE}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={LINE})")
-_LINE_END = re.compile(LINE)
-_NO_VALUE = re.compile(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
-_NOTHING = re.compile(rf"[ \t*]*(?:\\{{1,2}}(?={LINE}))?{LINE}")
-_COMMAND = re.compile(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
+_STEM = late("|".join(STEMS), re.IGNORECASE)
+_RULE = late(rf"{LINE}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={LINE})")
+_LINE_END = late(LINE)
+_NO_VALUE = late(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
+_NOTHING = late(rf"[ \t*]*(?:\\{{1,2}}(?={LINE}))?{LINE}")
+_COMMAND = late(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
 
 
 def _line_before(text: str, match: Match[str]) -> str:
@@ -721,9 +722,7 @@ _AFTER_NAME = (
     r"|fürs?|von|vom|zum|im|am|auf|bei|pour|de|du|des|sur|del|para|en|do|da"
     r"|(?:and|but|so|und|et|y|e)\s(?!\w*(?:token|user|login|secret|key|auth|session|account)))\b))"
 )
-_NO_NAME_OF_IT = re.compile(
-    r"(?i)\b(?:where|when|why|how|what|who|whose|before|after|behind|under|without)\b"
-)
+_NO_NAME_OF_IT = late(r"(?i)\b(?:where|when|why|how|what|who|whose|before|after|behind|under|without)\b")
 
 
 def _named_afterwards(text: str, low: str) -> Iterator[Span]:
@@ -802,7 +801,7 @@ _CARD_LABEL = (
     r"[\"'`*]{0,2}[ _-]?(?:no|nr|num|numbers?|nummer|番号|号|id|ids|key)?[.:#=\"'`*]{0,4}"
     r"(?: (?:is|was|ist|est|es))?[ \"'`#:=：]{0,3}$"
 )
-_SOME = re.compile(rf"\d{{4}}{_DIGIT_GAP}?\d{{4}}")
+_SOME = late(rf"\d{{4}}{_DIGIT_GAP}?\d{{4}}")
 
 
 def luhn(digits: str) -> bool:
@@ -843,11 +842,9 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
 # Nothing here logs, stores or raises with the text of a secret.
 
 
-_MARKER = re.compile(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
-_KIND = re.compile(r"[a-z][a-z0-9-]{0,39}")
-_LONG_RUN = re.compile(
-    r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[ \t>]{0,12}[A-Za-z0-9+/]{4,})*={0,2}"
-)
+_MARKER = late(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
+_KIND = late(r"[a-z][a-z0-9-]{0,39}")
+_LONG_RUN = late(r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[ \t>]{0,12}[A-Za-z0-9+/]{4,})*={0,2}")
 _DECODED = 262_144  # characters of base64 that are looked into
 _ASCII_LOWER = {c: c + 32 for c in range(65, 91)}
 _VAGUE = frozenset(
@@ -865,16 +862,16 @@ _VAGUE = frozenset(
         "password-hash",
     }
 )
-_ASIDE = re.compile(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
-_HEX_SAID = re.compile(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
-_HASHES = re.compile(
+_ASIDE = late(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
+_HEX_SAID = late(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
+_HASHES = late(
     r"(?i)sha-?\d*\b|md5|hash|integrity|fingerprint|checksum|digest|commit|cache|public|primary|partition"
     r"|idempot|revision"
 )
-_NO_SECRET = re.compile(
+_NO_SECRET = late(
     r"(?i)integrity|sha\d*|checksum|digest|etag|fingerprint|hash|cid|signature|model|uuid|_id\b|\bid\b"
 )
-_NEAR = re.compile(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
+_NEAR = late(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
 NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
 
 

@@ -55,6 +55,7 @@ from ua_memory.text.calendar import (
     year,
     yearly,
 )
+from ua_memory.text.patterns import late
 
 # -- digits ------------------------------------------------------------------------------------------------
 # Dates in digits: ISO forms, `3/5/2026`, years and decades.
@@ -414,7 +415,7 @@ def repeating(text: DateText, j: int) -> Cycle | None:
     return None
 
 
-_AHEAD = re.compile(
+_AHEAD = late(
     r"due|will|upcoming|happen(?:s|ing)?|start(?:s|ing)?|planned|scheduled|going|coming|expires?|ends?"
 )
 

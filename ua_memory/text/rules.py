@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
+from ua_memory.text.patterns import late
+
 
 def _any(*ways: str) -> re.Pattern[str]:
-    return re.compile("|".join(ways), re.IGNORECASE)
+    return late("|".join(ways), re.IGNORECASE)
 
 
 _START = (
@@ -178,7 +180,7 @@ def stated_for_good(text: str) -> bool:
     return not unsaid and FOR_GOOD.search(text) is not None
 
 
-CHANGED = re.compile(
+CHANGED = late(
     r"\b(?:now|new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)|no\s+longer"
     r"|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
     r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"

@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from typing import Literal
 
 from ua_memory.text.calendar import A_MONTH, ALL_MONTHS, NUMBERS, WEEKDAYS, months_on
+from ua_memory.text.patterns import late
 
 # -- tense -------------------------------------------------------------------------------------------------
 # Whether a sentence speaks of a day as past or as to come: told by the verb nearest to the day.
@@ -33,7 +34,7 @@ goes leave leaves arrive arrives return returns"""
 """Verbs of what is, or is to be: beside them a day may be either."""
 _NO_VERB = "hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
 _IRREGULAR = "|".join(_PAST.split())
-_CUE = re.compile(
+_CUE = late(
     rf"\b(?P<ahead>{_AHEAD})\b"
     rf"|\b(?P<no>(?:is|are|be) (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
@@ -42,9 +43,9 @@ _CUE = re.compile(
     r"(?<!to the)(?<!to a)(?<!to an)(?<!to my)(?<!to our)(?<!to his)(?<!to her)(?<!to their)(?<!to it)",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[.!?](?=\s)|[;\n]")
-_CLAUSE = re.compile(r"\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
-_ARRANGED = re.compile(
+_SENTENCE = late(r"[.!?](?=\s)|[;\n]")
+_CLAUSE = late(r"\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
+_ARRANGED = late(
     r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted)\b.{0,80}\bto)"
     r"(?: the| \w+day,?)?\s*$",
     re.IGNORECASE,

@@ -27,6 +27,8 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+RULES_BLOCK = "Rules"
+"""The block of core memory that an accepted rule is added to, unless another is named."""
 CORE_INTRO = "What every session begins with: one `## Section` a block, kept short."
 """The sentence that a new MEMORY.md begins with. As long as nobody has changed it, it is no memory: it is not
 indexed, not given to an agent, not counted."""

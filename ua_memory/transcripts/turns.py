@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ua_memory.text.noise import clean
+from ua_memory.text.patterns import late
 
 # -- turns -------------------------------------------------------------------------------------------------
 # What a transcript is once it has been read: who said what, in which session, and how full its context is.
@@ -181,26 +182,26 @@ _ARGUMENTS = (
 )
 """Which argument says what a call is about, the first that is there."""
 
-_OURS = re.compile(
+_OURS = late(
     r"ua[-_]?mem(?:ory)?(?:[-_].*)?|archival_memory_.*|core_memory_.*|get_core_memory_blocks|"
     r"memory_search|memory_get"
 )
-_OUR_WORDS = re.compile(r"recall|retain|reflect|retire")
+_OUR_WORDS = late(r"recall|retain|reflect|retire")
 """Ours where no other server is named: words that others' tools bear, too."""
-_OUR_PAGES = re.compile(r"(?:list|get|create|update|delete)_pages?|ingest(?:_file)?")
-_OUR_SERVER = re.compile(r"ua[-_]?mem|hindsight", re.IGNORECASE)
-_OUR_COMMAND = re.compile(
+_OUR_PAGES = late(r"(?:list|get|create|update|delete)_pages?|ingest(?:_file)?")
+_OUR_SERVER = late(r"ua[-_]?mem|hindsight", re.IGNORECASE)
+_OUR_COMMAND = late(
     r"(?:^|[;&|(`]|\n)\s*(?:(?:uvx|uv run|exec|time|command|python3? -m)\s+)?(?:\S*/)?ua[-_]memory(?:\s|$)"
 )
 _MEMORY_VERBS = frozenset({"view", "create", "str_replace", "insert", "delete", "rename"})
 
-_COMMIT = re.compile(r"\bgit\b[^;&|\n]{0,200}?\bcommit\b")
-_HEREDOC = re.compile(
+_COMMIT = late(r"\bgit\b[^;&|\n]{0,200}?\bcommit\b")
+_HEREDOC = late(
     r"(?:-[a-z]*m\s*[\"']?\$\(cat\s|-F\s*-\s[^\n]{0,200}?)\s*<<-?\s*['\"]?(\w+)['\"]?[^\n]{0,200}\n\s*(.+)"
 )
-_MESSAGE = re.compile(r"(?:\s-[a-z]*m\s*|--message[= ]\s*)(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
-_COMMITTED = re.compile(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_MESSAGE = late(r"(?:\s-[a-z]*m\s*|--message[= ]\s*)(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
+_COMMITTED = late(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
+_PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 def ours(name: str, arguments: Any, server: str = "") -> bool:
