@@ -57,7 +57,7 @@ def test_what_cannot_be_known_is_answered(clock: dict[str, float], monkeypatch: 
 
 
 def test_the_file_does_not_grow_for_ever(clock: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(once, "MOST", 100)
+    monkeypatch.setattr(once, "MOST_SEEN", 100)
     for n in range(20):
         assert once.is_first(["hook"], PROMPT.replace(b"Fly.io", b"%d" % n))
     assert (Path(os.environ["XDG_RUNTIME_DIR"]) / "ua-memory" / "heard").stat().st_size < 200
