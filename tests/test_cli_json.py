@@ -265,12 +265,24 @@ def test_history(shell: Shell) -> None:
     revision = shell.ok("log", "-n", "1", "--json").json["revisions"][0]
     assert revision["op"] == "insert" and revision["trailers"]["Door"] == ["cli"]
     agrees("diff", shell.ok("diff", "HEAD", "--json").json)
-    assert shell.ok("diff", "--json").json == {"diff": ""}
+    assert shell.ok("diff", "--json").json == {"diff": "", "changes": []}
     agrees("blame", shell.ok("blame", "memory/2026-11-21.md", "--json").json)
+    planned = shell.ok("undo", "--dry-run", "--json").json
+    sides = {"path": "memory/2026-11-21.md", "line": 5, "now": "", "wanted": "- one"}
+    agrees("undo --dry-run", {**planned, "conflicts": [sides]})
+    assert planned["undoes"] == revision and planned["conflicts"] == []
     undone = shell.ok("undo", "--json").json
     agrees("undo", undone)
     assert undone["undone"]["revision"] == revision["revision"]
+    assert shell.ok("redo", "--dry-run", "--json").json["op"] == "redo"
     agrees("undo", shell.ok("redo", "--json").json)
+    shell.write(
+        "memory/2026-11-21.md", (shell.cwd / "memory/2026-11-21.md").read_text().replace("one", "two")
+    )
+    clash = shell("undo", revision["revision"], "--dry-run", "--json")
+    assert clash.code == 7 and "two" in clash.json["conflicts"][0]["now"]
+    told = shell("undo", revision["revision"], "--dry-run").out
+    assert "now:    - two" in told and "wanted: nothing" in told and "would write nothing" in told
 
 
 def test_import_sessions(shell: Shell) -> None:

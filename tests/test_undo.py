@@ -16,7 +16,8 @@ from ua_memory.knowledge import core
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
-from ua_memory.upkeep.undo import UndoResult, redo, undo
+from ua_memory.upkeep import audit
+from ua_memory.upkeep.undo import UndoPlan, UndoResult, plan, redo, undo
 
 
 @pytest.fixture
@@ -393,3 +394,82 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
     assert not [each for each in Memory(there.store).health.verify() if each.path != PAGE]
     redo(there.store, door="test")
     assert whole(there) == was
+
+
+# -- what would change ---------------------------------------------------------------------------------------
+
+
+def planned(bank: Bank, revision: str | None = None) -> UndoPlan:
+    """The plan; nothing was written for it."""
+    before, head = bank.bytes(), bank.store.history.head()
+    found = plan(bank.store, revision, door="test")
+    assert (bank.bytes(), bank.store.history.head()) == (before, head)
+    return found
+
+
+def test_a_plan_says_what_would_change_against_now(there: Bank) -> None:
+    one = there.insert("one")
+    there.insert("two")
+    found = planned(there, one.result.revision)
+    assert (found.op, found.revision.id, found.conflicts) == ("undo", one.result.revision, ())
+    (gone,) = found.changes
+    assert (gone.path, gone.line, gone.record, gone.id) == (DAY, one.fact.place.line, "fact", one.fact.id)
+    assert (gone.before, gone.after) == (f"- one ^{one.fact.id}", None)
+    back(there, one.result.revision)
+    (again,) = plan(there.store, door="test", redone=True).changes
+    assert (again.before, again.after) == (None, f"- one ^{one.fact.id}")
+    assert again.id == one.fact.id
+
+
+def test_a_plan_shows_both_sides_of_a_conflict_and_no_secret(there: Bank) -> None:
+    secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    one = there.insert("the port is 80")
+    there.edit("80", f"81, {secret}")
+    found = planned(there, one.result.revision)
+    (sides,) = found.conflicts
+    assert found.changes == () and sides.path == DAY
+    assert "the port is 81" in sides.now and secret not in sides.now and sides.wanted == ""
+    with pytest.raises(Conflict):
+        back(there, one.result.revision)
+
+
+def test_a_plan_of_an_undo_that_brings_back_what_was_forgotten_shows_it(there: Bank) -> None:
+    one = there.insert("Erik owes Alice 40 euros")
+    with Memory.open(there.store.bank.root, now=there.clock) as memory:
+        memory.forget(f"^{one.fact.id}")
+        (back_again,) = memory.history.plan_undo().changes
+        assert back_again.after == f"- Erik owes Alice 40 euros ^{one.fact.id}"
+        # of the revision that had it, nothing is told as long as it is forgotten
+        assert memory.history.changes(one.result.revision) == []
+
+
+def test_what_a_revision_changed_by_statement(there: Bank) -> None:
+    there.write("- tea is green\n- boards are oak\n\n## Notes\n\nProse.\n")
+    there.store.adopt()
+    first = there.store.history.head()
+    one = there.insert("the port is 80", tags=("infra",))
+    there.edit("80", "81")
+    there.edit("oak", "pine")
+    there.edit("- tea is green\n", "- tea is cold\n")
+    there.edit("- boards", "- a new one\n- boards")
+    there.edit("Prose.", "Other prose.")
+    uncommitted = list(audit.changes(there.store))
+    there.store.adopt()
+    found = list(audit.changes(there.store, "HEAD"))
+    assert found == uncommitted
+    told = [(one.record, one.id, one.before, one.after) for one in found]
+    assert sorted(told, key=str) == sorted([
+        ("fact", one.fact.id, f"- the port is 80 #infra ^{one.fact.id}",
+         f"- the port is 81 #infra ^{one.fact.id}"),
+        ("fact", None, "- tea is green", "- tea is cold"),
+        ("fact", None, None, "- a new one"),
+        ("fact", None, "- boards are oak", "- boards are pine"),
+        ("passage", None, "Prose.", "Other prose."),
+    ], key=str)  # fmt: skip
+    added = [(one.record, one.before) for one in audit.changes(there.store, first)]
+    assert added == [("fact", None), ("fact", None), ("passage", None)]
+    # a line that is only moved, or given an id, is no other statement
+    there.edit("- boards are pine\n", "")
+    there.write(there.text() + "\n- boards are pine ^myown\n")
+    (given,) = audit.changes(there.store)
+    assert (given.id, given.before, given.after) == ("myown", "- boards are pine", "- boards are pine ^myown")

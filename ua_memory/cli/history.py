@@ -13,7 +13,7 @@ import typer
 from ua_memory import caller
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
-from ua_memory.errors import ProblemsFound, StillThere, Usage
+from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ua_memory.git.repository import Revision
     from ua_memory.memory import Memory
     from ua_memory.upkeep.forget import ForgetResult
-    from ua_memory.upkeep.undo import UndoResult
+    from ua_memory.upkeep.undo import UndoPlan, UndoResult
     from ua_memory.views.history import DiaryEntry
 
 
@@ -92,7 +92,7 @@ def entries(
 ) -> list[DiaryEntry]:
     """Revisions as the diary tells of them, with what they took back, however long ago."""
     others = memory.history.undone_by(done)
-    brought = memory.history.changes([*done, *others], about)
+    brought = memory.history.brought([*done, *others], about)
     return views.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
 
 
@@ -119,7 +119,7 @@ def diff(
     """Show what a revision changed."""
     text = memory.history.diff(revision)
     if call.as_json:
-        emit(call, {**({"revision": revision} if revision else {}), "diff": text})
+        emit(call, views.diff_shape(revision, text, memory.history.changes(revision)))
     elif text:
         Screen(call).diff(text, exact=raw)
     elif call.on_terminal:
@@ -131,6 +131,9 @@ def diff(
 
 
 undo_app, redo_app = app.new(), app.new()
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change against now, and conflicts; change nothing.")
+]
 
 
 @app.verb(undo_app)
@@ -141,21 +144,37 @@ def undo(
         str | None,
         typer.Argument(metavar="[REVISION]", help="A revision from the log (default: the newest)."),
     ] = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Reverse a revision.
 
     Later changes stay. If the same lines changed again, both sides are shown and nothing is written. If
     facts disappeared all at once and are held, plain `undo` restores them.
     """
+    if dry_run:
+        return _show_plan(call, memory, memory.history.plan_undo(revision))
     held = revision is None and bool(memory.status().held)
     done = memory.history.undo(revision)
-    _tell_undo(call, memory, done, "" if held else "ua-memory redo")
+    return _tell_undo(call, memory, done, "" if held else "ua-memory redo")
 
 
 @app.verb(redo_app)
-def redo(call: Call, memory: Memory) -> None:
+def redo(call: Call, memory: Memory, dry_run: DryRun = False) -> None:
     """Reverse the newest undo."""
-    _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
+    if dry_run:
+        return _show_plan(call, memory, memory.history.plan_redo())
+    return _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
+
+
+def _show_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
+    """Print what would change, or the conflicts, and exit as undo would."""
+    if call.as_json:
+        emit(call, views.undo_plan_shape(plan))
+    else:
+        said = "" if plan.op == "restore" else entries(memory, [plan.revision], None, set())[0].says
+        views.show_undo_plan(Screen(call), plan, said)
+    if plan.conflicts:
+        raise typer.Exit(Conflict.exit_code)
 
 
 def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:

@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import SequenceMatcher
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from textwrap import dedent
+from typing import cast
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, NotFound, Usage
@@ -23,7 +26,23 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines
 from ua_memory.markdown.lines import FileKind
 from ua_memory.paths import is_truth
-from ua_memory.records import Fact, Place, Problem, Tombstone, is_generated
+from ua_memory.records import (
+    CoreBlock,
+    Entity,
+    Fact,
+    MentalModel,
+    Observation,
+    Opinion,
+    Page,
+    Passage,
+    Place,
+    Problem,
+    Record,
+    SourceDocument,
+    Tombstone,
+    is_generated,
+)
+from ua_memory.store import saves
 from ua_memory.store.files import MAX_FILE, UNSEARCHED, searched
 from ua_memory.store.scan import valid_name
 from ua_memory.store.store import Store
@@ -112,6 +131,146 @@ def changes_of(
                 text = redaction.redact(record.text, store.config.redact).text
                 found.setdefault(revision, []).append(replace(record, text=text))
     return {revision: tuple(records) for revision, records in found.items()}
+
+
+# -- changes -----------------------------------------------------------------------------------------------
+# What a revision changed, statement by statement.
+
+
+@dataclass(frozen=True, slots=True)
+class StatementChange:
+    """A statement, a paragraph or a block of core memory that a change adds, rewords or removes. `before` and
+    `after` are its lines, None where it is not there; `line` is its first line after the change, before it
+    where it is removed. `record` is fact, observation, opinion, passage, core, entity, page, model or
+    document."""
+
+    path: str
+    line: int
+    record: str
+    id: str | None
+    before: str | None
+    after: str | None
+
+
+READ_AT_ONCE = 50
+"""Files of a revision whose contents are in memory together."""
+_CHANGED: Mapping[type, str] = {
+    Fact: "fact", Observation: "observation", Opinion: "opinion", Passage: "passage", CoreBlock: "core",
+    Entity: "entity", Page: "page", MentalModel: "model", SourceDocument: "document",
+}  # fmt: skip
+"""No tombstones: what they stand for is among what was removed."""
+
+
+def changes(store: Store, revision: str | None = None) -> Iterator[StatementChange]:
+    """What a revision changed, by path and line; without one, what people changed by hand that is not
+    committed yet. Read as it is taken. What was forgotten since is left out, secrets are taken out.
+    NotFound."""
+    sha = store.history.resolve(statements.bare(revision)) if revision else None
+    before = parent(store, sha) if sha else store.history.head()
+    paths = store.history.show(sha).paths if sha else store.survey().changed
+    texts = sorted(path for path in paths if path.endswith(".md") and is_truth(path))
+    forgotten = tombstones.read(store)
+    for start in range(0, len(texts), READ_AT_ONCE):
+        part = texts[start : start + READ_AT_ONCE]
+        old = store.history.read_all([(before, path) for path in part]) if before else [None] * len(part)
+        new = store.history.read_all([(sha, path) for path in part]) if sha else _on_disk(store, part)
+        for path, was, now in zip(part, old, new, strict=True):
+            yield from file_changes(path, was, now, store.redacted, forgotten)
+
+
+def _on_disk(store: Store, paths: Sequence[str]) -> list[bytes | None]:
+    found = dict(statements.some(store, paths))
+    return [found.get(path) for path in paths]
+
+
+def file_changes(
+    path: str, before: bytes | None, after: bytes | None, masked: Callable[[str], str],
+    forgotten: tombstones.Tombstones,
+) -> list[StatementChange]:  # fmt: skip
+    """What differs between two contents of a file, by line."""
+    sides = [_shown(data, path, masked, forgotten) for data in (before, after)]
+    old, new = ([one[0] for one in side] for side in sides)
+    gone, come = list[int](), list[int]()
+    pairs: list[tuple[int, int]] = []
+    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            pairs += _reworded(old, new, range(i, j), range(k, m))
+            gone += range(i, j)
+            come += range(k, m)
+    # What has an id, or the same words with one, is the same statement wherever it stands now.
+    moved = _same(old, new, gone, come)
+    pairs = moved + [p for p in pairs if p[0] not in dict(moved) and p[1] not in {n for _, n in moved}]
+    again = dict(pairs)
+    found = [_change(path, sides[0][n], sides[1][again[n]] if n in again else None) for n in gone]
+    found += [_change(path, None, sides[1][n]) for n in come if n not in again.values()]
+    return sorted((one for one in found if one.before != one.after), key=lambda one: one.line)
+
+
+_Shown = tuple[Record, str]
+"""A record, without what is told of its file by others of it, and its lines."""
+
+
+def _shown(
+    data: bytes | None, path: str, masked: Callable[[str], str], forgotten: tombstones.Tombstones
+) -> list[_Shown]:
+    document = markdown_document.parse(data or b"", path)
+    found: list[_Shown] = []
+    for record in document.records:
+        if type(record) not in _CHANGED or (isinstance(record, Statement) and forgotten.forbid(record)):
+            continue
+        first, last = record.place.line - 1, record.place.end
+        if isinstance(record, Page | MentalModel):  # the body's paragraphs are records of their own
+            record, last = replace(record, body=""), document.front_end
+        found.append((record, masked(dedent("\n".join(document.lines[first:last])))))
+    return found
+
+
+def _same(
+    old: Sequence[Record], new: Sequence[Record], gone: Sequence[int], come: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The pairs of what has one id before and after, or one text and an id only on one side."""
+    by_id = {str(id_): n for n in come if (id_ := getattr(new[n], "id", None))}
+    by_text = {(type(new[n]), getattr(new[n], "text", None)): n for n in reversed(come)}
+    found: dict[int, int] = {}
+    for n in gone:
+        block = getattr(old[n], "id", None)
+        there = by_id.get(str(block)) if block else by_text.get((type(old[n]), getattr(old[n], "text", "")))
+        if there is not None and there not in found.values():
+            found[n] = there
+    return list(found.items())
+
+
+def _reworded(
+    old: Sequence[Record], new: Sequence[Record], gone: range, come: range
+) -> Iterator[tuple[int, int]]:
+    """Pairs of what stood in one place and has half of its words still, where no id tells them apart."""
+    if len(gone) * len(come) > saves.MOST_PAIRS:
+        return
+    left = {n: _words(new[n]) for n in come if not _identified(new[n])}
+    for n in gone:
+        own = _words(old[n])
+        same = [m for m in left if type(new[m]) is type(old[n]) and not _identified(old[n])]
+        best = max(same, key=lambda m: len(own & left[m]), default=None)
+        if best is not None and 2 * len(own & left[best]) >= min(len(own), len(left[best])):
+            yield n, best
+            del left[best]
+
+
+def _words(record: Record) -> frozenset[str]:
+    """What a record is recognised by: its text's words, else its name's, or its id's."""
+    said = (getattr(record, name, None) for name in ("text", "name", "id", "document_id"))
+    return frozenset(re.findall(r"\w+", str(next(filter(None, said), "")).casefold()))
+
+
+def _identified(record: Record) -> bool:
+    return isinstance(record, Statement) and bool(record.id)
+
+
+def _change(path: str, old: _Shown | None, new: _Shown | None) -> StatementChange:
+    before, after = old[1] if old else None, new[1] if new else None
+    record, _ = cast(_Shown, new or old)
+    block = record.id if isinstance(record, Statement) else None
+    return StatementChange(path, record.place.line, _CHANGED[type(record)], block, before, after)
 
 
 def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:

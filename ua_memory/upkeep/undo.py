@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from io import BytesIO
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
 from ua_memory.git.repository import BlameLine, Revision
@@ -25,7 +25,7 @@ from ua_memory.store.merge3 import Clash, merge
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
-from ua_memory.upkeep.audit import parent
+from ua_memory.upkeep.audit import StatementChange, parent
 from ua_memory.upkeep.forget import remove_derived
 
 SHOWN = 5
@@ -40,6 +40,28 @@ class UndoResult:
     result: Result
 
 
+@dataclass(frozen=True, slots=True)
+class ConflictSides:
+    """Lines that changed again since: as they are `now`, and as they would be without the revision."""
+
+    path: str
+    line: int
+    now: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What taking back `revision` comes to: what would change against the files as they are, or the
+    `conflicts` because of which nothing would be written. `op` is undo, redo or restore."""
+
+    op: str
+    revision: Revision
+    changes: tuple[StatementChange, ...] = ()
+    conflicts: tuple[ConflictSides, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def undo(store: Store, revision: str | None = None, *, door: str) -> UndoResult:
     """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
     nothing is written.
@@ -47,56 +69,94 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> UndoResult:
     Without a revision: restore what disappeared and is held, else take back the newest one that was not
     taken back yet, so that undoing again goes further back.
     """
+    done = _chosen(store, revision)
+    return _take_back(store, done, "undo", door) if done else _restore_held(store, door)
+
+
+def redo(store: Store, *, door: str) -> UndoResult:
+    """Take back the newest undo that was not taken back yet."""
+    return _take_back(store, _undone(store), "redo", door)
+
+
+def plan(store: Store, revision: str | None = None, *, door: str, redone: bool = False) -> UndoPlan:
+    """What `undo` of a revision would change, or `redo` if `redone`. Nothing is written; what undo refuses
+    for another reason than a conflict of lines is raised."""
+    done = _undone(store) if redone else _chosen(store, revision)
+    op = ("redo" if redone else "undo") if done else "restore"
+    with store.revision(op, door=door) as draft:
+        draft.trial = True
+        clashes = _prepare(store, draft, done) if done else ()
+        if done is None:
+            _prepare_held(store, draft)
+        forgotten = tombstones.read(store, draft.read(tombstones.PATH))
+    found: list[StatementChange] = []
+    for path, data in sorted(draft.changed().items()) if not clashes else ():
+        found += audit.file_changes(path, draft.touched[path].start, data, store.redacted, forgotten)
+    sides = tuple(
+        ConflictSides(path, clash.line, *(store.redacted(_text(side)) for side in (clash.ours, clash.theirs)))
+        for path, clash in clashes
+    )
+    return UndoPlan(op, done or store.history.show("HEAD"), tuple(found), sides, tuple(draft.notes))
+
+
+def _chosen(store: Store, revision: str | None) -> Revision | None:
+    """The revision that `undo` takes back; None where it restores what is held."""
     store.require_settled()
     if revision is not None:
-        return _take_back(store, store.history.show(statements.bare(revision)), "undo", door)
+        return store.history.show(statements.bare(revision))
     if store.survey().held:
-        return _restore_held(store, door)
+        return None
     settled = store.history.taken_back()
     for done in store.history.revisions():
         op = done.trailer("Memory-Op")
         if op == "init":  # what was there before the bank is not taken away unless it is named
             break
         if done.paths and op not in ("undo", "redo", "sync") and done.id not in settled:
-            return _take_back(store, done, "undo", door)
+            return done
     raise NotFound("nothing to undo", hint="ua-memory log")
 
 
-def redo(store: Store, *, door: str) -> UndoResult:
-    """Take back the newest undo that was not taken back yet."""
+def _undone(store: Store) -> Revision:
     store.require_settled()
     settled = store.history.taken_back()
     for done in store.history.revisions():
         if done.trailer("Memory-Op") == "undo" and done.id not in settled:
-            return _take_back(store, done, "redo", door)
+            return done
     raise NotFound("nothing to redo", hint="ua-memory log")
 
 
 def _take_back(store: Store, done: Revision, op: str, door: str) -> UndoResult:
-    if done.trailer("Memory-Op") == "init":
-        raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
-    before = parent(store, done.id)
     with store.revision(op, door=door) as draft:
-        names = _entities(draft) if ENTITIES in done.paths else ()
-        clashes: list[tuple[str, Clash]] = []
-        for path in done.paths:
-            clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
-        if clashes:
+        if clashes := _prepare(store, draft, done):
             raise Conflict(
                 _shown(clashes),
                 where=done.id[:10],
                 hint="change the file by hand, or undo the later revision first",
             )
-        _refuse_forgotten(store, draft, done)
-        if (lost := _lost(draft)) and (rested := remove_derived(store, draft, lost)):
-            draft.notes.append(f"removed with what depended on it: {rested}")
-        if not draft.changed():
-            raise Conflict("nothing is left to undo", where=done.id[:10], hint="ua-memory log")
-        give_back_all(store, draft, names, _entities(draft) if names else ())
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
         draft.subject = f"{op}: {done.subject}"
     return UndoResult(done, draft.result)
+
+
+def _prepare(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[str, Clash]]:
+    """Write into the draft what the files are without a revision, unless some of it changed again since."""
+    if done.trailer("Memory-Op") == "init":
+        raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
+    before = parent(store, done.id)
+    names = _entities(draft) if ENTITIES in done.paths else ()
+    clashes: list[tuple[str, Clash]] = []
+    for path in done.paths:
+        clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
+    if clashes:
+        return clashes
+    _refuse_forgotten(store, draft, done)
+    if (lost := _lost(draft)) and (rested := remove_derived(store, draft, lost)):
+        draft.notes.append(f"removed with what depended on it: {rested}")
+    if not draft.changed():
+        raise Conflict("nothing is left to undo", where=done.id[:10], hint="ua-memory log")
+    give_back_all(store, draft, names, _entities(draft) if names else ())
+    return ()
 
 
 def _lost(draft: Draft) -> dict[str, Statement]:
@@ -209,17 +269,21 @@ def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, bef
 
 
 def _restore_held(store: Store, door: str) -> UndoResult:
-    held = store.survey().held
     newest = store.history.show("HEAD")
     with store.revision("restore", door=door) as draft:
-        for path, blob in held.items():
-            draft.read(path)
-            # Decided: the save goes into the trail as the person's, and what it dropped comes back.
-            draft.touched[path] = replace(draft.touched[path], held=False)
-            disk = draft.touched[path].disk or b""
-            draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
-        draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
+        _prepare_held(store, draft)
     return UndoResult(newest, draft.result)
+
+
+def _prepare_held(store: Store, draft: Draft) -> None:
+    held = store.survey().held
+    for path, blob in held.items():
+        draft.read(path)
+        # Decided: the save goes into the trail as the person's, and what it dropped comes back.
+        draft.touched[path] = replace(draft.touched[path], held=False)
+        disk = draft.touched[path].disk or b""
+        draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
+    draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
 
 
 def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
@@ -239,7 +303,11 @@ def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
     return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in out)
 
 
-def _shown(clashes: list[tuple[str, Clash]]) -> str:
+def _text(lines: Sequence[bytes]) -> str:
+    return b"".join(lines).decode("utf-8", "replace").rstrip("\n")
+
+
+def _shown(clashes: Sequence[tuple[str, Clash]]) -> str:
     count = len(clashes)
     parts = [f"{count} place{'s were' if count > 1 else ' was'} changed again since:"]
     for path, clash in clashes[:SHOWN]:
@@ -267,7 +335,7 @@ class BankHistory:
         `until`."""
         return audit.log(self._store, about=about, op=op, limit=limit, since=since, until=until)
 
-    def changes(
+    def brought(
         self, revisions: Sequence[Revision], about: str | None = None
     ) -> Mapping[str, tuple[Statement, ...]]:
         """{revision: the statements it added or changed}, without what was forgotten since; of a file or
@@ -288,6 +356,18 @@ class BankHistory:
     def diff(self, revision: str | None = None) -> str:
         """What a revision changed, or what is changed by hand and not committed yet."""
         return audit.diff(self._store, revision)
+
+    def changes(self, revision: str | None = None, *, limit: int | None = None) -> Sequence[StatementChange]:
+        """The same by statement, at most `limit`: the diff of a revision that brought many files is long."""
+        return list(islice(audit.changes(self._store, revision), limit))
+
+    def plan_undo(self, revision: str | None = None) -> UndoPlan:
+        """What `undo` would change against the files as they are; writes nothing."""
+        return plan(self._store, revision, door=self._door)
+
+    def plan_redo(self) -> UndoPlan:
+        """What `redo` would change; writes nothing."""
+        return plan(self._store, door=self._door, redone=True)
 
     def undo(self, revision: str | None = None) -> UndoResult:
         """Take back a revision (the newest, unless one is named), or restore what is held."""

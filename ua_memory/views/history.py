@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.lineage import Chain, LineCommit, Link, SentenceStep
     from ua_memory.knowledge.trust import BrokenLink
     from ua_memory.upkeep.archive import RestoreResult
+    from ua_memory.upkeep.audit import StatementChange
     from ua_memory.upkeep.forget import ForgetResult, Piece
     from ua_memory.upkeep.purge import PurgePlan, PurgeResult
     from ua_memory.upkeep.sync import SyncResult
-    from ua_memory.upkeep.undo import UndoResult
+    from ua_memory.upkeep.undo import UndoPlan, UndoResult
 
 
 # -- diary -----------------------------------------------------------------------------------------------
@@ -653,6 +654,59 @@ def show_undone(screen: Screen, done: UndoResult, said: str, back: str) -> None:
             "Restored what had disappeared from ", (where, "path"), " (", commit(result.revision), ")"
         )
     screen.outcome(result)
+
+
+SIDES = {(False, True): ("+", "added"), (True, False): ("-", "removed"), (True, True): ("~", "warn")}
+"""How a change is marked, by whether it was there before and is after."""
+
+
+def diff_shape(revision: str | None, text: str, changes: Sequence[StatementChange]) -> dict[str, Any]:
+    """What a revision changed, as JSON."""
+    named = {"revision": revision} if revision else {}
+    return {**named, "diff": text, "changes": [_change_shape(one) for one in changes]}
+
+
+def _change_shape(one: StatementChange) -> dict[str, Any]:
+    names = output.without_empty({"id": one.id})
+    sides = {"before": one.before, "after": one.after}
+    return {"path": one.path, "line": one.line, "record": one.record, **names, **sides}
+
+
+def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
+    """What an undo would change, as JSON."""
+    return {
+        "dryRun": True,
+        "op": plan.op,
+        "undoes": output.revision(plan.revision),
+        "changes": [_change_shape(one) for one in plan.changes],
+        "conflicts": [asdict(one) for one in plan.conflicts],
+        "notes": list(plan.notes),
+    }
+
+
+def show_undo_plan(screen: Screen, plan: UndoPlan, said: str) -> None:
+    """What an undo would change, or the two sides of each conflict; `said` is what the log says of what it
+    takes back."""
+    if plan.op == "restore":
+        screen.line("Would restore what had disappeared:")
+    else:
+        screen.line(f"Would {plan.op} ", (plan.revision.id[:7], "rev"), f" ({said})")
+    for one in plan.changes:
+        sign, style = SIDES[one.before is not None, one.after is not None]
+        name: list[Words] = [(f"  ^{one.id}", "id")] if one.id else []
+        screen.item([(f"  {sign} ", style)], (f"{one.path}:{one.line}", "path"), f"  {one.record}", *name)
+        both = one.before is not None and one.after is not None
+        for side, text in (("now:  ", one.before), ("then: ", one.after)):
+            if text is not None:
+                screen.item(f"      {side if both else ''}", text)
+    if plan.conflicts:
+        places = count(len(plan.conflicts), "place was", "places were")
+        screen.line((f"Conflict: {places} changed again since; undo would write nothing.", "bad"))
+    for each in plan.conflicts:
+        screen.line("  ", (f"{each.path}:{each.line}", "path"))
+        screen.item("    now:    ", each.now or ("nothing", "faint"))
+        screen.item("    wanted: ", each.wanted or ("nothing", "faint"))
+    screen.note(*plan.notes)
 
 
 # -- secrets ---------------------------------------------------------------------------------------------
