@@ -17,6 +17,7 @@ from ua_memory.knowledge.lineage import BeliefStep, Chain, FactStep, SentenceSte
 from ua_memory.knowledge.trust import FileProofs as Held
 from ua_memory.knowledge.trust import fault
 from ua_memory.markdown import document as markdown
+from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.store.store import Store
 from ua_memory.upkeep import audit
@@ -290,3 +291,79 @@ def _bare(text: str) -> str:
     import re
 
     return re.sub("\x1b\\[[0-9;]*m", "", text)
+
+
+# -- upwards -------------------------------------------------------------------------------------------------
+
+
+def test_what_rests_on_a_fact_and_on_that(bank: Bank) -> None:
+    bank.write("# Core\n\n## Hosting\n\nWe pay Fly.io by the hour [[2026-11-21#^k7m2q9x4tb]].\n", "MEMORY.md")
+    memory = Memory(bank.store)
+    found = memory.facts.cited_by("^k7m2q9x4tb")
+    assert [(one.record, one.place.path, one.text) for one in found] == [
+        ("core", "MEMORY.md", "We pay Fly.io by the hour"),
+        ("observation", OBSERVED, "Alice chooses providers by price."),
+        ("page", PAGE, "The API runs on Fly.io."),
+        ("page", PAGE, "Price decides there, as ever."),
+    ]
+    opinion, sentence = found[1].cited_by
+    assert (opinion.record, opinion.id, opinion.text) == (
+        "opinion", "r5t9y2u6ws", "Moving again would cost more.",
+    )  # fmt: skip
+    assert (sentence.record, sentence.place.line, sentence.place.end) == ("page", 9, 10)
+    assert opinion.cited_by == ()
+    # by any name that `get` takes; what nobody cites; what there is not
+    assert memory.facts.cited_by(f"{DAY}:5") == memory.facts.cited_by("k7m2q9x4tb") == found
+    assert memory.facts.cited_by("^r5t9y2u6ws") == ()
+    with pytest.raises(NotFound):
+        memory.facts.cited_by("^zzzzzzzzzz")
+    with pytest.raises(Usage):
+        memory.facts.cited_by(PAGE)
+
+
+def test_what_rests_on_something_follows_the_files(bank: Bank) -> None:
+    memory = Memory(bank.store)
+    memory.facts.cited_by("^n8c3v5b2aa")
+    bank.edit("- The database is Neon. [[2026-11-21#^n8c3v5b2aa]]", "- The database is Neon.", PAGE)
+    bank.edit("- The database stays on Neon ^n8c3v5b2aa\n", "", DAY)
+    with pytest.raises(NotFound):
+        memory.facts.cited_by("^n8c3v5b2aa")
+    bank.edit("is Neon.", "is Neon [[2026-11-21#^n8c3v5b2aa]] and ghp_" + "a1" * 18 + " [[x#^yy]].", PAGE)
+    (left,) = memory.facts.cited_by("^n8c3v5b2aa")  # gone, and cited still
+    assert left.text == "The database is Neon" and not left.cited_by
+
+
+def test_beliefs_that_cite_each_other_come_to_an_end(bank: Bank) -> None:
+    bank.edit("- proofs: 2\n", "- proofs: 3\n  - proof: [[opinions#^r5t9y2u6ws]]\n", OBSERVED)
+    found = Memory(bank.store).facts.cited_by("^r5t9y2u6ws")
+    assert [one.id for one in found] == ["p2w7c5n3rd"]
+    assert [one.id for one in found[0].cited_by] == [None]
+
+
+def test_an_id_that_a_person_typed_is_of_its_file(bank: Bank) -> None:
+    for name in ("a", "b"):
+        bank.write(f"- The budget of {name} is 40 ^budget\n- See [[{name}#^budget]]\n", f"memory/{name}.md")
+    facts = Memory(bank.store).facts
+    assert [one.place.path for one in facts.cited_by("[[a#^budget]]")] == ["memory/a.md"]
+    with pytest.raises(Usage, match="2 statements have this id"):
+        facts.cited_by("^budget")
+    bank.write("- The rent is 900 ^rent\n\n", "memory/c.md")
+    bank.write("Too much, see [[elsewhere#^rent]].\n", "memory/d.md")  # the file of a link is a hint
+    assert [one.place.path for one in facts.cited_by("^rent")] == ["memory/d.md"]
+
+
+def test_the_index_that_lacks_a_citation_is_told(bank: Bank) -> None:
+    memory = Memory(bank.store)
+    memory.facts.cited_by("^k7m2q9x4tb")
+    assert not memory.health.verify()
+    memory.index.words.db.execute("DELETE FROM cites WHERE cited = 'k7m2q9x4tb'")
+    assert any("citations" in str(one) for one in memory.health.verify())
+
+
+def test_up_in_a_shell(bank: Bank) -> None:
+    shell = Shell(bank.root.parent, bank.root)
+    printed = shell.ok("why", "--up", "^k7m2q9x4tb", "--json").json
+    agrees("why --up", printed)
+    shown = shell.ok("why", "--up", "^k7m2q9x4tb").out.splitlines()
+    assert shown[0] == "├ Alice chooses providers by price." and shown[2].startswith("│ ├ Moving again")
+    assert shell.ok("why", "--up", "^r5t9y2u6ws").out == "Nothing rests on it.\n"

@@ -229,11 +229,17 @@ def why(
     target: Annotated[
         str, typer.Argument(metavar="PAGE:LINE | PATH:LINE | ^ID", help="A line of a page or file, or an id.")
     ],
+    up: Annotated[
+        bool, typer.Option("--up", help="Show what rests on it instead: observations, opinions, pages.")
+    ] = False,
 ) -> None:
     """Trace a statement to its sources: observations, facts, quotes, session, commit.
 
     Broken links are reported in their place; the exit code is then 4 (a cited id does not exist) or 12.
     """
+    if up:
+        found = memory.facts.cited_by(target)
+        return show(call, found, lambda found: views.citing_shape(target, found), views.show_citing)
     chain = memory.history.why(target)
     now = memory.store.now()
     show(call, chain, views.chain_shape, lambda screen, chain: views.show_chain(screen, chain, now))
@@ -241,6 +247,7 @@ def why(
         broken = count(len(chain.breaks), "link of this chain is", "links of this chain are")
         note(call, f"{broken} broken")
         raise typer.Exit(chain.exit_code)
+    return None
 
 
 # -- git ---------------------------------------------------------------------------------------------------

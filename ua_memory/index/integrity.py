@@ -111,6 +111,9 @@ def _of_rows(store: Store, db: sqlite3.Connection) -> Iterator[str]:
         named = "SELECT key, name, how FROM names JOIN items ON items.rowid = item WHERE path = ?"
         if {*db.execute(named, (path,))} != made.names:
             yield f"its names of {path} differ from the file"
+        cited = "SELECT key, cited FROM cites JOIN items ON items.rowid = item WHERE path = ?"
+        if {*db.execute(cited, (path,))} != made.cites:
+            yield f"its citations of {path} differ from the file"
         settled |= made.settled
     if _settled(db) != settled:
         yield f"its names of {ENTITIES} differ from the file"
@@ -133,12 +136,13 @@ def _same(store: Store, path: str, before: KnownFile) -> bool:
 
 
 class _ExpectedRows(NamedTuple):
-    """What a file comes to in the word index: {key: values of its row}, the words that are looked up, names
-    and those that it settles."""
+    """What a file comes to in the word index: {key: values of its row}, the words that are looked up, names,
+    citations and the names that it settles."""
 
     rows: dict[str, tuple[object, ...]]
     words: set[tuple[str, str, str]]
     names: set[tuple[str, str, int]]
+    cites: set[tuple[str, str]]
     settled: set[tuple[str, int, str]]
 
 
@@ -155,7 +159,9 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
     settled = index_items.settling(records, files.masked)
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
-    return _ExpectedRows({item.key: row(0, item, item.digest())[1:] for item in owned}, words, names, settled)
+    cites = {(item.key, block) for item in owned for block in index_items.cites_of(item)}
+    rows = {item.key: row(0, item, item.digest())[1:] for item in owned}
+    return _ExpectedRows(rows, words, names, cites, settled)
 
 
 def of_files(generation: Path) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ua_memory.index.terms import STOP, TOKENIZER, clean, words
 from ua_memory.knowledge import sessions
+from ua_memory.markdown import fields
 from ua_memory.markdown.document import Document, texthash
 from ua_memory.markdown.lines import FileKind, day_of, hashtags, kind_of
 from ua_memory.records import (
@@ -29,7 +30,9 @@ from ua_memory.records import (
     Place,
     Proof,
     Record,
+    is_generated,
     ref_of,
+    written_id,
 )
 from ua_memory.text import wording
 from ua_memory.text.names import ORDINARY, drawn, entities
@@ -487,7 +490,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "10"
+SCHEMA_VERSION = "11"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 COLUMNS = (
@@ -510,12 +513,16 @@ SCHEMA = (
     "CREATE INDEX items_texthash ON items (texthash)",
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
     "CREATE INDEX items_run ON items (run) WHERE run != ''",
+    "CREATE INDEX items_day ON items (day, origin, session) WHERE record = 'fact'",
+    "CREATE TABLE cites (cited TEXT, item INTEGER, PRIMARY KEY (cited, item)) WITHOUT ROWID",
+    "CREATE INDEX cites_item ON cites (item)",
     "CREATE TABLE names (name TEXT, how INTEGER, item INTEGER, PRIMARY KEY (name, how, item)) WITHOUT ROWID",
     "CREATE INDEX names_item ON names (item)",
     "CREATE TABLE settled (name TEXT, entity INTEGER, role TEXT, PRIMARY KEY (name, entity, role))"
     " WITHOUT ROWID",
     "CREATE INDEX settled_entity ON settled (entity)",
-    "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid; END",
+    "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid;"
+    " DELETE FROM cites WHERE item = old.rowid; END",
     "CREATE TABLE grams (gram TEXT, size INTEGER, word TEXT, PRIMARY KEY (gram, size, word)) WITHOUT ROWID",
     "CREATE TABLE forms (language TEXT, stem TEXT, word TEXT, PRIMARY KEY (language, stem, word))"
     " WITHOUT ROWID",
@@ -609,6 +616,7 @@ MANY = 1000
 """Items of a name that are counted; the rest makes no difference."""
 
 _LINK = re.compile(r"\[\[([^\]|#^]+)")
+_BLOCK = re.compile(r"\^([a-z0-9]+)")
 
 
 def folded(name: str) -> str:
@@ -637,10 +645,23 @@ def holds(item: IndexItem, names: Iterable[str]) -> bool:
     return any(f" {name} " in text for name in names) or any(folded(name) in names for name in item.entities)
 
 
+def cites_of(item: IndexItem) -> set[str]:
+    """The ids that an item names, as what it rests on or in its text: by `ref`, and one that was typed also
+    by itself, since the file in a link to it is a hint."""
+    if "^" not in item.text and not item.proofs:
+        return set()
+    links = [(link.id, link.ref) for link in fields.citations(item.text)]
+    bare = (block for block in _BLOCK.findall(item.text) if is_generated(block))
+    return {*item.proofs, *map(written_id, item.proofs), *(name for link in links for name in link), *bare}
+
+
 def add(db: sqlite3.Connection, first: int, items: Sequence[IndexItem]) -> None:
-    """Write down the names of items numbered from `first` on; a trigger drops them with their items."""
+    """Write down the names and citations of items numbered from `first` on; a trigger drops them with their
+    items."""
     rows = [(name, how, first + n) for n, item in enumerate(items) for name, how in names_of(item).items()]
     db.executemany("INSERT INTO names VALUES (?, ?, ?)", sorted(rows))
+    cited = [(block, first + n) for n, item in enumerate(items) for block in cites_of(item)]
+    db.executemany("INSERT INTO cites VALUES (?, ?)", sorted(cited))
 
 
 def settle(db: sqlite3.Connection, records: Iterable[Record], masked: Callable[[str], str]) -> None:

@@ -7,11 +7,11 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError
 from ua_memory.git.process import filesystem_now
@@ -19,7 +19,7 @@ from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, io_as_cannot_write
-from ua_memory.index.items import SCHEMA_VERSION, chunks, led, marks, read_only
+from ua_memory.index.items import SCHEMA_VERSION, chunks, led, lines_hash, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
     Rows,
@@ -39,8 +39,9 @@ from ua_memory.index.vectors import (
 )
 from ua_memory.index.words import CurrentIndex, WordIndex, broken
 from ua_memory.knowledge import statements
+from ua_memory.knowledge.lineage import CitingStep, cut, plain
 from ua_memory.markdown import document, lines
-from ua_memory.records import Problem
+from ua_memory.records import Place, Problem
 from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
 from ua_memory.store.lock import synchronized
 
@@ -734,6 +735,60 @@ def nearest(
     return best
 
 
+# -- present -----------------------------------------------------------------------------------------------
+# A stale index may miss, never mislead: a hit is looked up in its file before it is shown.
+
+
+class FilesOf(Protocol):
+    """What is needed of a store: a file's bytes, and those of the history if the file is held."""
+
+    def read(self, path: str) -> bytes: ...
+    def truth(self, path: str) -> bytes: ...
+
+
+class CurrentFiles:
+    """The files as they are now, each read once a search."""
+
+    def __init__(self, store: FilesOf) -> None:
+        self._store = store
+        self._lines: dict[tuple[str, bool], list[bytes]] = {}
+
+    def confirm(self, item: IndexItem) -> IndexItem | None:
+        """The item where it stands now, or None if its lines are nowhere in its file."""
+        # What the trail holds in place of a file costs a look at all files, so it comes second.
+        return self._find(item, False) or self._find(item, True)
+
+    def look(self, path: str) -> None:
+        """Read a file, if it was not read yet."""
+        self._read(path, False)
+
+    def lines(self, path: str) -> list[bytes]:
+        """A file's lines, those of the history where that is what was confirmed."""
+        return self._lines.get((path, True)) or self._read(path, False)
+
+    def _find(self, item: IndexItem, held: bool) -> IndexItem | None:
+        lines = self._read(item.path, held)
+        count = item.end - item.line + 1
+        if lines_hash(b"\n".join(lines[item.line - 1 : item.end])) == item.linehash:
+            return item
+        for start in range(len(lines) - count + 1):
+            if lines_hash(b"\n".join(lines[start : start + count])) == item.linehash:
+                return replace(item, line=start + 1, end=start + count)
+        return None
+
+    def _read(self, path: str, held: bool) -> list[bytes]:
+        if (path, held) not in self._lines:
+            try:
+                data = self._store.truth(path) if held else self._store.read(path)
+            except (UaMemoryError, OSError):
+                data = b""
+            lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+            if b"\r" in data:
+                lines = [line.removesuffix(b"\r") for line in lines]
+            self._lines[path, held] = lines
+        return self._lines[path, held]
+
+
 # -- facts -------------------------------------------------------------------------------------------------
 # Finding a fact, or another statement, by its id or its exact text.
 
@@ -755,6 +810,20 @@ class Facts:
     def files_of(self, block: str) -> list[str] | None:
         """The files that contain an id, as far as the index knows; None if it has none."""
         return None if absent(self._store) else self._index().words.files_of(block) or None
+
+    def cited_by(self, target: str) -> Sequence[CitingStep]:
+        """What rests on a statement (`^id`, or any form that `get` takes): the observations and opinions that
+        have it for a proof, the sentences of pages and core memory and the facts that name it, and what rests
+        on these. The index is updated first. NotFound, for an id that nothing has and nothing cites; Usage
+        for what has no id."""
+        block, ref = statements.named_id(self._store, target, self.files_of)
+        index = self._index()
+        with index.turn:
+            index.refresh(vectors=False)
+            found = _Citing(index).of(block, ref)
+        if not found:
+            statements.find_excerpts(self._store, target, self.files_of)  # which says that it is nowhere
+        return found
 
     def lookup(self) -> Equal:
         """The files of facts by their exact text, as an index knows them that is updated now, and
@@ -778,3 +847,44 @@ class Facts:
         except UaMemoryError:  # a file that stays unreadable must not keep facts from being written
             return False
         return True
+
+
+class _Citing:
+    """One walk up from a statement: what cites it, each item looked up in its file."""
+
+    def __init__(self, index: Index) -> None:
+        self._index, self._present = index, CurrentFiles(index.files)
+        self._above: list[str] = []
+
+    def of(self, block: str, ref: str) -> tuple[CitingStep, ...]:
+        """What cites an id, and what cites that; not what is above it already."""
+        if ref in self._above:
+            return ()
+        words = self._index.words
+        # The file in a link to a typed id is a hint, where it stands in one file alone.
+        alone = block != ref and len(words.files_of(block)) < 2
+        blocks = [ref, block] if alone else [ref]
+        self._above.append(ref)
+        found = [step for item in words.citing(blocks) for step in self._steps(item, frozenset(blocks))]
+        self._above.pop()
+        return tuple(found)
+
+    def _steps(self, item: IndexItem, blocks: frozenset[str]) -> Iterator[CitingStep]:
+        there = self._present.confirm(item)
+        if there is None or item.ref in self._above:
+            return
+        if item.id and item.ref:
+            above = self.of(item.id, item.ref)
+            yield CitingStep(item.record, item.text, item.id, there.place, item.retired, above)
+            return
+        lines = self._present.lines(there.path)[there.line - 1 : there.end]
+        text = b"\n".join(lines).decode("utf-8", "replace")
+        cited = [
+            (start, end) for start, end, links in cut(text)
+            if any({link.id, link.ref} & blocks for link in links)
+        ]  # fmt: skip
+        for start, end in cited or [(0, len(text))]:
+            said = self._index.store.redacted(" ".join(plain(text[start:end]).split()))
+            first = there.line + text.count("\n", 0, start)
+            place = Place(there.path, first, there.line + text.count("\n", 0, max(start, end - 1)))
+            yield CitingStep(item.record, said, None, place, item.retired)

@@ -136,6 +136,19 @@ Step = SentenceStep | BeliefStep | FactStep
 
 
 @dataclass(frozen=True, slots=True)
+class CitingStep:
+    """Something that rests on a statement: an observation, opinion or fact, or a sentence of a page, a model,
+    core memory or a note, and what rests on that in turn. `record` is the word of its item in the index."""
+
+    record: str
+    text: str
+    id: str | None
+    place: Place
+    retired: str | None = None
+    cited_by: tuple[CitingStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Chain:
     """All that is said at a target, and why. `breaks` are those of all steps, in the order they are told."""
 

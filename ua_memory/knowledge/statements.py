@@ -29,6 +29,7 @@ from ua_memory.records import (
     Proof,
     SourceDocument,
     is_generated,
+    ref_of,
     written_id,
 )
 from ua_memory.store.draft import Draft
@@ -335,6 +336,30 @@ def _log_of(store: Store, day: str) -> str:
     if found:
         raise Usage(f"{len(found)} files are of this day", where=day, hint=f"name one: {_listed(found)}")
     raise NotFound("this day has no log", where=day, hint=f"ua-memory list --since {day} --until {day}")
+
+
+def id_at(store: Store, named: Target) -> str | None:
+    """The id of the statement whose lines these are, as a search cites it."""
+    if not named.span:
+        return None
+    document = markdown_document.parse(store.truth(named.path), named.path)
+    first, last = line_span(named.span, len(document.lines))
+    there = (r for r in document.records if isinstance(r, Statement) and r.place.line == first)
+    return next((r.id for r in there if r.id and last <= r.place.end), None)
+
+
+def named_id(store: Store, given: str, known: Known | None = None) -> tuple[str, str]:
+    """The id that is meant, and its `ref`; one that nothing has any more may still be cited. NotFound, Usage
+    for lines without an id."""
+    named = read(given)
+    block = named.id or (named.file if is_generated(named.file) else "")
+    if block and (is_generated(block) or named.file):
+        return block, ref_of(named.file, block)
+    found = find_excerpts(store, given, known)
+    found_id = found.id or id_at(store, found)
+    if not found_id:
+        raise Usage("not a statement with an id", where=given[:200], hint="ua-memory why PATH:LINE")
+    return found_id, ref_of(found.path, found_id)
 
 
 def _identified(store: Store, file: str, block: str, known: Known | None) -> Target:

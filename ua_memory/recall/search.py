@@ -8,14 +8,13 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ua_memory.config import Config
-from ua_memory.errors import UaMemoryError
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import SESSION, IndexItem, lines_hash
-from ua_memory.index.sync import READY, Index, Refresh
+from ua_memory.index.items import SESSION, IndexItem
+from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
 from ua_memory.index.terms import STOP, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
@@ -126,56 +125,6 @@ def _edge(text: str, at: int, step: int) -> int:
         if 0 < here < len(text) and text[here - (step < 0)].isspace():
             return here
     return at
-
-
-# -- present -----------------------------------------------------------------------------------------------
-# A stale index may miss, never mislead: a hit is looked up in its file before it is shown.
-
-
-class FilesOf(Protocol):
-    """What is needed of a store: a file's bytes, and those of the history if the file is held."""
-
-    def read(self, path: str) -> bytes: ...
-    def truth(self, path: str) -> bytes: ...
-
-
-class CurrentFiles:
-    """The files as they are now, each read once a search."""
-
-    def __init__(self, store: FilesOf) -> None:
-        self._store = store
-        self._lines: dict[tuple[str, bool], list[bytes]] = {}
-
-    def confirm(self, item: IndexItem) -> IndexItem | None:
-        """The item where it stands now, or None if its lines are nowhere in its file."""
-        # What the trail holds in place of a file costs a look at all files, so it comes second.
-        return self._find(item, False) or self._find(item, True)
-
-    def look(self, path: str) -> None:
-        """Read a file, if it was not read yet."""
-        self._read(path, False)
-
-    def _find(self, item: IndexItem, held: bool) -> IndexItem | None:
-        lines = self._read(item.path, held)
-        count = item.end - item.line + 1
-        if lines_hash(b"\n".join(lines[item.line - 1 : item.end])) == item.linehash:
-            return item
-        for start in range(len(lines) - count + 1):
-            if lines_hash(b"\n".join(lines[start : start + count])) == item.linehash:
-                return replace(item, line=start + 1, end=start + count)
-        return None
-
-    def _read(self, path: str, held: bool) -> list[bytes]:
-        if (path, held) not in self._lines:
-            try:
-                data = self._store.truth(path) if held else self._store.read(path)
-            except (UaMemoryError, OSError):
-                data = b""
-            lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-            if b"\r" in data:
-                lines = [line.removesuffix(b"\r") for line in lines]
-            self._lines[path, held] = lines
-        return self._lines[path, held]
 
 
 # -- search ------------------------------------------------------------------------------------------------

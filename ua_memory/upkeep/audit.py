@@ -81,7 +81,7 @@ def _about(store: Store, about: str) -> list[Revision]:
         if not named.id:
             raise
         found = statements.Target("", id=named.id)  # it is gone, and the trail knows it still
-    if block := found.id or _only_id(store, found):
+    if block := found.id or statements.id_at(store, found):
         return _about_fact(store, block, found)
     if not is_truth(found.path):
         raise Usage(
@@ -91,16 +91,6 @@ def _about(store: Store, about: str) -> list[Revision]:
     if not done and found.path not in store.survey().changed:
         raise NotFound("no revision has this file", where=found.path, hint="ua-memory status")
     return done
-
-
-def _only_id(store: Store, named: statements.Target) -> str | None:
-    """The id of the statement whose lines these are, as a search cites it."""
-    if not named.span:
-        return None
-    document = markdown_document.parse(store.truth(named.path), named.path)
-    first, last = statements.line_span(named.span, len(document.lines))
-    there = (r for r in document.records if isinstance(r, Statement) and r.place.line == first)
-    return next((r.id for r in there if r.id and last <= r.place.end), None)
 
 
 MANY = 50

@@ -20,7 +20,7 @@ from ua_memory.views.output import Screen, cells, commit, count, day_title
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
-    from ua_memory.knowledge.lineage import Chain, LineCommit, Link, SentenceStep
+    from ua_memory.knowledge.lineage import Chain, CitingStep, LineCommit, Link, SentenceStep
     from ua_memory.knowledge.trust import BrokenLink
     from ua_memory.upkeep.archive import RestoreResult
     from ua_memory.upkeep.audit import StatementChange
@@ -791,6 +791,30 @@ def show_chain(screen: Screen, chain: Chain, now: datetime) -> None:
         tree.step(step, "", "")
 
 
+def show_citing(screen: Screen, found: Sequence[CitingStep], below: str = "") -> None:
+    """What rests on a statement, as a tree: what rests on that stands under it."""
+    if not found and not below:
+        screen.line("Nothing rests on it.")
+    for number, one in enumerate(found):
+        last = number == len(found) - 1
+        screen.item([(below + ("└ " if last else "├ "), "faint")], " ".join(one.text.split()))
+        rest = below + ("  " if last else "│ ")
+        gone: list[Words] = [(f"  retired: {one.retired}", "warn")] if one.retired else []
+        screen.item([(rest, "faint")], (f"{one.record} ", "faint"), *_cited(one), *gone)
+        show_citing(screen, one.cited_by, rest)
+
+
+def citing_shape(target: str, found: Sequence[CitingStep]) -> dict[str, Any]:
+    """What rests on a statement, as JSON."""
+    return {"target": target, "citedBy": [_citing_shape(one) for one in found]}
+
+
+def _citing_shape(one: CitingStep) -> dict[str, Any]:
+    said = {"record": one.record, "text": one.text, **output.place(one.place, one.id)}
+    gone = output.without_empty({"retired": one.retired})
+    return {**said, **gone, "citedBy": [_citing_shape(each) for each in one.cited_by]}
+
+
 class _Tree:
     """A chain drawn downwards: what is said above, what it rests on below it."""
 
@@ -872,7 +896,7 @@ class _Tree:
             self.screen.item([(below if number else lead, "faint")], (line, style) if style else line)
 
 
-def _cited(step: SentenceStep | BeliefStep | FactStep) -> list[Words]:
+def _cited(step: SentenceStep | BeliefStep | FactStep | CitingStep) -> list[Words]:
     block = getattr(step, "id", None)
     at: Words = (f"{step.place.path}:{step.place.line}", "path")
     return [(f"^{block} ", "id"), at] if block else [at]
