@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import plistlib
+import re
 import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from test_cli_json import agrees
 
 from ua_memory.cli import install as installing
 from ua_memory.clients import settings as schedule
+from ua_memory.mcp import tools as mcp_tools
 
 CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini"]
 
@@ -146,9 +149,33 @@ def test_variables_of_the_clients_name_their_folders(shell: Shell, tmp_path: Pat
 def test_a_named_bank_goes_along(shell: Shell) -> None:
     shell.ok("--bank", "notes", "install", "claude-code")
     server = json.loads((shell.home / ".claude.json").read_text())["mcpServers"]["ua-memory"]
-    assert server["args"] == ["--bank", str(shell.cwd / "notes"), "mcp"]
+    assert server["args"] == ["--bank", str(shell.cwd / "notes"), "mcp", "--tools", "all"]
     shell.ok("install", "claude-code")
     assert "notes" not in (shell.home / ".claude.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "holder", "asked"),
+    [
+        ("claude-code", ".claude.json", ("mcpServers",), ["--tools", "all"]),
+        ("codex", ".codex/config.toml", ("mcp_servers",), []),
+        ("pi", ".pi/agent/mcp.json", ("mcpServers",), []),
+        ("gemini", ".gemini/settings.json", ("mcpServers",), []),
+        ("openclaw", ".openclaw/openclaw.json", ("mcp", "servers"), ["--tools", "openclaw"]),
+    ],
+)
+def test_each_client_is_given_the_tools_that_suit_it(
+    shell: Shell, client: str, file: str, holder: tuple[str, ...], asked: list[str]
+) -> None:
+    said = shell.ok("install", client).out
+    text = (shell.home / file).read_text()
+    found = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
+    for key in (*holder, "ua-memory"):
+        found = found[key]
+    assert found["args"] == ["mcp", *asked]
+    named = {word for word in re.findall(r"`(\w+)`", " ".join(said.split())) if word in mcp_tools.TOOLS}
+    sets = asked[1:] or ["default"]
+    assert len(named) == 2 and named <= set(mcp_tools.chosen(sets)), "the line for agents names its tools"
 
 
 def test_claude_codes_own_memory_is_pointed_at_the_bank(shell: Shell) -> None:

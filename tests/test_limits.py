@@ -533,3 +533,16 @@ def test_events_that_were_heard(tmp_path: Path) -> None:
         file.write_bytes(b"x" * size)
         assert not once._seen_before(str(file), "an event", 0)
         assert (file.stat().st_size > once.MOST_SEEN) is kept
+
+
+def test_metadata_and_tags(memory: Memory) -> None:
+    from ua_memory.mcp import tools
+    from ua_memory.mcp.tools import MOST_TAGS
+    from ua_memory.retain.retain import LONGEST_VALUE
+
+    assert memory.documents.item("x", metadata={"ticket": "y" * LONGEST_VALUE}).metadata
+    with pytest.raises(Usage, match="cannot be metadata"):
+        memory.documents.item("x", metadata={"ticket": "y" * (LONGEST_VALUE + 1)})
+    memory.insert("The gate is green.", tags=[f"t{n}" for n in range(MOST_TAGS + 2)])
+    shown = tools.call(memory, "list_tags", {}, tools.Caller())[0]
+    assert shown.count("\n- ") == MOST_TAGS and "… and 2 more" in shown

@@ -24,6 +24,7 @@ from ua_memory.mcp import relay
 from ua_memory.mcp import tools as mcp_server
 from ua_memory.mcp.server import server
 from ua_memory.memory import Memory
+from ua_memory.text import tokens
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "ua_memory" / "data" / "mcp.json"
@@ -90,7 +91,8 @@ def listing() -> bytes:
     """What the SDK says, but that we announce no changes of lists."""
     from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-    known: dict[str, Any] = {"versions": sorted(HANDSHAKE_PROTOCOL_VERSIONS)}
+    sets = {name: list(names) for name, names in mcp_server.SETS.items()}
+    known: dict[str, Any] = {"versions": sorted(HANDSHAKE_PROTOCOL_VERSIONS), "sets": sets}
     for era, first, params in (
         ("legacy", HELLO, {}),
         ("modern", asks("server/discover", 0, _meta=META), {"_meta": META}),
@@ -120,19 +122,26 @@ def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
     contract = {
         "archival_memory_insert": ["content", "tags"],
         "archival_memory_search": ["query"],
-        "retire": ["id", "by", "why"],
         "core_memory_replace": ["section", "value"],
         "get_core_memory_blocks": [],
-        "recall": ["query", "max_tokens", "budget"],
-        "reflect": ["query", "budget", "max_tokens"],
-        "list_pages": [],
+        "list_pages": ["folder"],
         "get_page": ["id"],
         "create_page": ["id", "name", "source_query"],
+        "recall": ["query", "max_tokens", "budget"],
+        "ingest": ["title", "content"],
+        "retire": ["id", "by", "why"],
+        "list_facts": ["person", "session", "kinds"],
+        "correct_fact": ["id", "content"],
+        "reflect": ["query", "budget", "max_tokens"],
         "update_page": ["id", "name", "source_query"],
         "delete_page": ["id"],
-        "retain": ["content", "context", "tags", "document_id", "update_mode"],
-        "ingest": ["title", "content"],
+        "refresh_page": ["id"],
+        "retain": ["content", "context", "tags", "document_id", "update_mode", "timestamp", "metadata"],
         "ingest_file": ["file_path"],
+        "list_documents": [],
+        "list_tags": ["query"],
+        "list_directives": [],
+        "list_banks": [],
         "memory_search": ["query", "maxResults", "minScore", "corpus"],
         "memory_get": ["path", "from", "lines", "corpus"],
     }
@@ -142,7 +151,7 @@ def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
         wanted = contract[tool["name"]]
         more = set(shown[tool["name"]]) - set(wanted)
         assert shown[tool["name"]][: len(wanted)] == wanted
-        assert not more or (tool["name"] in ("recall", "reflect") and "tags" in more)
+        assert not more or (tool["name"] in ("recall", "reflect", "list_facts") and "tags" in more)
         assert len(tool["description"]) > 20 and "outputSchema" not in tool
         assert "body" not in shown[tool["name"]], "agents say what a page tracks, never its text"
 
@@ -152,13 +161,29 @@ def test_what_tools_do_to_a_bank_is_told_before() -> None:
     reads = {name for name, each in told.items() if each["readOnlyHint"]}
     assert reads == {
         "archival_memory_search", "get_core_memory_blocks", "recall", "reflect", "list_pages", "get_page",
-        "memory_search", "memory_get",
+        "list_facts", "list_documents", "list_tags", "list_directives", "list_banks", "memory_search",
+        "memory_get",
     }  # fmt: skip
     assert {name for name, each in told.items() if each.get("destructiveHint")} == {
-        "retire", "core_memory_replace", "update_page", "delete_page", "retain", "ingest", "ingest_file",
+        "retire", "correct_fact", "core_memory_replace", "update_page", "delete_page", "refresh_page",
+        "retain", "ingest", "ingest_file",
     }  # fmt: skip
     asking = {name for name, each in told.items() if each["openWorldHint"]}
     assert asking == relay.MAY_ASK_A_MODEL, "what may ask a model is never done by the daemon"
+
+
+MOST_TOKENS = 1500
+"""Of the default set, which some clients send with each request."""
+
+
+def test_the_default_set_is_small() -> None:
+    """Sixteen tools took 2,500 tokens of each request of pi."""
+    sent = {tool["name"]: json.dumps(tool, ensure_ascii=False, separators=(",", ":")) for tool in tools()}
+    size = {name: tokens.count(text) for name, text in sent.items()}
+    for name in ("default", "openclaw"):
+        assert len(mcp_server.SETS[name]) <= 10
+        assert sum(size[each] for each in mcp_server.SETS[name]) < MOST_TOKENS, size
+    assert list(sent)[:10] == list(mcp_server.DEFAULT), "they are listed first"
 
 
 def test_the_sdks_server_hands_its_calls_on() -> None:
@@ -276,7 +301,14 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     ("name", "given", "says"),
     [
         ("archival_memory_search", {}, "query is missing"),
-        ("archival_memory_search", {"query": 7}, "query must be a string"),
+        ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
+        ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
+        ("list_facts", {"person": "Nobody Here"}, "Nobody Here"),
+        ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
+        ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time"),
+        ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time"),
+        ("recall", {"query": "x", "tags_match": "most"}, "not one of any_strict"),
+        ("refresh_page", {"id": "nope"}, "Hint: call create_page"),
         ("archival_memory_search", {"q": "x"}, "unknown argument q"),
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "not one of low, mid, high"),
@@ -333,6 +365,84 @@ def test_recall_and_reflect_keep_to_what_is_asked(memory: Memory) -> None:
     assert "house gate" in said(memory, "recall", query="gate", tags='["house"]')
     text = said(memory, "reflect", query="which gate is green?")
     assert "garden gate" in text and "without a model" in text
+
+
+def test_what_models_write_in_another_form_is_understood(memory: Memory) -> None:
+    told = said(memory, "archival_memory_insert", content="The harbour gate is green", tags="gates, #harbour")
+    block = told.partition("^")[2].split()[0]
+    assert said(memory, "recall", query="gate", tags="harbour", max_tokens="500", limit=3.0)
+    assert "green" in said(memory, "recall", query="gate", budget="LOW", kinds="world")
+    assert said(memory, "archival_memory_insert", content=42).startswith("Remembered")
+    text = mcp_server.call(memory, "retire", json.dumps({"id": block, "why": 7}), mcp_server.Caller())
+    assert not text[1] and f"Retired ^{block}" in text[0]
+    for form in (f"^{block}", f" ^{block} ", f"`{block}`", f"#^{block}", f"[^{block}]"):
+        assert f"Retired ^{block}" in said(memory, "retire", id=form)
+    assert "green" in said(memory, "list_facts", retired="true", tags=["gates"])
+    assert "no such facts" in said(memory, "list_facts", retired=False, tags="gates", limit="5")
+
+
+def test_facts_are_listed_corrected_and_retired(memory: Memory) -> None:
+    for name in ("Alice", "Bob"):
+        said(memory, "archival_memory_insert", content=f"{name} pays 40 euros for the kiln", tags=["money"])
+    rows = said(memory, "list_facts", person="Alice")
+    assert rows.startswith('<ua-memory-recall kind="list">') and "Bob" not in rows
+    assert "1 older ones are not shown" in said(memory, "list_facts", limit=1)
+    block = rows.partition("^")[2].split(")")[0]
+    done = said(memory, "correct_fact", id=block, content="Alice pays 44 euros for the kiln")
+    assert f"Corrected ^{block}" in done
+    assert "44 euros" in said(memory, "archival_memory_search", query="what does Alice pay for the kiln?")
+    text = memory.get(f"^{block}").text
+    assert "was: Alice pays 40 euros" in text and "#money" in text
+    assert memory.history.log(limit=1)[0].trailer("Memory-Op") == "correct"
+    file = memory.store.bank.root / "memory/notes.md"
+    file.write_text("- Carol sails. ^typedbyher1\n- Dave sails. ^daves8ails\n")
+    refused, failed = mcp_server.call(
+        memory, "correct_fact", {"id": "daves8ails", "content": "Dave rows."}, mcp_server.Caller()
+    )
+    assert failed and "a person wrote this line" in refused and "retire ^daves8ails by that" in refused
+    assert file.read_text().count("sails") == 2
+
+
+def test_what_a_bank_has_is_listed(memory: Memory, tmp_path: Path) -> None:
+    assert "no tags yet" in said(memory, "list_tags") and "no documents" in said(memory, "list_documents")
+    who = mcp_server.Caller("codex", "s1", said_in=("project:shop",), banks=lambda: [tmp_path / "other"])
+    said(memory, "archival_memory_insert", who, content="The gate is green", tags=["garden", "gates"])
+    said(memory, "archival_memory_insert", who, content="The wall is red", tags=["garden"])
+    tags = said(memory, "list_tags")
+    assert "- garden: 2\n- gates: 1" in tags and "project" not in tags
+    assert "- project:shop: 2" in said(memory, "list_tags", query="project")
+    assert str(tmp_path / "other") in said(memory, "list_banks", who) and "in use" in said(
+        memory, "list_banks"
+    )
+    assert "directives add" in said(memory, "list_directives")
+    memory.directives.add("Answer in metric units.", by_person=True)
+    assert "1. Answer in metric units." in said(memory, "list_directives")
+    said(memory, "create_page", id="garden", name="Garden", source_query="what is in the garden?")
+    page = memory.store.bank.root / "memory/pages/garden.md"
+    (page.parent / "home").mkdir()
+    page.rename(page.parent / "home/garden.md")
+    assert "(in home/)" in said(memory, "list_pages") and "garden" in said(
+        memory, "list_pages", folder="home/"
+    )
+    assert "the folders are: home" in said(memory, "list_pages", folder="work")
+    assert "Page 'garden'" in said(memory, "refresh_page", id="garden")
+
+
+def test_a_text_has_its_time_and_metadata(memory: Memory) -> None:
+    text = "We decided that Alice moves the API to Fly.io: Heroku costs 400 dollars."
+    more = {"timestamp": "2026-03-05T10:00", "metadata": {"ticket": "SHOP-12", "lane": 3}}
+    assert "memory/2026-03-05.md" in said(memory, "retain", content=text, **more)
+    assert "Fly.io" in said(memory, "recall", query="Fly.io", tags=["ticket:SHOP-12", "lane:3"])
+    assert "Fly.io" not in said(memory, "recall", query="Fly.io", tags=["ticket:SHOP-13"])
+    said(memory, "retain", content=text.replace("Alice", "Bob"), document_id="minutes", **more)
+    said(memory, "retain", content=text.replace("Alice", "Carol"), document_id="minutes",
+         metadata='{"ticket": "SHOP-14"}')  # fmt: skip
+    assert "minutes: 1 fact; memory/documents/minutes.md" in (found := said(memory, "list_documents"))
+    assert "ticket:SHOP-14" in found and "SHOP-12" not in found and "lane:3" in found
+    assert "Carol" in said(memory, "recall", query="Fly.io", tags=["ticket:SHOP-14"], tags_match="exact")
+    asked = {"query": "what did we decide last week?", "query_timestamp": "2026-03-12"}
+    assert "Alice" in said(memory, "recall", **asked, limit=1)
+    assert "Alice" in said(memory, "recall", query="Fly.io", since="2026-03-05", until="2026-03-05")
 
 
 def test_openclaws_tools_have_openclaws_keys(memory: Memory) -> None:
@@ -411,6 +521,8 @@ def test_python_recalls_as_the_command_does(memory: Memory) -> None:
 
 def test_settings_take_tools_away(memory: Memory) -> None:
     memory.store.config = replace(memory.config, mcp_read_only=True)
+    assert set(mcp_server.offered(memory.config, ["all"])) == set(mcp_server.switched_on(memory.config))
+    assert "retain" not in mcp_server.offered(memory.config, ["documents"])
     assert set(mcp_server.switched_on(memory.config)) == {
         tool["name"] for tool in tools() if tool["annotations"]["readOnlyHint"]
     }
@@ -444,7 +556,7 @@ def test_it_speaks_both_eras(place: Place) -> None:
     found = {each["id"]: each.get("result") for each in said}
     assert found[0]["protocolVersion"] == "2025-06-18" and found[0]["serverInfo"]["version"] == VERSION
     assert found[4]["protocolVersion"] in json.loads(FILE.read_bytes())["versions"] and found[2] == {}
-    assert found[1]["tools"] == found[5]["tools"] == tools() and found[5]["resultType"] == "complete"
+    assert found[1]["tools"] == found[5]["tools"] == tools()[:10] and found[5]["resultType"] == "complete"
     assert found[6]["supportedVersions"] == ["2026-07-28"] and said[7]["error"]["code"] == -32601
 
 
@@ -498,6 +610,37 @@ def test_it_lists_the_tools_that_settings_leave(place: Place) -> None:
     assert said[3]["error"] == {
         "code": -32602, "message": "memory://nope: no such resource", "data": {"uri": "memory://nope"}
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "names"),
+    [
+        (["--tools", "all"], None, list(mcp_server.TOOLS)),
+        (["--tools=recall, pages"], None, mcp_server.chosen(["recall", "pages"])),
+        (["--tools", "openclaw"], None, mcp_server.chosen(["openclaw"])),
+        ([], "core,recall", mcp_server.chosen(["core", "recall"])),
+        (["--tools", "core,retain"], "core,recall", mcp_server.chosen(["core"])),
+    ],
+)
+def test_a_client_asks_for_tools_by_name_or_set(
+    place: Place, asked: list[str], settings: str | None, names: list[str]
+) -> None:
+    place.env = {"UA_MEMORY_MCP_TOOLS": settings} if settings else {}
+    refused = next(name for name in mcp_server.TOOLS if name not in names) if len(names) < 24 else "no_tool"
+    call = asks("tools/call", 2, name=refused, arguments={})
+    rows = "".join(json.dumps(row) + "\n" for row in (asks("tools/list", 1), call))
+    done = place.run("mcp", *asked, daemon="off", stdin=rows)
+    said = [json.loads(line) for line in done.out.splitlines()]
+    assert [tool["name"] for tool in said[0]["result"]["tools"]] == names
+    assert said[1].get("error") or said[1]["result"]["isError"], refused
+
+
+@pytest.mark.parametrize("wrong", [["--tools", "recall,forget"], ["--tool", "all"], ["all"]])
+def test_a_command_line_that_it_does_not_know_is_an_error_at_once(place: Place, wrong: list[str]) -> None:
+    done = place.run("mcp", *wrong, daemon="off", stdin=json.dumps(asks("ping", 1)) + "\n")
+    assert done.code == 2 and not done.out
+    if "--tools" in wrong:
+        assert "called forget" in done.err and "openclaw" in done.err and "correct_fact" in done.err
 
 
 def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:

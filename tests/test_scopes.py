@@ -34,11 +34,18 @@ def found(index: Index, filters: Filters) -> str:
 
 
 @pytest.mark.parametrize(
-    ("match", "expected"), [("any", "abcd"), ("all", "bd"), ("any_strict", "abc"), ("all_strict", "b")]
+    ("match", "expected"),
+    [("any", "abcd"), ("all", "bd"), ("any_strict", "abc"), ("all_strict", "b"), ("exact", "b")],
 )
-def test_the_four_modes(index: Index, match: str, expected: str) -> None:
+def test_the_five_modes(index: Index, match: str, expected: str) -> None:
     assert found(index, Filters(tags=("#Red", "blue"), match=match)) == expected
-    assert found(index, Filters(match=match)) == "abcde"
+    assert found(index, Filters(match=match)) == ("d" if match == "exact" else "abcde")
+
+
+def test_exact_means_these_tags_and_no_other(index: Index) -> None:
+    assert found(index, Filters(tags=("red",), match="exact")) == "a"
+    assert found(index, Filters(tags=("blue",), match="exact")) == "", "blue/dark is another tag"
+    assert found(index, Filters(groups=read_groups([{"not": {"tags": [], "match": "exact"}}]))) == "abce"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ PIECES = {
     "codex-hooks": CODEX.pieces[0],
     "codex-mcp": CODEX.pieces[1],
     "loose-mcp": LOOSE,
-    "agents": agents_line("/h/AGENTS.md"),
+    "agents": agents_line("/h/AGENTS.md", "claude-code"),
 }
 FILES = sorted(file for file in GOLDEN.rglob("*.before*"))
 

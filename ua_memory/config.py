@@ -29,7 +29,7 @@ LONG_QUERIES = ("skip", "condense")
 BUDGETS = ("low", "mid", "high")
 CONTENTS = ("person", "assistant", "tool")
 PROVIDERS = ("anthropic", "openai", "claude-code", "codex", "none")
-MATCHES = ("any", "all", "any_strict", "all_strict")
+MATCHES = ("any", "all", "any_strict", "all_strict", "exact")
 """How tags may be matched; `index.filters` says what each means."""
 
 
@@ -227,7 +227,7 @@ class Config:
         "tags, as {project}, that separate the observations from sessions",
     )
     auto_recall_tags_match: str = _setting(
-        "any", "autoRecallTagsMatch", "any, all, any_strict or all_strict; see docs/recall.md"
+        "any", "autoRecallTagsMatch", "any, all, any_strict, all_strict or exact; see docs/recall.md"
     )
     auto_recall_tag_groups: str = _setting(
         "", "autoRecallTagGroups", "groups of tags, as a JSON string; see docs/recall.md"
@@ -268,7 +268,7 @@ class Config:
         30.0, "watch.quiet_seconds", "seconds without a save before a watched file is retained", low=0
     )
     mcp_tools: tuple[str, ...] = _setting(
-        (), "mcp.tools", "the tools agents have; empty: all. In the variable, separated by commas",
+        (), "mcp.tools", "tools and sets that agents may have; empty: all. In the variable with commas",
         "UA_MEMORY_MCP_TOOLS",
     )  # fmt: skip
     mcp_read_only: bool = _setting(

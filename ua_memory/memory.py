@@ -334,13 +334,13 @@ class Memory:
     def filters(
         *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), groups: object = (),
         kinds: Sequence[str] = (), sources: Sequence[str] = (), match: str = "any_strict",
-        retired: bool | None = None,
+        retired: bool | None = None, asked_at: datetime | None = None,
     ) -> Filters:  # fmt: skip
         """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
         from ua_memory.index.filters import Filters, read_groups
 
         lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
-        return Filters(since, until, *lists, match=match, groups=groups, retired=retired)
+        return Filters(since, until, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
 
     def recall(
         self, query: str, *, budget: str = "", max_tokens: int = 0, limit: int | None = None,

@@ -37,8 +37,8 @@ def test_the_gateway_recalls_and_keeps(tmp_path: Path) -> None:
 
 
 def test_the_gateway_searches_by_mcp_and_is_stopped(tmp_path: Path) -> None:
-    find = {"name": "tool_search", "input": {"query": "archival memory search"}}
-    call = {"id": "ua-memory__archival_memory_search", "args": {"query": "API moved"}}
+    find = {"name": "tool_search", "input": {"query": "memory search"}}
+    call = {"id": "ua-memory__memory_search", "args": {"query": "API moved"}}
     uses = {"tool_use": {"name": "tool_call", "input": call}}
     rules = [  # its own notes stand behind a tool's result: the words of the whole request tell
         {"match": {"any_text": "good.*tool_result"}, "reply": uses, "times": 1},
@@ -69,8 +69,8 @@ def test_a_compaction_flushes_before_and_gives_back_after(tmp_path: Path) -> Non
 
 def test_a_group_is_told_only_what_was_said_in_it(tmp_path: Path) -> None:
     room = "agent:main:telegram:group:-1001"
-    call = {"id": "ua-memory__archival_memory_search", "args": {"query": "API moved"}}
-    find = {"name": "tool_search", "input": {"query": "archival memory search"}}
+    call = {"id": "ua-memory__memory_search", "args": {"query": "API moved"}}
+    find = {"name": "tool_search", "input": {"query": "memory search"}}
     rules = [
         {
             "match": {"any_text": "look it up.*tool_result"},

@@ -24,7 +24,8 @@ from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
 from ua_memory.errors import Busy, Usage
 from ua_memory.hooks.context import places, records_of_caller
 from ua_memory.mcp import relay, server, tools
-from ua_memory.mcp.tools import switched_on
+from ua_memory.mcp.tools import offered
+from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 from ua_memory.views.output import Screen, count, emit, note
@@ -204,17 +205,28 @@ Port = Annotated[
 
 @mcp_app.command(cls=app.Verb)
 def mcp(
-    ctx: typer.Context, http: Http = False, port: Port = 8765, call: Calling = False, bank: app.Bank = None
+    ctx: typer.Context,
+    tools_: Annotated[
+        str | None,
+        typer.Option("--tools", metavar="NAMES", help="all, or tools and sets by name, with commas."),
+    ] = None,
+    http: Http = False,
+    port: Port = 8765,
+    call: Calling = False,
+    bank: app.Bank = None,
 ) -> None:
     """Run the MCP server with memory's tools, on standard input and output.
 
-    Clients start it themselves: `claude mcp add ua-memory -- ua-memory mcp`. The bank's daemon does the
-    work. With --http it serves until it is stopped, and prints where its token is.
+    Clients start it themselves: `claude mcp add ua-memory -- ua-memory mcp --tools all`. The bank's daemon
+    does the work. Without --tools it has the ten tools that suit every client. With --http it serves until it
+    is stopped, and prints where its token is.
     """
     import json
 
+    names = relay.split_names(tools_ or "")
+    tools.chosen(names)
     if http and not call:
-        return _serve_http(ctx, port)
+        return _serve_http(ctx, port, names)
     if not call:  # the fast path serves; this is reached by who calls in other ways
         raise Usage("this runs in its own process", hint="run `ua-memory mcp`")
     with caller.opened(ctx) as (asked, memory):
@@ -225,12 +237,13 @@ def mcp(
     return None
 
 
-def _serve_http(ctx: typer.Context, port: int) -> None:
+def _serve_http(ctx: typer.Context, port: int, asked: Sequence[str]) -> None:
     """Serve over HTTP. Each request is answered by a command of its own, as the relay has it done."""
     import os
 
     with caller.opened(ctx) as (call, memory):
-        root, folder, names = memory.store.bank.root, memory.store.bank.local, switched_on(memory.config)
+        root, folder = memory.store.bank.root, memory.store.bank.local
+        names = offered(memory.config, asked)
     mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
     words = ["--bank", str(root), "mcp"]
     at = server.bound(port)
@@ -269,6 +282,7 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
         lambda bank, args: _scope(call, bank, args),
         tags,
         lambda: _words(memory, given.get("process"), session or ""),
+        lambda: _banks(call),
     )
 
 
@@ -301,12 +315,21 @@ def _folders(call: Call) -> tuple[Path, ...]:
     return (call.cwd, *([Path(project)] if project else []))
 
 
+def _banks(call: Call) -> list[Path]:
+    """The banks that the caller could name without knowing of any: here and above, and the default one."""
+    each = (caller.found(call), default_bank(call.home))
+    return [root for root in each if root is not None and is_bank(root)]
+
+
 def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
     import json
 
     groups = json.dumps(given["tag_groups"]) if given.get("tag_groups") else ""
     tags = scope(call, given.get("tags"), given.get("tags_match", "any_strict"), groups)
-    return chosen(memory, given.get("since"), given.get("until"), tags, given.get("kinds"), None)
+    return chosen(
+        memory, given.get("since"), given.get("until"), tags, given.get("kinds"), None,
+        bool(given.get("retired")), memory.documents.moment(given.get("query_timestamp")),
+    )  # fmt: skip
 
 
 # -- serving -----------------------------------------------------------------------------------------------

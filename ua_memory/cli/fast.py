@@ -61,15 +61,14 @@ def main(argv: list[str] | None = None) -> NoReturn:
     verb = _verb(words)
     if verb == "hook" and not {"--help", "shell"} & {*words} and not os.isatty(0):
         _hook(words, mode)
-    if verb == "mcp" and "--call" not in words and "--help" not in words:
-        if "--http" in words:  # a server of its own: nobody's daemon and no relay
-            from ua_memory.cli import app
-
-            app.main(words)
+    if verb == "mcp" and "--call" not in words:
         from ua_memory.mcp import relay
 
-        relay.serve(words, mode)
-        _leave(0)
+        if relay.serve(words, mode):
+            _leave(0)
+        from ua_memory.cli import app
+
+        app.main(words)  # help, a server over HTTP, or what is wrong with these words
     data: bytes | None = None
     if mode != "off" and verb in FORWARDED and words[:2] != ["hook", "shell"] and hasattr(os, "getuid"):
         data = _asked(words, verb, mode)

@@ -18,7 +18,7 @@ from ua_memory.cli import app
 from ua_memory.clients import sessions, settings
 from ua_memory.clients.edit import Broken
 from ua_memory.clients.sessions import pruned
-from ua_memory.clients.settings import CRONTAB, KINDS, LINE, agents_line, set_up, time_of
+from ua_memory.clients.settings import CRONTAB, KINDS, agents_line, line_for, set_up, time_of
 from ua_memory.config import as_typed, user_folder
 from ua_memory.errors import CannotWrite, ChangedOnDisk, Malformed, NoBank, NotFound, ProblemsFound, Usage
 from ua_memory.paths import make_private
@@ -293,7 +293,7 @@ def show(
     if call.as_json:
         files = [shape(step, dry) for step in steps]
         told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
-        emit(call, told | ({"line": LINE} if line else {}))
+        emit(call, told | ({"line": line_for(target.client)} if line else {}))
         return
     screen = Screen(call)
     if dry:
@@ -313,7 +313,7 @@ def show(
         screen.line()
         screen.line("Agents use it only if their instructions say so. Add this line")
         screen.line("to AGENTS.md or CLAUDE.md, or have it added by --agents-md FILE:")
-        screen.item("  ", (LINE, "strong"))
+        screen.item("  ", (line_for(target.client), "strong"))
 
 
 TWICE = "hooks a second time"
@@ -811,7 +811,7 @@ def _model(call: Call, client: str) -> SettingsPiece:
 def _with_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:
     if agents_md is None:
         return target
-    line = agents_line(str(caller.absolute(call, agents_md)))
+    line = agents_line(str(caller.absolute(call, agents_md)), target.client)
     return target._replace(pieces=(*target.pieces, line))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -76,7 +76,8 @@ TagsMatch = Annotated[
     typer.Option(
         "--tags-match",
         metavar="MODE",
-        help="any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required.",
+        help="any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required; "
+        "exact: these and no other.",
     ),
 ]
 TagGroups = Annotated[
@@ -168,15 +169,17 @@ def chosen(
     kind: list[str] | None,
     source: list[str] | None,
     retired: bool = False,
+    asked_at: datetime | None = None,
 ) -> Filters:
     """What the options let through. Usage for a date that is none, and for no such kind or mode."""
-    now = memory.store.now()
+    now = asked_at or memory.store.now()
     return memory.filters(
         since=parse_day(since, "--since", now),
         until=parse_day(until, "--until", now, end=True),
         kinds=kind or (),
         sources=source or (),
         retired=True if retired else None,
+        asked_at=asked_at,
         **tags,
     )
 

@@ -196,6 +196,11 @@ def words_of(entry: Any) -> list[str]:
     return []
 
 
+EVERY_TOOL = ("--tools", "all")
+"""For Claude Code, which shows its model only the names of tools until one is wanted. Other clients send all
+schemas with each request: they get the default set."""
+
+
 # -- hooks in Claude Code's form ---------------------------------------------------------------------------
 
 
@@ -263,9 +268,14 @@ LINE = (
 their instructions, 40 of 40 with it."""
 
 
-def agents_line(file: str) -> SettingsPiece:
+def line_for(client: str) -> str:
+    """The line, with the tools that the client has."""
+    return LINE.replace("archival_memory_search", "memory_search") if client == "openclaw" else LINE
+
+
+def agents_line(file: str, client: str) -> SettingsPiece:
     """The line in AGENTS.md, CLAUDE.md or their like, behind an empty line at the end; known by its mark."""
-    line = f"{LINE} {MARK}"
+    line = f"{line_for(client)} {MARK}"
 
     def put(text: str | None) -> str | None:
         if text and MARK in text:
@@ -317,7 +327,7 @@ DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept
 
 def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings: `home` is ~/.claude, `state` the file .claude.json."""
-    server = {"type": "stdio", **call_of(command, "mcp"), "env": {}}
+    server = {"type": "stdio", **call_of(command, "mcp", *EVERY_TOOL), "env": {}}
     return ClientTarget(
         "claude-code",
         (hooks(f"{home}/settings.json", _hooks(command)), mcp_server(state, ("mcpServers",), server)),
@@ -344,7 +354,7 @@ def auto_memory(home: str, folder: str) -> SettingsPiece:
 
 def project(folder: str, command: Sequence[str]) -> ClientTarget:
     """A project's settings, which go to everybody who has a checkout."""
-    server = {"type": "stdio", **call_of(command, "mcp")}
+    server = {"type": "stdio", **call_of(command, "mcp", *EVERY_TOOL)}
     pieces = (
         hooks(f"{folder}/.claude/settings.json", _hooks(command)),
         mcp_server(f"{folder}/.mcp.json", ("mcpServers",), server),
@@ -375,7 +385,7 @@ def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str
         f"{folder}/.claude-plugin/marketplace.json": _shown(market),
         f"{inner}/.claude-plugin/plugin.json": _shown(manifest),
         f"{inner}/hooks/hooks.json": _shown({"description": DESCRIPTION, "hooks": events}),
-        f"{inner}/.mcp.json": _shown({"mcpServers": {"memory": call_of(command, "mcp")}}),
+        f"{inner}/.mcp.json": _shown({"mcpServers": {"memory": call_of(command, "mcp", *EVERY_TOOL)}}),
         **{f"{inner}/{path}": text for path, text in texts.items()},
     }
     pieces = [whole_file(file, "plugin", text, NAME, folder) for file, text in files.items()]
@@ -503,7 +513,7 @@ def openclaw_target(file: str, state: str, command: Sequence[str], plugin: Mappi
     """A person's own settings: `file` is openclaw.json, `state` ~/.openclaw, `plugin` texts by name."""
     folder = f"{state}/extensions/{NAME}"
     pieces = [
-        mcp_server(file, ("mcp", "servers"), call_of(command, "mcp"), loose=True),
+        mcp_server(file, ("mcp", "servers"), call_of(command, "mcp", "--tools", "openclaw"), loose=True),
         json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
     ]
     for name, text in sorted(plugin.items()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
 from ua_memory.config import MATCHES
@@ -11,17 +12,19 @@ from ua_memory.errors import Usage
 from ua_memory.records import Kind
 
 # -- scopes ------------------------------------------------------------------------------------------------
-# Tags as a scope: which tags an item must have, in one of four modes or in groups of them, as a value and
+# Tags as a scope: which tags an item must have, in one of five modes or in groups of them, as a value and
 # as SQL over the word index's rows.
 #
 #     any          one of the tags, or no tag at all
 #     all          each of the tags, or no tag at all
 #     any_strict   one of the tags
 #     all_strict   each of the tags
+#     exact        these tags and no other; without any: no tag
 #
 # The modes and the shape of a group are those of Hindsight's `tags_match` and `tag_groups`, so that what
 # its users have written down goes on working. A tag also stands for those nested below it (`infra` for
-# `infra/db`).
+# `infra/db`), but not in `exact`, which does not count tags that say where something was said
+# (`project:shop`) either unless they are asked for.
 
 
 DEEPEST = 20
@@ -35,7 +38,7 @@ Sql: TypeAlias = "tuple[str, list[str]]"
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """A leaf: these tags, one at least, matched in this mode. Usage for no such mode."""
+    """A leaf: these tags, one at least unless `exact`, matched in this mode. Usage for no such mode."""
 
     tags: tuple[str, ...]
     match: str = "any_strict"
@@ -46,15 +49,19 @@ class Tagged:
 
     def sql(self) -> Sql:
         """The condition that an item's tags meet it."""
-        one = "(t.value = ? OR substr(t.value, 1, length(?)) = ?)"
+        names = [tag.lstrip("#").casefold() for tag in self.tags]
         row = "EXISTS (SELECT 1 FROM json_each(items.tags) AS t WHERE {})"
+        if self.match == "exact":
+            marks = ",".join("?" * len(names))
+            other = row.format(f"t.value NOT IN ({marks}) AND instr(t.value, ':') = 0")
+            return f"({' AND '.join([*[row.format('t.value = ?')] * len(names), f'NOT {other}'])})", names * 2
+        one = "(t.value = ? OR substr(t.value, 1, length(?)) = ?)"
         if self.match.startswith("any"):
             said = row.format(" OR ".join([one] * len(self.tags)))
         else:
             said = " AND ".join([row.format(one)] * len(self.tags))
         if not self.match.endswith("_strict"):
             said = f"items.tags = '[]' OR ({said})"
-        names = [tag.lstrip("#").casefold() for tag in self.tags]
         return f"({said})", [value for name in names for value in (name, f"{name}/", f"{name}/")]
 
 
@@ -105,7 +112,7 @@ def _group(value: object, depth: int) -> tuple[Group, ...]:
             tags = value["tags"]
             if isinstance(tags, Sequence) and not isinstance(tags, str) and all(map(_text, tags)):
                 leaf = Tagged(tuple(tags), str(value.get("match", "any_strict")))
-                return (leaf,) if tags else ()
+                return (leaf,) if tags or leaf.match == "exact" else ()
         elif set(value) in ({"and"}, {"or"}):
             (how, inner), *_ = value.items()
             if isinstance(inner, Sequence) and not isinstance(inner, str):
@@ -154,7 +161,8 @@ class Filters:
     name. `path`: the beginning of a bank-relative path. `names`: folded names, one of which it contains;
     `sessions`: ids of the sessions it was said in, or beginnings of them. `day`: an ISO day on which it
     was said, or that it is about. `retired`: whether what is retired may come;
-    None: if the query asks for the past.
+    None: if the query asks for the past. `asked_at` filters nothing: it is when the query was asked (aware;
+    None: now), which is what its "last week" counts from.
     Usage for a kind or a mode that there is not, and for days that end before they begin: it would find
     nothing, and nobody would know why.
     """
@@ -171,6 +179,7 @@ class Filters:
     names: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     day: str = ""
+    asked_at: datetime | None = None
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
@@ -194,7 +203,8 @@ class Filters:
         if self.until:
             parts.append("items.date <= ? AND items.date != ''")
             values.append(self.until[:10])
-        for group in (Tagged(self.tags, self.match), *self.groups) if self.tags else self.groups:
+        tagged = (Tagged(self.tags, self.match),) if self.tags or self.match == "exact" else ()
+        for group in (*tagged, *self.groups):
             said, tags = group.sql()
             parts.append(said)
             values += tags

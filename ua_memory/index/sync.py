@@ -793,6 +793,10 @@ class CurrentFiles:
 # Finding a fact, or another statement, by its id or its exact text.
 
 
+_TAGS = """SELECT t.value, count(*) FROM items, json_each(items.tags) AS t WHERE items.retired = ''
+GROUP BY t.value ORDER BY count(*) DESC, t.value"""
+
+
 class Facts:
     """The facts and other statements of a bank, found through the index where it knows them."""
 
@@ -824,6 +828,15 @@ class Facts:
         if not found:
             statements.find_excerpts(self._store, target, self.files_of)  # which says that it is nowhere
         return found
+
+    def tags(self) -> dict[str, int]:
+        """The tags that are in use and how many items have each, the most frequent first; the index is
+        updated first."""
+        index = self._index()
+        with index.turn:
+            index.refresh(vectors=False)
+            rows = index.words.db.execute(_TAGS)
+            return dict(rows.fetchall())
 
     def lookup(self) -> Equal:
         """The files of facts by their exact text, as an index knows them that is updated now, and

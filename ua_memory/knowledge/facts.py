@@ -123,6 +123,23 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
     return _placed(draft.read(path), path, known.id)
 
 
+def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Result]:
+    """Give a fact of ours the right words, in one commit; it keeps its id, and the former ones as `was:`. Its
+    quotes, which prove those, go. Usage where a person has written it, and for one that is retired."""
+    if fact.retired:
+        raise Usage("this fact no longer holds", where=f"^{fact.id}", hint="insert what does")
+    with store.revision("correct", door=door) as draft:
+        day = f"{store.now().astimezone(store.config.zone):%Y-%m-%d}"
+        draft.read(fact.place.path)
+        after = reword(draft, fact, replace(fact, text=text, quotes=()), day)
+        if after is None:
+            hint = f"archival_memory_insert what is right, then retire ^{fact.id} by that"
+            raise Usage("a person wrote this line", where=fact.place.citation, hint=hint)
+        draft.subject = f"correct: ^{after.id} in {after.place.path}"
+        draft.facts = [f"^{after.id}"]
+    return after, draft.result
+
+
 def retire(draft: Draft, fact: Fact, says: str) -> Fact:
     """Note in an open revision that a fact no longer holds. It stays in its file; so do a person's words. One
     that is retired already stays as it is. NotFound, Usage."""

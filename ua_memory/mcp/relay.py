@@ -7,10 +7,11 @@ import json
 import os
 import sys
 
-from ua_memory.daemon.connect import LOST, MOST_INPUT, NONE, NoAnswer, exchange
+from ua_memory.daemon.connect import LOST, MOST_INPUT, NONE, NoAnswer, exchange, option
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ua_memory.daemon.connect import Chunks
@@ -21,7 +22,9 @@ MODERN = "io.modelcontextprotocol/protocolVersion"
 CLIENT, MODE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
 LARGEST = 2 << 20
 """Characters of a line: what is forwarded must fit into one message to the daemon."""
-MAY_ASK_A_MODEL = frozenset("retain ingest ingest_file create_page update_page reflect".split())  # noqa: SIM905
+MAY_ASK_A_MODEL = frozenset(
+    "retain ingest ingest_file create_page update_page refresh_page reflect".split()  # noqa: SIM905
+)
 """Tools that may ask a model; a test holds them to `mcp.tools.TOOLS`."""
 IN_THREADS = frozenset(("reflect", "resources/list", "resources/read"))
 """What others do not wait for: a model, and what a client asks for before it lists the tools."""
@@ -39,9 +42,14 @@ class Fault(Exception):
         super().__init__(what)
 
 
-def serve(words: list[str], mode: str) -> None:
-    """Answer a client's lines until there are no more."""
-    relay = Relay(read_known(), words, mode)
+def serve(words: list[str], mode: str) -> bool:
+    """Answer a client's lines until there are no more. False, and nothing is read, for a command line that
+    is not to be served or cannot be."""
+    known = read_known()
+    names = _tools_named(words, known)
+    if names is None:
+        return False
+    relay = Relay(known, words, mode, names)
     woken = mode != "auto"
     for line in sys.stdin.buffer:
         relay.take(line)
@@ -52,6 +60,27 @@ def serve(words: list[str], mode: str) -> None:
     if not woken:
         _start_daemon(words)
     relay.finish()
+    return True
+
+
+def _tools_named(words: list[str], known: dict[str, Any]) -> list[str] | None:
+    """What --tools names, [] without it; None where a word is unknown here or a name to the SDK's list."""
+    rest = iter(words)
+    found: list[str] = []
+    for word in rest:
+        option, equals, value = word.partition("=")
+        if option in ("--bank", "--tools"):
+            value = value if equals else next(rest, "")
+            found += split_names(value) if option == "--tools" else ()
+        elif word != "mcp":
+            return None
+    tools = {tool["name"] for tool in known["legacy"]["tools/list"]["tools"]}
+    return found if all(name in tools or name in known["sets"] for name in found) else None
+
+
+def split_names(text: str) -> list[str]:
+    """The names in a list with commas."""
+    return [name for each in text.split(",") if (name := each.strip())]
 
 
 def read_known() -> dict[str, Any]:
@@ -63,10 +92,11 @@ def read_known() -> dict[str, Any]:
 
 
 class Relay:
-    """One client's server. `known` has the answers of data/mcp.json, `words` are the command's arguments."""
+    """One client's server. `known` has the answers of data/mcp.json, `words` are the command's arguments, of
+    which `names` are the tools and sets that it asks for."""
 
-    def __init__(self, known: dict[str, Any], words: list[str], mode: str) -> None:
-        self.known, self.words, self.mode = known, words, mode
+    def __init__(self, known: dict[str, Any], words: list[str], mode: str, names: Sequence[str] = ()) -> None:
+        self.known, self.words, self.mode, self.names = known, words, mode, names
         self.client = ""
         self._noted: set[str] = set()
         self._running: dict[Any, list[Any]] = {}
@@ -153,20 +183,26 @@ class Relay:
         return found
 
     def _tools(self, answers: dict[str, Any]) -> list[Any]:
-        names, reads = _enabled_tools(self.words)
+        left, reads = _enabled_tools(self.words)
+        names = self._expanded(self.names or left or ["default"]) & self._expanded(left or ["all"])
         return [
             tool
             for tool in answers["tools/list"]["tools"]
-            if tool["name"] in (names or (tool["name"],))
-            and (not reads or tool["annotations"]["readOnlyHint"])
+            if tool["name"] in names and (not reads or tool["annotations"]["readOnlyHint"])
         ]
+
+    def _expanded(self, names: Sequence[str]) -> set[str]:
+        sets = self.known["sets"]
+        return {each for name in names for each in sets.get(name, (name,))}
 
     def _call_tool(
         self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]
     ) -> dict[str, Any]:
         """What a tool answers. Fault for a tool that there is not."""
         name, listing = params.get("name"), answers["tools/list"]
-        names = [tool["name"] for tool in listing["tools"]]
+        # By what was asked for alone: what the settings took away is told as such.
+        asked = self._expanded(self.names or ["all"])
+        names = [tool["name"] for tool in listing["tools"] if tool["name"] in asked]
         if name not in names:
             raise Fault(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
         found = self._ask({"tool": name, "arguments": params.get("arguments")}, running)
@@ -333,7 +369,7 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
     written = next((each for each in found if each is not None), {})
     written |= _mcp_settings(f"{discovery.user_folder({'HOME': home, **os.environ})}/{discovery.USER}") or {}
     tools, reads = (os.environ.get(f"UA_MEMORY_MCP_{name}") for name in ("TOOLS", "READ_ONLY"))
-    names = tools.split(",") if tools else written.get("tools")
+    names = split_names(tools) if tools else written.get("tools")
     few = [name.strip() for name in names if isinstance(name, str)] if isinstance(names, list) else []
     only = reads.strip().lower() in ("1", "true", "yes", "on") if reads else written.get("read_only") is True
     return few, only
@@ -360,5 +396,5 @@ def _start_daemon(words: list[str]) -> None:
     """Have a daemon with its model loaded by the time a tool is called; nobody waits for it."""
     from ua_memory.daemon.spawn import warm_up
 
-    at = next(n for n, word in enumerate(words) if word == "mcp" and words[n - 1 : n] != ["--bank"])
-    warm_up([*words[:at], *words[at + 1 :]], os.environ, cwd=None)
+    bank = option(words, "--bank")
+    warm_up(["--bank", bank] if bank else [], os.environ, cwd=None)

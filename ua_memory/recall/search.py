@@ -327,7 +327,7 @@ class _SearchOptions:
             return [], {}, [f"keyword search only: {error}"]
 
     def _read(self, text: str, said: EmbeddedQuery | None) -> _AnsweredQuery:
-        window, newest, past = _time(self.index, text)
+        window, newest, past = _time(self.index, text, self.where.asked_at)
         taken: list[str] = []
         if window is None:
             window, taken = self._event_days(text)
@@ -481,14 +481,15 @@ def _names_in(hit: Hit, query: str) -> list[str]:
     return [name for name in every if name.casefold() not in query.casefold()][:NAMES]
 
 
-def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None, bool]:
-    """The days that a query means, as of now and where the bank is, whether it asks for the newest or the
-    oldest, and whether for what held in the past."""
+def _time(index: Index, text: str, now: datetime | None) -> tuple[DateRange | None, dates.Order | None, bool]:
+    """The days that a query means, as of `now` (None: the clock) and where the bank is, whether it asks for
+    the newest or the oldest, and whether for what held in the past."""
     text = clean(text)
-    time = dates.read(text, index.store.now(), index.store.config.zone)
+    now = now or index.store.now()
+    time = dates.read(text, now, index.store.config.zone)
     alone = idle(text, time.at, foreign=time.foreign)
     window = DateRange(time.start or "", time.end or "", alone, time.at) if time else None
-    today = f"{index.store.now().astimezone(index.store.config.zone):%Y-%m-%d}"
+    today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
     return window, time.order, past
 

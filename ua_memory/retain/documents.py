@@ -124,6 +124,9 @@ def put(
         "mode": None if item.mode == "concise" else item.mode,
     }
     changes |= {"written": f"{item.at:%Y-%m-%d}", "chunks": names}
+    if item.metadata:  # of one key the new value counts
+        keys = tuple(f"{tag.partition(':')[0]}:" for tag in item.metadata)
+        changes["tags"] = [*(tag for tag in before.tags if not tag.startswith(keys)), *item.metadata]
     data = markdown_document.set_front(
         data, {key: value for key, value in changes.items() if value or key == "mode"}
     )
@@ -133,6 +136,16 @@ def put(
     old = {fact.id for fact in gone}
     done.added = [after[f.id] for f in done.added if f.id in after and f.id not in old]
     return done
+
+
+def listed(store: Store) -> list[tuple[SourceDocument, tuple[str, ...], int]]:
+    """All documents, by their paths, each with its tags and how many facts it has."""
+    found = []
+    for path in sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/")):
+        document = markdown_document.parse(store.truth(path), path)
+        facts = len(document.of(Fact))
+        found += [(one, document.tags, facts) for one in document.of(SourceDocument)]
+    return found
 
 
 def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> Upsert:

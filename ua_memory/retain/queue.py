@@ -498,6 +498,8 @@ class TextItem:
     redo: bool = False
     said_in: tuple[str, ...] = ()
     """Tags of all that is said where this was: they stand once, below the heading."""
+    metadata: tuple[str, ...] = ()
+    """Tags `key:value` of the text as a whole: below the heading, or in its document's front matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,6 +520,7 @@ class TextQueue(TurnQueue):
         clean = replace(
             item, text=self.clean(item.text), document_id=self.clean(item.document_id),
             context=self.clean(item.context), source=self.clean(item.source),
+            metadata=tuple(map(self.clean, item.metadata)),
         )  # fmt: skip
         with self._open(key) as file:
             if not any("item" in row for row in read_rows(file)):
@@ -559,7 +562,7 @@ class TextQueue(TurnQueue):
                 raise ValueError("it does not say which text it is about")
             known: Row = {each.name: given[each.name] for each in fields(TextItem) if each.name in given}
             known["at"] = datetime.fromisoformat(known["at"])
-            known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in")}
+            known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in", "metadata")}
             item = TextItem(**known)
             put = next(row for row in rows if "put" in row)
             since = time_of(put["put"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.records import Fact, Origin
+from ua_memory.records import Fact, Origin, SourceDocument
 from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import extract_without_model
@@ -29,7 +30,7 @@ from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
-from ua_memory.text.wording import counted
+from ua_memory.text.wording import WHERE_SAID, counted
 
 if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
@@ -256,7 +257,8 @@ class Retainer:
         modelled: bool,
     ) -> RetainResult:
         at, heads = item.at.astimezone(self.store.now().tzinfo), _heads(item.origin, modelled)
-        said = Provenance(at, item.client or "retain", heads, item.session or None, item.said_in)
+        where = (*item.said_in, *item.metadata)
+        said = Provenance(at, item.client or "retain", heads, item.session or None, where)
         equal = self.known()
         new: list[Fact] = []
         again: list[Fact] = []
@@ -396,8 +398,28 @@ def _cost(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Esti
 # Texts and files: made into what can be retained, and retained, made to wait or priced.
 
 
+_KEY = re.compile(r"[A-Za-z][\w.-]{0,39}")
+LONGEST_VALUE = 200
+"""Characters of a value of metadata."""
+
+
+def as_tags(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Metadata as tags `key:value`. Usage for keys that say where something was said, and for what would be
+    no tag."""
+    found = []
+    for key, value in metadata.items():
+        text = str(value).strip()
+        if not _KEY.fullmatch(key) or key in WHERE_SAID:
+            raise Usage(f"{key[:80]!r} cannot be a key of metadata", hint="use a word such as ticket")
+        if isinstance(value, dict | list) or not text.isprintable() or not 0 < len(text) <= LONGEST_VALUE:
+            hint = f"use one line of at most {LONGEST_VALUE} characters"
+            raise Usage(f"the value of {key!r} cannot be metadata", hint=hint)
+        found.append(f"{key}:{text}")
+    return tuple(found)
+
+
 LINE_KEYS = {"text", "document_id", "append", "mode", "mission", "instructions", "context", "timestamp",
-             "tags", "origin", "session", "request"}  # fmt: skip
+             "tags", "origin", "session", "request", "metadata"}  # fmt: skip
 """What a text of `Documents.read_lines` may say."""
 
 
@@ -412,11 +434,12 @@ class Documents:
         mode: Mode = "concise", mission: str = "", instructions: str = "", context: str = "",
         timestamp: datetime | None = None, tags: Sequence[str] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
-        redo: bool = False, said_in: Sequence[str] = (),
+        redo: bool = False, said_in: Sequence[str] = (), metadata: Mapping[str, Any] | None = None,
     ) -> TextItem:  # fmt: skip
         """A text as `retain_many` takes it. `timestamp` (aware) is when it was said or written, else now;
         `request` an id of this call, so that a repetition changes nothing; `said_in` tags of all that is said
-        there. Usage for a mode that there is not."""
+        there. `metadata` becomes tags `key:value` of the text. Usage for a mode that there is not, and for
+        metadata that cannot be tags."""
         if mode not in extractor.MODES:
             raise Usage(f"{mode!r} is not a mode", hint=f"use {', '.join(extractor.MODES)}")
         if mode == "custom" and not instructions.strip():
@@ -426,8 +449,12 @@ class Documents:
         return TextItem(
             text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
             context, tuple(tags), client or self._door, session or "", origin,
-            request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in),
+            request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in), as_tags(metadata or {}),
         )  # fmt: skip
+
+    def all(self) -> Sequence[tuple[SourceDocument, tuple[str, ...], int]]:
+        """The documents of the bank, each with its tags and the number of its facts."""
+        return documents.listed(self._store)
 
     def read(self, path: Path, **more: Any) -> TextItem:
         """A file outside the bank as a text: markdown, plain text and, with the extra `ingest`, HTML, PDF and

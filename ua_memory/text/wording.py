@@ -59,6 +59,8 @@ GROUP = "group"
 """The key of the tag that says in which group chat something was said."""
 NAMES = ("session", "parent", "cwd", "basedir", "project")
 OF_ONE_SESSION = ("session:", "parent:")
+WHERE_SAID = frozenset((*NAMES, GROUP, "harness", "store_method", "scope"))
+"""Keys of the tags that `said_in` gives."""
 AUTO, TOOL = "store_method:auto", "store_method:tool"
 """Who had it kept: a flush, or an agent that called a tool."""
 _PLACE = re.compile("{(" + "|".join(NAMES) + ")}")

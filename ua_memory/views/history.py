@@ -47,9 +47,9 @@ NOBODY = frozenset({"cli", "daemon", "doctor", "editor", "store", ""})
 QUIET = frozenset({"consolidate", "flush", "init", "mend", "merge", "refresh", "settle", "sync"})
 """Work that is told without who asked for it."""
 VERBS = {
-    "consolidate": "Consolidated:", "import": "Imported", "mend": "Mended", "purge": "Purged",
-    "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored", "retain": "Retained",
-    "retire": "Retired",
+    "consolidate": "Consolidated:", "correct": "Corrected", "import": "Imported", "mend": "Mended",
+    "purge": "Purged", "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored",
+    "retain": "Retained", "retire": "Retired",
 }  # fmt: skip
 DONE = {
     "add": "Added", "change": "Changed", "create": "Created", "delete": "Deleted", "remove": "Removed",
