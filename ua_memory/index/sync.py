@@ -37,7 +37,7 @@ from ua_memory.index.vectors import (
     owned,
     stands_for,
 )
-from ua_memory.index.words import CurrentIndex, WordIndex, broken
+from ua_memory.index.words import CurrentIndex, WordIndex, broken, citing
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, cut, plain
 from ua_memory.markdown import document, lines
@@ -878,7 +878,7 @@ class _Citing:
         alone = block != ref and len(words.files_of(block)) < 2
         blocks = [ref, block] if alone else [ref]
         self._above.append(ref)
-        found = [step for item in words.citing(blocks) for step in self._steps(item, frozenset(blocks))]
+        found = [step for item in citing(words, blocks) for step in self._steps(item, frozenset(blocks))]
         self._above.pop()
         return tuple(found)
 

@@ -576,11 +576,6 @@ class WordIndex(IndexMeta):
         sql = "SELECT DISTINCT path FROM items WHERE id = ? AND path NOT LIKE '/%' ORDER BY path"
         return [path for (path,) in self.db.execute(sql, (block_id,))]
 
-    def citing(self, blocks: Sequence[str]) -> list[IndexItem]:
-        """The items that cite one of these ids (`cites_of`), by path and line."""
-        there = f"SELECT item FROM cites WHERE cited IN ({marks(blocks)})"
-        return self._items(f"rowid IN ({there}) ORDER BY path, line", blocks)
-
     def by_texthash(self, texthash: str) -> list[IndexItem]:
         """The bank's own items with exactly this text; other folders' files have absolute paths."""
         return self._items("texthash = ? AND path NOT LIKE '/%' ORDER BY path, line", [texthash])
@@ -734,6 +729,18 @@ def broken(error: Exception) -> bool:
         sqlite3.SQLITE_ERROR,
         sqlite3.SQLITE_IOERR,
     ) or (not code and (not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)))
+
+
+# -- citations ---------------------------------------------------------------------------------------------
+
+
+def citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
+    """The items that cite one of these ids (`items.cites_of`), by path and line."""
+    there = f"SELECT item FROM cites WHERE cited IN ({marks(blocks)})"
+    rows = words.db.execute(
+        f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there}) ORDER BY path, line", tuple(blocks)
+    )
+    return [from_row(row) for row in rows]
 
 
 # -- census ------------------------------------------------------------------------------------------------
