@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.arms import QueryExplanation
-    from ua_memory.recall.search import ListResult, RecallResult, SearchResult
+    from ua_memory.recall.search import ListResult, RecallResult, Searching, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations
     from ua_memory.reflect.consolidate import Tell as ConsolidateTell
     from ua_memory.reflect.reflection import Directives, Reflection
@@ -543,6 +543,13 @@ class Memory:
         from ua_memory.index.sync import Facts
 
         return Facts(self.store, lambda: self.index)
+
+    @cached_property
+    def searching(self) -> Searching:
+        """What there is to know about a search besides its hits."""
+        from ua_memory.recall.search import Searching
+
+        return Searching(self.store, lambda: self.index, self.refresh, self.get)
 
     @cached_property
     def entities(self) -> Entities:

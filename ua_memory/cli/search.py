@@ -60,6 +60,12 @@ Batch = Annotated[
     bool,
     typer.Option("--batch", help="Read one query a line from standard input; print a line of JSON for each."),
 ]
+WhyNot = Annotated[
+    str,
+    typer.Option(
+        metavar="^ID|PATH:LINE", help="Tell why this was not found: where each arm has it, what kept it out."
+    ),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how each hit was found and scored.")]
 
 
@@ -109,6 +115,7 @@ def search(
     source: Sources = None,
     retired: Retired = False,
     explain: Explain = False,
+    why_not: WhyNot = "",
     batch: Batch = False,
 ) -> None:
     """Find facts and notes by keywords and meaning.
@@ -118,6 +125,10 @@ def search(
     """
     tags = scope(call, tag, tags_match, tag_groups)
     filters = chosen(memory, since, until, tags, kind, source, retired)
+    if why_not:
+        return _show_why_not(
+            call, memory, one(query), why_not, limit=limit, min_score=min_score, filters=filters
+        )
     if filters and not batch and not " ".join(query or ()).strip():
         return show_list(call, memory, filters, limit or LISTED)
     queries = _lines(call) if batch else [one(query)]
@@ -130,6 +141,11 @@ def search(
     for answer in answers:
         emit(call, views.search_shape(answer, explain), line=batch)
     return None
+
+
+def _show_why_not(call: Call, memory: Memory, query: str, target: str, **how: Any) -> None:
+    found = memory.searching.why_not(query, target, **how)
+    show(call, found, lambda found: views.trace_shape(query, found), views.show_trace)
 
 
 def one(words: list[str] | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
@@ -192,6 +192,25 @@ class Filters:
     def __bool__(self) -> bool:
         """Whether anything is filtered at all."""
         return self.sql()[0] != "1"
+
+    def single(self) -> Iterator[tuple[str, Filters]]:
+        """Each of the filters that are set, by its name, alone."""
+        for name in (
+            "since",
+            "until",
+            "tags",
+            "groups",
+            "kinds",
+            "sources",
+            "path",
+            "names",
+            "sessions",
+            "day",
+        ):
+            if value := getattr(self, name):
+                yield name, replace(Filters(match=self.match), **{name: value})
+        if self.retired is False:
+            yield "retired", Filters(retired=False)
 
     def sql(self) -> tuple[str, list[str]]:
         """A condition over `items` and its parameters; `1` if nothing is filtered."""

@@ -34,6 +34,7 @@ from ua_memory.index.items import (
     row,
 )
 from ua_memory.index.terms import EXACT, SCRATCH, Query, clean, indexed, languages, pieces
+from ua_memory.records import Place
 from ua_memory.text.names import drawn
 
 # -- vocabulary --------------------------------------------------------------------------------------------
@@ -729,6 +730,15 @@ def broken(error: Exception) -> bool:
         sqlite3.SQLITE_ERROR,
         sqlite3.SQLITE_IOERR,
     ) or (not code and (not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)))
+
+
+# -- places ------------------------------------------------------------------------------------------------
+
+
+def at(words: WordIndex, place: Place) -> list[IndexItem]:
+    """The items that stand on some of these lines, by line."""
+    sql = f'SELECT {COLUMNS} FROM items WHERE path = ? AND line <= ? AND "end" >= ? ORDER BY line'
+    return [from_row(row) for row in words.db.execute(sql, (place.path, place.end, place.line))]
 
 
 # -- citations ---------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ua_memory.config import Config
+from ua_memory.errors import Usage
+from ua_memory.index import words as index_words
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
@@ -49,6 +51,7 @@ from ua_memory.recall.fusion import (
     ordered,
     within,
 )
+from ua_memory.records import Place
 from ua_memory.text import dates
 from ua_memory.text.names import entities
 from ua_memory.text.noise import PASSAGES, QueryText, read_query
@@ -56,6 +59,9 @@ from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
+    from ua_memory.index.terms import Query
+    from ua_memory.knowledge.statements import Excerpt
+    from ua_memory.store.store import Store
 
 
 # -- snippet -----------------------------------------------------------------------------------------------
@@ -238,6 +244,33 @@ class _AnsweredQuery:
     arms: Arms
 
 
+_UnderstoodQuery: TypeAlias = (
+    "tuple[str, _AnsweredQuery, EmbeddedQuery | None, Sequence[tuple[str, float]], list[str]]"
+)
+"""A query's text, how it was read, as the model read it, the texts nearest to it, and what is to be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """What was found for a query before the answer is cut from it. `said` is the query as the model has read
+    it, `known` the same where it knows any of its words; `scored` are all candidates, `found` those in the
+    order of the answer, and `replaced` which of them replaces which."""
+
+    said: EmbeddedQuery | None
+    known: EmbeddedQuery | None
+    arms: Arms
+    scored: Sequence[Ranked]
+    found: list[Ranked]
+    replaced: Mapping[str, IndexItem]
+    notes: Sequence[str]
+
+
+def _sure(one: _AnsweredQuery, kept: Sequence[KeptHit]) -> tuple[float, float]:
+    """The chance that these answer the query, and what the score shown is of the one that orders."""
+    sure = chance(one.asked, [each.one for each in kept])
+    return sure, sure / kept[0].one.score if sure else 0.0
+
+
 class _SearchOptions:
     """What all queries of a search have in common."""
 
@@ -265,6 +298,19 @@ class _SearchOptions:
 
     def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[SearchResult]:
         """An Answer for each. What asks for words is done while the model reads."""
+        return [
+            self._through(text, self._answer(text, one, said, near, notes))
+            for text, one, said, near, notes in self._understood(queries, begun)
+        ]
+
+    def trace(self, text: str, item: IndexItem | None) -> SearchTrace:
+        """The answer to one query, and what became of an item in it."""
+        ((text, one, said, near, notes),) = self._understood([text], [])
+        there = self._candidates(text, one, said, near)
+        answer = self._through(text, self._shown(text, one, there, notes))
+        return _SearchTracer(self, one, there, answer).trace(item)
+
+    def _understood(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[_UnderstoodQuery]:
         said, why = begun if self.semantic == READY else [], list[str]()
         if not said and self.semantic == READY:
             said, why = _said(self.index, queries)
@@ -275,7 +321,7 @@ class _SearchOptions:
             said, near, why = self._near(said)
         notes = [*self.notes, *why, *self.behind]
         return [
-            self._through(text, self._answer(text, one, said[n] if said else None, near.get(n, ()), notes))
+            (text, one, said[n] if said else None, near.get(n, ()), notes)
             for n, (text, one) in enumerate(zip(queries, read, strict=True))
         ]
 
@@ -363,23 +409,31 @@ class _SearchOptions:
         near: Sequence[tuple[str, float]],
         notes: list[str],
     ) -> SearchResult:
+        return self._shown(text, one, self._candidates(text, one, said, near), notes)
+
+    def _candidates(
+        self, text: str, one: _AnsweredQuery, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
+    ) -> _Candidates:
         index, known = self.index, said if said is not None and said.vector.any() else None
         arms = self._arms(one, known, near)
-        every = ordered(index, one.asked, known, arms, self.where)
+        scored = ordered(index, one.asked, known, arms, self.where)
+        every = scored
         if self.where.retired is None and not one.past:
             every = [each for each in every if not each.item.retired]
-        found, replaced, uncrossed = _placed(index, text, every, one)
-        limit, window = self.limit, one.asked.window
-        if self.whole_days and window and window.alone:
-            limit = max(limit, WHOLE_DAYS)
-        kept, missing = self._kept(found, max(limit, FIFTH))
-        sure = chance(one.asked, [each.one for each in kept])
-        share = sure / kept[0].one.score if sure else 0.0
+        return _Candidates(said, known, arms, scored, *_placed(index, text, every, one))
+
+    def _shown(
+        self, text: str, one: _AnsweredQuery, there: _Candidates, notes: Sequence[str]
+    ) -> SearchResult:
+        index, known, window = self.index, there.known, one.asked.window
+        limit = self._limit(one)
+        kept, missing = self._kept(there.found, max(limit, FIFTH))
+        sure, share = _sure(one, kept)
         if share and self.min_score:
-            kept, missing = self._kept(found, limit, self.min_score / share)
-        hits = tuple(_hit(index, one.asked, each, share, arms, replaced) for each in kept[:limit])
-        unknown = said is not None and known is None and bool(text.strip())
-        notes = [*notes, *one.notes, *uncrossed]
+            kept, missing = self._kept(there.found, limit, self.min_score / share)
+        hits = tuple(_hit(index, one.asked, each, share, there.arms, there.replaced) for each in kept[:limit])
+        unknown = there.said is not None and known is None and bool(text.strip())
+        notes = [*notes, *one.notes, *there.notes]
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
         mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
@@ -387,6 +441,11 @@ class _SearchOptions:
         if days:
             hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
         return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
+
+    def _limit(self, one: _AnsweredQuery) -> int:
+        window = one.asked.window
+        whole = self.whole_days and window and window.alone
+        return max(self.limit, WHOLE_DAYS) if whole else self.limit
 
     def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
         """What is shown of the candidates, and how many were nowhere in their files; `least` is a score by
@@ -529,17 +588,178 @@ def _hit(
     """`share` is what the score shown is of the one that orders."""
     one, key = kept.one, kept.one.item.key
     score = min(1.0, round(one.score * share, 6))
-    by = {
-        name: (each.rank, each.score)
-        for name, found in arms.items()
-        for each in found
-        if each.item.key == key
-    }
+    by = _places(arms, one.item)
     length = OF_SESSION if one.item.record == SESSION else LENGTH
     weights = asked.weights
     idf = {**{form: weights.idf[own[0]] for form, own in weights.forms.items()}, **weights.idf}
     shown = snippet(index.words, one.item.text, idf, length)
     return Hit(one.item, score, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
+
+
+# -- why not -----------------------------------------------------------------------------------------------
+# What became of an item that was expected in an answer: which arm found it, and what kept it out.
+
+
+WIDE = 1000
+"""So far down an arm's order an item is looked for that is not among its candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTrace:
+    """What became of an item in a search.
+
+    `cause` is one of: `shown`; `folded` (under the hit `by`, which says the same or was made of it);
+    `min_score`; `older` (`by` gives a newer value) and `limit`, beyond the hits asked for; `displaced`, by
+    who the query describes; `filter` (by those of `filters`); `phrase`, which it lacks; `retired`; `no_arm`,
+    among no arm's candidates; `no_match`, none of what it has in common counts; `changed`, its lines are
+    nowhere in its file; `held` and `not_indexed`, with no item.
+
+    `rank` is its place once what says the same is folded, `score` as `Hit.score`, None where it was no
+    candidate; `arms` has its (rank, raw score) in each arm's order, also beyond the `depth` candidates that
+    an arm gives.
+    """
+
+    cause: str
+    answer: SearchResult
+    item: IndexItem | None = None
+    rank: int | None = None
+    score: float | None = None
+    arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
+    by: IndexItem | None = None
+    filters: tuple[str, ...] = ()
+    limit: int = 0
+    min_score: float = 0.0
+    depth: int = 0
+
+
+class _SearchTracer:
+    """One search of which all steps are known."""
+
+    def __init__(
+        self, how: _SearchOptions, one: _AnsweredQuery, there: _Candidates, answer: SearchResult
+    ) -> None:
+        self.how, self.one, self.there, self.answer = how, one, there, answer
+        self.limit = how._limit(one)
+
+    def trace(self, item: IndexItem | None) -> SearchTrace:
+        how = self.how
+        known = {"answer": self.answer, "limit": self.limit, "min_score": how.min_score, "depth": how.depth}
+        if item is None:
+            return SearchTrace("not_indexed", **known)  # type: ignore[arg-type]
+        kept, _ = how._kept(self.there.found, max(len(self.there.found), 1))
+        share = _sure(self.one, kept[: max(self.limit, FIFTH)])[1]
+        every = (*self.there.found, *self.there.scored)  # what is retired is among the latter alone
+        own = next((each for each in every if each.item.key == item.key), None)
+        rank = next((n for n, each in enumerate(kept, 1) if each.one.item.key == item.key), None)
+        score = min(1.0, round(own.score * share, 6)) if own else None
+        cause, by, filters = self._cause(item, kept, own, rank, score or 0.0)
+        return SearchTrace(
+            cause, item=item, rank=rank, score=score, arms=self._arms(item), parts=own.parts if own else {},
+            by=by, filters=filters, **known,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _cause(
+        self, item: IndexItem, kept: Sequence[KeptHit], own: Ranked | None, rank: int | None, score: float
+    ) -> tuple[str, IndexItem | None, tuple[str, ...]]:
+        if any(hit.item.key == item.key for hit in self.answer.hits):
+            return "shown", None, ()
+        if own is None:
+            return self._no_candidate(item)
+        above = next((hit.item for hit in self.answer.hits if _stands_for(hit.folded, item)), None)
+        above = above or next((each.one.item for each in kept if _stands_for(each.under, item)), None)
+        if above:
+            return "folded", above, ()
+        if not any(each.item.key == item.key for each in self.there.found):
+            return "retired", None, ()
+        if rank is None:
+            return "changed", None, ()
+        if score < self.how.min_score:
+            return "min_score", None, ()
+        newer = [key for key, old in self.there.replaced.items() if old.key == item.key]
+        if newer:
+            return "older", next(iter(self.how.index.words.get(newer)), None), ()
+        return "displaced" if rank <= self.limit else "limit", None, ()
+
+    def _no_candidate(self, item: IndexItem) -> tuple[str, None, tuple[str, ...]]:
+        words, where, query = self.how.index.words, self.how.where, self.one.asked.query
+
+        def passes(allowed: Filters | None, phrases: Query | None = None) -> bool:
+            return any(each.key == item.key for each in words.by_text([item.vhash], allowed, phrases))
+
+        alone = {name: one for name, one in where.single() if not passes(one)}
+        if alone:
+            return "filter", None, tuple(alone)
+        if query.phrases and not passes(None, query):
+            return "phrase", None, ()
+        found = any(each.item.key == item.key for arm in self.there.arms.values() for each in arm)
+        return "no_match" if found else "no_arm", None, ()
+
+    def _arms(self, item: IndexItem) -> Mapping[str, tuple[int, float]]:
+        """Where each arm has the item, looked for further down where it is not among the candidates."""
+        found = _places(self.there.arms, item)
+        how, said = self.how, self.there.known
+        wide: dict[str, Sequence[ArmHit]] = {}
+        if not found.keys() >= {"keyword", "entity"}:
+            wide |= by_words(how.index, self.one.asked, WIDE, how.where)
+        if said is not None and "semantic" not in found:
+            near = how.index.nearest([said.vector], WIDE)[0]
+            wide["semantic"] = recall_arms.find_by_meaning(
+                how.index, said.vector, near, WIDE, how.where, self.one.asked.query
+            )
+        return {**_places(wide, item), **found}
+
+
+def _stands_for(folded: Sequence[IndexItem], item: IndexItem) -> bool:
+    return any(each.key == item.key for each in folded)
+
+
+def _places(arms: Arms, item: IndexItem) -> dict[str, tuple[int, float]]:
+    """(rank, raw score) of an item in each arm that found it, by name."""
+    key = item.key
+    return {
+        name: (each.rank, each.score)
+        for name, found in arms.items()
+        for each in found
+        if each.item.key == key
+    }
+
+
+class Searching:
+    """What there is to know about searches of one bank besides their hits. `refresh` brings the index up to
+    date."""
+
+    def __init__(
+        self, store: Store, index: Callable[[], Index], refresh: Callable[[], Refresh],
+        get: Callable[[str], Excerpt],
+    ) -> None:  # fmt: skip
+        self._store, self._index, self._refresh, self._get = store, index, refresh, get
+
+    def why_not(
+        self, query: str, target: str, *, limit: int | None = None, min_score: float | None = None,
+        filters: Filters | None = None,
+    ) -> SearchTrace:  # fmt: skip
+        """What became of a fact or line (`^id`, `PATH:LINE`) in a search for a query, asked as
+        `Memory.search` would: where each arm has it, and what kept it out of the answer. NotFound, Usage for
+        a target that there is not; Usage for a query that says nothing."""
+        config, index, there = self._store.config, self._index(), self._get(target)
+        if there.id is None and 1 == there.line < there.end == there.lines:
+            raise Usage("a whole file is meant", where=target[:200], hint="name ^id or PATH:LINE")
+        place, read = Place(there.path, there.line, there.end), wanted(query, config)
+        if read.skipped or not read.text.strip():
+            raise Usage(read.why or "the query is empty", where=query[:80])
+        with index.turn:
+            how = _SearchOptions(
+                index, self._refresh(), config.search_limit if limit is None else limit,
+                config.min_score if min_score is None else min_score,
+                Filters() if filters is None else filters,
+                max(DEPTH, limit or 0), whole_days=limit is None,
+            )  # fmt: skip
+            item = next(iter(index_words.at(index.words, place)), None)
+            found = how.trace(read.text, item)
+        if item is None and place.path in self._store.survey().held:
+            return replace(found, cause="held")
+        return found
 
 
 # -- asking ------------------------------------------------------------------------------------------------

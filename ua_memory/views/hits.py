@@ -14,7 +14,7 @@ from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dum
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
     from ua_memory.recall.arms import DateRange, QueryExplanation
-    from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult
+    from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult, SearchTrace
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
 
@@ -194,6 +194,72 @@ def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
         **({"stale": dict(answer.stale)} if answer.stale else {}),
         "notes": list(answer.notes),
     }
+
+
+# -- why not ---------------------------------------------------------------------------------------------
+
+
+def show_trace(screen: Screen, found: SearchTrace) -> None:
+    """What became of an item in a search: what kept it out, and where each arm has it."""
+    item = found.item
+    if item:
+        name: list[Piece] = [("  ^" + item.id, "id")] if item.id else []
+        screen.line((_place(item), "path"), *name)
+        screen.item("  ", " ".join(item.text.split())[:LONGEST_BEFORE])
+    screen.line((_cause(found), "good" if found.cause == "shown" else "strong"))
+    if found.by:
+        screen.item("  ", (_place(found.by), "path"), f"  {' '.join(found.by.text.split())[:LONGEST_BEFORE]}")
+    rows: list[list[Piece]] = []
+    for name_, (rank, raw) in found.arms.items():
+        late = f", beyond the {found.depth} that are asked for" if rank > found.depth else ""
+        rows.append([(f"  {name_}", "faint"), f"rank {rank} ({raw:.3f}){late}"])
+    if found.score is not None:
+        said = ", ".join(f"{name_} {value:.3f}" for name_, value in found.parts.items())
+        rows.append([("  score", "faint"), f"{found.score:.2f}" + (f" ({said})" if said else "")])
+    screen.rows(rows)
+    screen.note(*found.answer.notes)
+
+
+def _cause(found: SearchTrace) -> str:
+    """Why it was not found, as a sentence."""
+    at = {hit.item.key: n for n, hit in enumerate(found.answer.hits, 1)}
+    place = found.rank or (at.get(found.item.key) if found.item else 0)
+    above = at.get(found.by.key) if found.by else 0
+    stands = f"hit {above}" if above else "one that is not shown"
+    return {
+        "shown": f"Found: hit {at.get(found.item.key) if found.item else 0}.",
+        "folded": f"Folded under {stands}, which says the same or was made of it.",
+        "min_score": f"Below the least score: {found.score or 0:.2f} of {found.min_score:.2f}.",
+        "older": f"At rank {place} of {found.limit}: something newer gives another value.",
+        "limit": f"At rank {place}, beyond the {count(found.limit, 'hit')} asked for.",
+        "displaced": "Other hits answer the query about whom it describes.",
+        "filter": f"The filters leave it out: {', '.join(found.filters)}.",
+        "phrase": "It does not have the quoted words, which are required.",
+        "retired": "It no longer holds; --retired includes it.",
+        "no_arm": f"Not among the {count(found.depth, 'candidate')} of any arm.",
+        "no_match": "Nothing that it has in common with the query counts.",
+        "changed": "Its lines are no longer in its file.",
+        "held": "Its file is held back; search reads the history's version.",
+        "not_indexed": "Nothing of these lines is in the index.",
+    }[found.cause]
+
+
+def trace_shape(query: str, found: SearchTrace) -> dict[str, Any]:
+    """What became of an item in a search, as JSON."""
+    target = {"target": _told(found.item)} if found.item else {}
+    ranked = {"rank": found.rank, "score": found.score}
+    asked = {"limit": found.limit, "minScore": found.min_score, "depth": found.depth}
+    arms = {name: {"rank": rank, "score": raw} for name, (rank, raw) in found.arms.items()}
+    return {
+        "query": query, **target, "cause": found.cause, "says": _cause(found), **ranked, **asked,
+        "arms": arms, "parts": dict(found.parts), "by": _told(found.by) if found.by else None,
+        "filters": list(found.filters), "answered": found.answer.answered, "mode": found.answer.mode,
+        "notes": list(found.answer.notes),
+    }  # fmt: skip
+
+
+def _told(item: IndexItem) -> dict[str, Any]:
+    return {"text": item.text, **output.place(item.place, item.id)}
 
 
 def _folded(hit: Hit) -> list[dict[str, Any]]:
