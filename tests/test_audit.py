@@ -12,6 +12,7 @@ from banks import DAY, Bank, everywhere, git, new_bank
 from ua_memory.errors import NotFound, Usage
 from ua_memory.git import repository as git_repository
 from ua_memory.knowledge import statements as excerpts
+from ua_memory.memory import Memory
 from ua_memory.upkeep import audit
 from ua_memory.upkeep import init as bank
 from ua_memory.upkeep.undo import undo
@@ -328,3 +329,21 @@ def test_secrets(there: Bank) -> None:
     there.store.adopt()
     there.insert(f"said {TOKEN}")
     assert len(audit.secrets(there.store)) == 3
+
+
+def test_the_log_by_pages(there: Bank) -> None:
+    for n in range(5):
+        there.insert(f"fact {n}")
+    with Memory.open(there.store.bank.root, now=there.clock) as memory:
+        whole = [one.id for one in memory.history.log(limit=None)]
+        pages: list[str] = []
+        while found := memory.history.log(limit=2, before=pages[-1] if pages else None):
+            pages += [one.id for one in found]
+        assert pages == whole and len(whole) == 6
+        assert [one.id for one in memory.history.log(op="insert", before=whole[1][:10], limit=2)] == whole[
+            2:4
+        ]
+        assert [one.id for one in memory.history.log(DAY, before=whole[3], limit=None)] == [whole[4]]
+        assert not memory.history.log(before=whole[-1])
+        with pytest.raises(NotFound):
+            memory.history.log(before="f" * 40)

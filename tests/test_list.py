@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from terminal import EVERY, Shell, new_shell
+from test_cli_json import agrees
 
 from ua_memory.memory import Memory
 from ua_memory.views.output import cells
@@ -174,3 +175,38 @@ def test_the_log_is_asked_for_by_the_same_words(shell: Shell) -> None:
     assert "Plums" in shell.ok("log", "--since", "yesterday").out
     assert "Plums" not in shell.ok("log", "--until", "yesterday").out
     assert shell("log", "--since", "sometime").code == 2
+
+
+# -- by day, counted -------------------------------------------------------------------------------------
+
+
+def test_days_are_counted_by_when_it_was_said(shell: Shell) -> None:
+    found = shell.ok("list", "--days", "--json").json
+    agrees("list --days", found)
+    assert [(one["day"], one["facts"], one["sessions"]) for one in found["days"]] == [
+        ("2026-11-21", 4, 1),
+        ("2026-05-02", 3, 0),
+    ]
+    assert found["days"][0]["origins"] == {"agent": 4} and found["days"][1]["origins"] == {"person": 3}
+    assert [one["day"] for one in shell.ok("list", "--days", "-n", "1", "--json").json["days"]] == [
+        "2026-11-21"
+    ]
+    of_may = shell.ok("list", "--days", "--since", "2026-05", "--until", "2026-05", "--json").json
+    assert [one["day"] for one in of_may["days"]] == ["2026-05-02"]
+    assert shell.ok("list", "--days", "--tag", "boat", "--json").json["days"][0]["facts"] == 1
+    assert "2026-05-02  Sat       3  3 person" in shell.ok("list", "--days").out
+    assert shell.ok("list", "--days", "--until", "2020").out == "No facts.\n"
+    assert shell("list", "--days", "--person", "Marta").code == 2
+    shell.ok("insert", "One more.")
+    shell.write("memory/2026-05-02.md", "")
+    assert [one["facts"] for one in shell.ok("list", "--days", "--json").json["days"]] == [5]
+
+
+def test_days_are_counted_from_an_index_of_their_own(shell: Shell) -> None:
+    with Memory.open(shell.cwd) as memory:
+        assert len(memory.facts.days("2026-01-01", "2026-12-31")) == 2
+        plan = " ".join(row[-1] for row in memory.index.words.db.execute(
+            "EXPLAIN QUERY PLAN SELECT day, origin, session, count(*) FROM items WHERE record = 'fact' AND"
+            " day BETWEEN '0' AND '9' AND 1 GROUP BY day, origin, session ORDER BY day, origin, session"
+        ))  # fmt: skip
+    assert "COVERING INDEX items_day" in plan and "TEMP" not in plan

@@ -54,6 +54,9 @@ def log(
     ] = None,
     since: Since = None,
     until: Until = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="REV", help="Only what is older than this revision: the next page.")
+    ] = None,
     each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
 ) -> None:
     """Show the history, newest first, as a diary.
@@ -63,8 +66,9 @@ def log(
     """
     now = memory.store.now()
     done = partial(
-        memory.history.log, about, op=op, since=parse_since(since, now), until=parse_until(until, now)
-    )
+        memory.history.log, about, op=op, since=parse_since(since, now), until=parse_until(until, now),
+        before=before,
+    )  # fmt: skip
     if call.as_json:
         return emit(call, {"revisions": [output.revision(one) for one in done(limit=number)]})
     return views.show_log(Screen(call), _entries(memory, done, about, number, each=each), now.date())

@@ -244,6 +244,9 @@ def list_(
     ] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Said in this session.")] = "",
     retired: Retired = False,
+    days: Annotated[
+        bool, typer.Option("--days", help="Count the facts said on each day; --limit counts days.")
+    ] = False,
 ) -> None:
     """List facts and notes, the newest first.
 
@@ -252,7 +255,11 @@ def list_(
     """
     tags = scope(call, tag, tags_match, tag_groups)
     filters = chosen(memory, since, until, tags, kind, source, retired)
-    show_list(call, memory, filters, limit, person=person, session=session)
+    if days:
+        if person or session:
+            raise Usage("--days counts for no person or session", hint="--tag, --kind, --source")
+        return show(call, memory.facts.days(filters=filters)[:limit], views.days_shape, views.show_days)
+    return show_list(call, memory, filters, limit, person=person, session=session)
 
 
 def show_list(

@@ -18,6 +18,7 @@ from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
+from ua_memory.index.filters import Filters
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, io_as_cannot_write
 from ua_memory.index.items import SCHEMA_VERSION, chunks, led, lines_hash, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
@@ -37,7 +38,7 @@ from ua_memory.index.vectors import (
     owned,
     stands_for,
 )
-from ua_memory.index.words import CurrentIndex, WordIndex, broken, citing
+from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, broken, citing, days
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, cut, plain
 from ua_memory.markdown import document, lines
@@ -837,6 +838,16 @@ class Facts:
             index.refresh(vectors=False)
             rows = index.words.db.execute(_TAGS)
             return dict(rows.fetchall())
+
+    def days(
+        self, since: str | None = None, until: str | None = None, filters: Filters | None = None
+    ) -> Sequence[DayCount]:
+        """How many facts were said on each day, the newest first, from one ISO day to another; those of days
+        without any are left out. The index is updated first; no file is read but those that changed."""
+        where, index = filters or Filters(), self._index()
+        with index.turn:
+            index.refresh(vectors=False)
+            return days(index.words, replace(where, since=since or where.since, until=until or where.until))
 
     def lookup(self) -> Equal:
         """The files of facts by their exact text, as an index knows them that is updated now, and

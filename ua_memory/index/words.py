@@ -12,8 +12,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from ua_memory.index import items as index_items
@@ -739,6 +741,39 @@ def at(words: WordIndex, place: Place) -> list[IndexItem]:
     """The items that stand on some of these lines, by line."""
     sql = f'SELECT {COLUMNS} FROM items WHERE path = ? AND line <= ? AND "end" >= ? ORDER BY line'
     return [from_row(row) for row in words.db.execute(sql, (place.path, place.end, place.line))]
+
+
+# -- days --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """What was said on an ISO day: how many facts, also those that were retired since, by origin and in how
+    many sessions."""
+
+    day: str
+    facts: int
+    origins: Mapping[str, int]
+    sessions: int
+
+
+def days(words: WordIndex, where: Filters) -> list[DayCount]:
+    """The days on which facts were said, the newest first. The days of the filters are those on which it was
+    said; what else they ask is looked up in each item."""
+    condition, values = replace(where, since=None, until=None).sql()
+    rows = words.db.execute(
+        "SELECT day, origin, session, count(*) FROM items WHERE record = 'fact' AND day BETWEEN ? AND ?"
+        f" AND {condition} GROUP BY day, origin, session ORDER BY day, origin, session",
+        ((where.since or "0")[:10], (where.until or "9")[:10], *values),
+    )
+    found: list[DayCount] = []
+    for day, group in groupby(rows, key=itemgetter(0)):
+        origins, sessions = Counter[str](), set[str]()
+        for _, origin, session, number in group:
+            origins[origin] += number
+            sessions |= {session} if session else set()
+        found.append(DayCount(day, origins.total(), dict(origins.most_common()), len(sessions)))
+    return found[::-1]
 
 
 # -- citations ---------------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from hashlib import sha256
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from textwrap import dedent
 from typing import cast
@@ -53,17 +53,22 @@ from ua_memory.upkeep.doctor import Check
 
 def log(
     store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20,
-    since: datetime | None = None, until: datetime | None = None,
+    since: datetime | None = None, until: datetime | None = None, before: str | None = None,
 ) -> list[Revision]:  # fmt: skip
     """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact; made at
-    `since` or later, and before `until`.
+    `since` or later, and before `until`; those alone that come after the revision `before` in that order.
 
-    NotFound where nothing is known of the file or fact, Usage for a path outside the bank.
+    NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
     """
+    older: Set[str] | None = None
+    if before is not None:
+        sha = store.history.resolve(statements.bare(before))
+        rest = dropwhile(lambda one: one.id != sha, store.history.revisions())
+        older = {one.id for one in rest} - {sha}
 
     def wanted(one: Revision) -> bool:
         made = (since is None or one.when >= since) and (until is None or one.when < until)
-        return made and op in (None, one.trailer("Memory-Op"))
+        return made and op in (None, one.trailer("Memory-Op")) and (older is None or one.id in older)
 
     if about:
         return [one for one in _about(store, about) if wanted(one)][:limit]

@@ -329,11 +329,13 @@ class BankHistory:
 
     def log(
         self, about: str | None = None, *, op: str | None = None, limit: int | None = 20,
-        since: datetime | None = None, until: datetime | None = None,
+        since: datetime | None = None, until: datetime | None = None, before: str | None = None,
     ) -> Sequence[Revision]:  # fmt: skip
         """Revisions, newest first: all, of a file, or of a fact (`^id`); made at `since` or later, and before
-        `until`."""
-        return audit.log(self._store, about=about, op=op, limit=limit, since=since, until=until)
+        `until`. `before` is the last revision of the page before: those after it are given. NotFound."""
+        return audit.log(
+            self._store, about=about, op=op, limit=limit, since=since, until=until, before=before
+        )
 
     def brought(
         self, revisions: Sequence[Revision], about: str | None = None

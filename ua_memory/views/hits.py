@@ -12,7 +12,10 @@ from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
 from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ua_memory.index.items import IndexItem
+    from ua_memory.index.words import DayCount
     from ua_memory.recall.arms import DateRange, QueryExplanation
     from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult, SearchTrace
     from ua_memory.reflect.evidence import EvidencePiece
@@ -414,6 +417,29 @@ def show_day(screen: Screen, found: ListResult, day: date, today: date) -> None:
     for item in reversed(about):
         _listed(screen, item, _aside(item))
     screen.note(*found.notes)
+
+
+def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
+    """Print how many facts were said on each day."""
+    most = max((one.facts for one in found), default=1)
+    rows: list[list[Piece]] = []
+    for one in found:
+        origins = ", ".join(f"{number:,} {name}" for name, number in one.origins.items())
+        sessions = f", {count(one.sessions, 'session')}" if one.sessions else ""
+        bar: list[Piece] = [("▇" * max(1, round(20 * one.facts / most)), "good")] if screen.fancy else []
+        rows.append([
+            (one.day, "strong"), f"{date.fromisoformat(one.day):%a}", f"{one.facts:>6,}", *bar,
+            (f"{origins}{sessions}", "faint"),
+        ])  # fmt: skip
+    screen.rows(rows)
+    if not rows:
+        screen.line("No facts.")
+
+
+def days_shape(found: Sequence[DayCount]) -> dict[str, Any]:
+    """The days as JSON."""
+    return {"days": [{"day": one.day, "facts": one.facts, "sessions": one.sessions,
+                      "origins": dict(one.origins)} for one in found]}  # fmt: skip
 
 
 def _title(day: str, today: date) -> str:
