@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import zlib
@@ -16,7 +17,9 @@ from typing import Any
 
 import pytest
 from terminal import Shell, new_shell
+from test_cli_json import agrees
 
+from ua_memory import bench
 from ua_memory.bench import (
     BM25,
     BUDGETS,
@@ -34,6 +37,7 @@ from ua_memory.bench import BenchQuestion as Question
 from ua_memory.bench import BenchSession as Session
 from ua_memory.bench import BenchTurn as Turn
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
+from ua_memory.memory import Memory
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[2] / "shared")
 DATA = sorted((SHARED / "data" / "recall").glob("*.json"))
@@ -400,3 +404,88 @@ def test_the_whole_agrees_to_the_digit(tmp_path: Path) -> None:
             row = rows[names.get(name, name)]
             assert {key: row[key] for key in figures} == figures, name
     assert rows["adversarial"]["n"] == expected["category 5"]["n"]
+
+
+# -- probes --------------------------------------------------------------------------------------------------
+
+
+FACTS = ("Alice moved the API to Fly.io", "The spare key is with Oksana", "Boards are oak")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    def fill(shell: Shell) -> None:
+        for text in FACTS:
+            shell.ok("insert", text)
+
+    return new_shell(tmp_path, "probes", fill)
+
+
+def ids(shell: Shell) -> list[str]:
+    return re.findall(r"\^([a-z2-7]{10})", (shell.cwd / "memory/2026-11-21.md").read_text())
+
+
+def test_probes_are_added_and_asked_and_compared(shell: Shell) -> None:
+    api, key, _ = ids(shell)
+    done = shell.ok("bench", "probes", "--add", "who has the key?", f"^{key}", "--json").json
+    agrees("bench probes --add", done)
+    assert (shell.cwd / "probes.md").read_text() == f"# Probes\n\n- who has the key? → ^{key}\n"
+    shell.ok("bench", "probes", "--add", "where → does the API run", f"[[2026-11-21#^{api}]]", key)
+    assert (shell.cwd / "probes.md").read_text().endswith(f"- where -> does the API run → ^{api} ^{key}\n")
+    first = shell.ok("bench", "probes", "--json").json
+    agrees("bench probes", {**first, "last": {k: first[k] for k in ("when", "R@5", "R@10", "tokens", "ms")}})
+    assert [one["ids"][0]["rank"] for one in first["probes"]] == [1, 1]
+    assert first["last"] is None and first["gained"] == first["lost"] == []
+    # a statement that the bank has no more is lost, and said to be missing
+    log = shell.cwd / "memory/2026-11-21.md"
+    log.write_text(log.read_text().replace(f"- {FACTS[1]} ^{key}\n", ""))
+    again = shell("bench", "probes", "--json")
+    assert again.code == 12 and again.json["lost"] == [3, 4] and again.json["last"]["R@10"] == first["R@10"]
+    (found,) = again.json["probes"][0]["ids"]
+    assert (found["rank"], found["was"], found["missing"]) == (None, 1, True)
+    shell.ok("insert", f"{FACTS[1]} since May")
+    log.write_text(re.sub(r"(since May) \^\w+", rf"\1 ^{key}", log.read_text()))
+    told = shell.ok("bench", "probes").out
+    assert "Gained: 2" in told and "✓ who has the key?" in told and "#1 (was not found)" in told
+
+
+def test_probes_are_no_memory(shell: Shell) -> None:
+    shell.write("probes.md", "# My probes\n\n- what are zeppelins made of → ^aaaaaaaaaa\n")
+    assert "probes.md" not in shell.ok("search", "what are zeppelins made of", "--json").out
+    assert (
+        shell.ok("status", "--json").json["edited"] == []
+        and not shell.ok("verify", "--json").json["problems"]
+    )
+    shell.ok("bench", "probes")
+    record = (shell.cwd / ".git/ua-memory/local/probes.json").read_text()
+    assert "zeppelin" not in record, "a record keeps no words"
+
+
+def test_lines_of_probes(shell: Shell) -> None:
+    api, *_ = ids(shell)
+    text = f"""# Probes
+
+Some prose → ^{api}
+
+* with -> another arrow -> ^{api}, [[2026-11-21#^{api}]] ^bbbbbbbbbb
+1. numbered → ^{api} (a remark)
+- no id → nothing
+- no arrow ^{api}
+"""
+    shell.write("probes.md", text)
+    with Memory.open(shell.cwd) as memory:
+        found, wrong = bench.Probes(memory).list()
+    assert [(one.line, one.query, one.ids) for one in found] == [
+        (5, "with -> another arrow", (api, "bbbbbbbbbb")),
+        (6, "numbered", (api,)),
+    ]
+    assert wrong == ["probes.md:7: no ^id behind the arrow"]
+    (shell.cwd / "probes.md").unlink()
+    (shell.cwd / "probes.md").symlink_to("/etc/hostname")
+    assert shell("bench", "probes").code == 2 and shell("bench", "probes", "--add", "x", f"^{api}").code == 2
+    (shell.cwd / "probes.md").unlink()
+    assert (
+        shell("bench", "probes").code == 4 and shell("bench", "probes", "--add", "x", "^zzzzzzzzzz").code == 4
+    )
+    assert shell("bench", "probes", "--add", "x").code == 2 and shell("bench", "probes", f"^{api}").code == 2
+    assert not (shell.cwd / "probes.md").exists()

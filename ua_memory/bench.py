@@ -11,15 +11,21 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory import discovery
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
+from ua_memory.knowledge import statements
 from ua_memory.memory import Memory
+from ua_memory.paths import make_private
+from ua_memory.records import written_id
+from ua_memory.store import files, swap
+from ua_memory.text import tokens as text_tokens
 from ua_memory.upkeep.import_ import import_contents
 
 if TYPE_CHECKING:
@@ -822,3 +828,187 @@ def _empty_bank(folder: Path, now: Clock | None) -> Memory:
     """A bank whose core memory is empty: the words of a new one are nobody's answer."""
     (folder / "MEMORY.md").touch()
     return Memory.init(folder, now=now, door="import")
+
+
+# -- probes ----------------------------------------------------------------------------------------------
+# Questions to one's own bank and the statements that they should find, kept in a file beside it: asked again
+# after a change, they tell what search has gained or lost.
+
+
+PROBES = "probes.md"
+"""In the bank's folder, and none of its truth: never indexed, so that no question is found as an answer."""
+LAST_RUN = "probes.json"
+PROBE_RESULTS = 50
+"""Hits among which a statement is looked for."""
+PROBE_DEPTH = 10
+"""Within so many a statement counts as found: what is gained or lost."""
+_PROBE = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?P<query>\S.*?)[ \t]*(?:→|->)(?P<found>(?:(?!→|->).)*)")
+_NAMED = re.compile(r"\^([A-Za-z0-9-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A line of probes.md: a question, and the ids of what it should find."""
+
+    line: int
+    query: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """One question asked: the rank of each id among the hits, None where it is none of them, and what that
+    `was` in the run before, None where it was not asked then. `missing` are ids that the bank has not."""
+
+    probe: Probe
+    ranks: Mapping[str, int | None]
+    was: Mapping[str, int | None] | None
+    missing: tuple[str, ...]
+    tokens: int
+    ms: float
+
+    def share(self, depth: int) -> float:
+        """The share of its ids among the first hits."""
+        return _share(self.ranks, depth)
+
+    @property
+    def change(self) -> float:
+        """What it finds more than in the run before, less than 0 where that was more."""
+        same = {block: self.ranks[block] for block in (self.was or {}) if block in self.ranks}
+        return _share(same, PROBE_DEPTH) - _share(self.was, PROBE_DEPTH) if same and self.was else 0.0
+
+
+def _share(ranks: Mapping[str, int | None], depth: int) -> float:
+    return sum(bool(rank and rank <= depth) for rank in ranks.values()) / max(len(ranks), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFigures:
+    """The means of a run: shares from 0 to 1, tokens of the first hits, the median of milliseconds."""
+
+    when: datetime
+    r5: float
+    r10: float
+    tokens: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRun:
+    """All probes asked, and the figures of the run before."""
+
+    results: tuple[ProbeResult, ...]
+    figures: ProbeFigures
+    last: ProbeFigures | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gained(self) -> tuple[ProbeResult, ...]:
+        return tuple(one for one in self.results if one.change > 0)
+
+    @property
+    def lost(self) -> tuple[ProbeResult, ...]:
+        return tuple(one for one in self.results if one.change < 0)
+
+
+class Probes:
+    """The probes of one bank."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._file = memory.store.bank.root / PROBES
+        self._last = memory.store.bank.local / LAST_RUN
+
+    def list(self) -> tuple[list[Probe], list[str]]:
+        """The probes in their order, and what is wrong with lines that look like one. Usage for a link."""
+        found, wrong = list[Probe](), list[str]()
+        for number, text in enumerate(self._text().splitlines(), 1):
+            match = _PROBE.fullmatch(text.rstrip())
+            if match and (ids := tuple(dict.fromkeys(_NAMED.findall(match["found"])))):
+                found.append(Probe(number, match["query"], ids))
+            elif match:
+                wrong.append(f"{PROBES}:{number}: no ^id behind the arrow")
+        return found, wrong
+
+    def _text(self) -> str:
+        if self._file.is_symlink():
+            raise Usage("a symbolic link is not followed", where=PROBES, hint="put the file itself here")
+        return (files.read(self._file) or b"").decode("utf-8", "replace")
+
+    def add(self, query: str, *targets: str) -> Probe:
+        """Add a line for a question and the statements that it should find, in any form that `get` takes.
+        NotFound; Usage for what has no id, and for a question that says nothing. CannotWrite."""
+        query = " ".join(self._memory.store.redacted(query).split()).replace("→", "->").strip()
+        if not query or not targets:
+            raise Usage("a probe is a question and ids", hint='ua-memory bench probes --add "QUESTION" ^ID')
+        found = [self._memory.facts.get(statements.named_id(self._memory.store, one)[0]) for one in targets]
+        ids = tuple(dict.fromkeys(str(one.id) for one in found))
+        before = self._text()
+        line = f"- {query} → {' '.join(f'^{block}' for block in ids)}\n"
+        if not before:
+            line = f"# Probes\n\n{line}"
+        elif not before.endswith("\n"):
+            line = f"\n{line}"
+        with swap.translating_errors(self._file), self._file.open("a", encoding="utf-8") as file:
+            file.write(line)
+        return Probe((before + line).count("\n"), query, ids)
+
+    def run(self, progress: Callable[[int, int], None] | None = None) -> ProbeRun:
+        """Ask all probes, and remember the ranks for the next run. NotFound where there is none."""
+        probes, wrong = self.list()
+        if not probes:
+            hint = 'ua-memory bench probes --add "QUESTION" ^ID'
+            raise NotFound("there are no probes", where=PROBES, hint=hint)
+        last, was = self._read_last()
+        self._memory.search(probes[0].query)  # the model is loaded once, not with the first question
+        results, notes = list[ProbeResult](), dict.fromkeys(wrong)
+        for number, probe in enumerate(probes):
+            began = time.perf_counter()
+            answer = self._memory.search(probe.query, limit=PROBE_RESULTS)
+            took = 1000 * (time.perf_counter() - began)
+            notes |= dict.fromkeys(answer.notes)
+            results.append(self._result(probe, answer.hits, was.get(_key(probe)), took))
+            if progress:
+                progress(number + 1, len(probes))
+        figures = ProbeFigures(
+            self._memory.store.now(), statistics.fmean(one.share(5) for one in results),
+            statistics.fmean(one.share(PROBE_DEPTH) for one in results),
+            round(statistics.fmean(one.tokens for one in results)),
+            round(statistics.median(one.ms for one in results), 2),
+        )  # fmt: skip
+        self._save(figures, results)
+        return ProbeRun(tuple(results), figures, last, tuple(notes))
+
+    def _result(
+        self, probe: Probe, hits: Sequence[Hit], was: Mapping[str, int | None] | None, ms: float
+    ) -> ProbeResult:
+        there = [{name for one in (hit.item, *hit.folded) for name in (one.id, one.ref)} for hit in hits]
+        ranks = {
+            block: next((n for n, names in enumerate(there, 1) if block in names), None)
+            for block in probe.ids
+        }
+        lost = (block for block, rank in ranks.items() if rank is None)
+        missing = tuple(block for block in lost if not self._memory.facts.files_of(written_id(block)))
+        tokens = sum(text_tokens.count(hit.snippet) for hit in hits[:PROBE_DEPTH])
+        return ProbeResult(probe, ranks, was, missing, tokens, round(ms, 2))
+
+    def _read_last(self) -> tuple[ProbeFigures | None, Mapping[str, Mapping[str, int | None]]]:
+        try:
+            read = json.loads(self._last.read_bytes())
+            when = datetime.fromisoformat(read["figures"].pop("when"))
+            return ProbeFigures(when, **read["figures"]), dict(read["ranks"])
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None, {}  # a local record, which may be lost
+
+    def _save(self, figures: ProbeFigures, results: Iterable[ProbeResult]) -> None:
+        kept = {**asdict(figures), "when": figures.when.isoformat()}
+        ranks = {_key(one.probe): dict(one.ranks) for one in results}
+        with swap.translating_errors(self._last):
+            make_private(self._last.parent)
+            data = json.dumps({"figures": kept, "ranks": ranks}).encode()
+            swap.put(self._last, data, self._last.with_suffix(".new"))
+
+
+def _key(probe: Probe) -> str:
+    """What a question is known by in the record of a run, which keeps no words."""
+    return sha256(probe.query.encode()).hexdigest()[:16]

@@ -215,7 +215,7 @@ index_app = app.new(
 
 @index_app.callback()
 def _index_group() -> None:
-    """A family although it has one member yet."""
+    """A family whose members each have their own options."""
 
 
 @app.verb(index_app)
@@ -267,7 +267,7 @@ bench_app = app.new(no_args_is_help=True, help="Measure search on your own conve
 
 @bench_app.callback()
 def _bench_group() -> None:
-    """A family although it has one member yet."""
+    """A family whose members each have their own options."""
 
 
 @bench_app.command(cls=app.Verb)
@@ -304,6 +304,34 @@ def recall(
     show(call, report, views.bench_shape, views.show_bench)
     if picture:
         note(call, f"plot: {picture}")
+
+
+@app.verb(bench_app)
+def probes(
+    call: Call,
+    memory: Memory,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[^ID...]", help="With --add: what it should find.")
+    ] = None,
+    add: Annotated[
+        str, typer.Option("--add", metavar="QUERY", help="Add a question to probes.md instead.")
+    ] = "",
+) -> None:
+    """Ask your own questions and see whether they find what they should.
+
+    They stand in probes.md in the bank's folder, a line each: - why did we leave Heroku? → ^k7m2q9x4tb
+    Compared with the run before, the exit code is 12 if something is no longer found.
+    """
+    asked = bench.Probes(memory)
+    if add or ids:
+        added = asked.add(add, *(ids or ()))
+        return show(call, added, views.probe_shape, views.show_probe)
+    with progress(call, "Asking") as tell:
+        run = asked.run(tell)
+    show(call, run, views.probes_shape, views.show_probes)
+    if run.lost:
+        raise typer.Exit(ProblemsFound.exit_code)
+    return None
 
 
 # -- config and trust --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from ua_memory.bench import BenchReport, MeanRow, Ranking
+    from ua_memory.bench import BenchReport, MeanRow, Probe, ProbeFigures, ProbeRun, Ranking
     from ua_memory.config import Config
     from ua_memory.index.sync import Refresh
     from ua_memory.llm.ledger import Spent, Totals
@@ -505,6 +506,95 @@ def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: 
 def _cell(row: MeanRow, name: str) -> str:
     value = row.figures[name]
     return str(value) if name.startswith("tokens") else f"{value:.1f}"
+
+
+# -- probes ----------------------------------------------------------------------------------------------
+
+
+NEAR = 10
+"""Within so many hits a question counts as answered."""
+
+
+def probe_shape(one: Probe) -> dict[str, Any]:
+    """A probe as JSON."""
+    return {"line": one.line, "query": one.query, "ids": list(one.ids)}
+
+
+def show_probe(screen: Screen, one: Probe) -> None:
+    """Say which probe was added."""
+    ids = ", ".join(f"^{block}" for block in one.ids)
+    screen.line("Added to ", (f"probes.md:{one.line}", "path"), f": {one.query}  ", (ids, "id"))
+
+
+def show_probes(screen: Screen, run: ProbeRun) -> None:
+    """The figures beside those of the run before, and each question with the ranks of what it should find."""
+    now, last = run.figures, run.last
+    r5, r10 = _figure(now.r5, last.r5 if last else None), _figure(now.r10, last.r10 if last else None)
+    screen.line(
+        (count(len(run.results), "probe"), "strong"), f", R@5 {r5}, R@10 {r10}, {now.tokens:,} tokens,"
+        f" {now.ms:.0f} ms", (f" (last run {last.when:%Y-%m-%d %H:%M})" if last else "", "faint"),
+    )  # fmt: skip
+    for one in run.results:
+        screen.line()
+        good = one.share(NEAR) == 1
+        screen.item([("✓ " if good else "✗ ", "good" if good else "bad")], one.probe.query)
+        for block, rank in one.ranks.items():
+            before = one.was.get(block, rank) if one.was else rank
+            moved = f" (was {_rank(before)})" if before != rank else ""
+            gone = "  no longer in the bank" if block in one.missing else ""
+            screen.item("  ", (f"^{block}", "id"), f"  {_rank(rank)}{moved}{gone}")
+            if not gone and (rank is None or rank > NEAR):
+                screen.item(
+                    "    ", (f"ua-memory search --why-not ^{block} {quote(one.probe.query)}", "faint")
+                )
+    for name, found in (("Gained", run.gained), ("Lost", run.lost)):
+        if found:
+            screen.line()
+            screen.line((f"{name}: {len(found)}", "good" if name == "Gained" else "bad"))
+    screen.note(*run.notes)
+
+
+def _figure(now: float, last: float | None) -> str:
+    """A share in percent, and what it is more or less than in the run before."""
+    change = 0 if last is None else round(100 * (now - last))
+    return f"{100 * now:.0f}" + (f" ({change:+d})" if change else "")
+
+
+def _rank(rank: int | None) -> str:
+    return f"#{rank}" if rank else "not found"
+
+
+def probes_shape(run: ProbeRun) -> dict[str, Any]:
+    """A run of the probes as JSON."""
+    return {
+        "probes": [
+            {
+                **probe_shape(one.probe),
+                "ids": [
+                    {"id": block, "rank": rank, "was": one.was.get(block) if one.was else None,
+                     "missing": block in one.missing}
+                    for block, rank in one.ranks.items()
+                ],
+                "R@5": _percent(one.share(5)), "R@10": _percent(one.share(NEAR)),
+                "change": round(100 * one.change, 1), "tokens": one.tokens, "ms": one.ms,
+            }
+            for one in run.results
+        ],
+        **_probe_figures(run.figures),
+        "last": _probe_figures(run.last) if run.last else None,
+        "gained": [one.probe.line for one in run.gained],
+        "lost": [one.probe.line for one in run.lost],
+        "notes": list(run.notes),
+    }  # fmt: skip
+
+
+def _probe_figures(one: ProbeFigures) -> dict[str, Any]:
+    shares = {"R@5": _percent(one.r5), "R@10": _percent(one.r10)}
+    return {"when": one.when.isoformat(), **shares, "tokens": one.tokens, "ms": one.ms}
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 1)
 
 
 # -- settings --------------------------------------------------------------------------------------------
