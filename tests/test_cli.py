@@ -594,7 +594,7 @@ def test_lines_fit_the_terminal(shell: Shell, width: int) -> None:
 def test_colour_and_no_colour(shell: Shell) -> None:
     shell.ok("insert", "a fact about herons")
     shell.terminals = EVERY
-    assert "\x1b[1;33mherons" in shell.ok("search", "heron").out
+    assert "\x1b[1;31mherons" in shell.ok("search", "heron").out
     plain = shell.ok("search", "heron", NO_COLOR="1").out
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain) and "herons" in plain
     assert "\x1b" not in shell.ok("search", "heron", TERM="dumb").out
@@ -654,6 +654,8 @@ def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: 
         with module.progress(call, "Indexing") as tell:
             time.sleep(seconds)
             if tell is not None:
+                assert "?" not in err.getvalue().replace("\x1b[?", "")
+                assert ("0:00:0" in err.getvalue()) == (patience == 0), "a clock, as long as nothing is known"
                 tell(5, 10)
                 time.sleep(0.3)
         return err.getvalue()

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
+from ua_memory.discovery import PAGER_IN_USE
 from ua_memory.errors import NoBank
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def of_process(argv: Sequence[str] | None = None) -> Call:
             stream.reconfigure(errors="backslashreplace")
     streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     terminals = frozenset(name for name, stream in streams.items() if stream is not None and stream.isatty())
+    terminals |= {"stdout"} if os.environ.get(PAGER_IN_USE) else set()
     return Call(
         argv=sys.argv[1:] if argv is None else list(argv),
         cwd=_cwd(),

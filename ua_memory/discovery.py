@@ -132,6 +132,8 @@ def read(path: str | os.PathLike[str], most: int = MOST) -> bytes:
 # else asks `paths`.
 
 
+PAGER_IN_USE = "UA_MEMORY_PAGER_IN_USE"
+"""The variable that says of standard output that a pager shows it on a terminal."""
 SETTINGS = "ua-memory.toml"
 USER, TRUSTED = "config.toml", "trusted.json"
 """In the user's own folder: their settings, for all of their banks, and bank id → hashes of the sensitive

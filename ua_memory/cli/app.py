@@ -37,6 +37,8 @@ Bank = Annotated[
 ]
 """`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
+NoPager = Annotated[bool, typer.Option("--no-pager", help="Do not show it by a pager.")]
+"""Read by `cli.fast`, which has started the pager by the time the verb is called."""
 Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as they are.")]
 
 Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
@@ -168,6 +170,10 @@ class Listed(NamedTuple):
     module: str
     does: str
 
+    def load(self) -> Any:
+        """The module."""
+        return import_module(f"ua_memory.cli.{self.module}")
+
 
 VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
@@ -247,11 +253,16 @@ class Verbs(Family):
             listed = {name: each for section in VERBS.values() for name, each in section.items()}
             if cmd_name not in listed:
                 return None
-            module = import_module(f"ua_memory.cli.{listed[cmd_name].module}")
+            module = listed[cmd_name].load()
             command = typer.main.get_command(getattr(module, f"{cmd_name.replace('-', '_')}_app"))
             command.name = cmd_name
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if args[:1] == ["help"]:  # as git, cargo and gh have it
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         names = self.list_commands(ctx)
@@ -278,10 +289,12 @@ def _version(ctx: typer.Context, value: bool) -> None:
         raise typer.Exit()
 
 
+EPILOG = "ua-memory VERB -h, or ua-memory help VERB, shows what a verb takes."
 _WHICH = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwards, or ~/ua-memory)."
 
 
 def ua_memory(
+    ctx: typer.Context,
     bank: Annotated[
         str | None, typer.Option("--bank", metavar="PATH", callback=chose_bank, help=_WHICH)
     ] = None,
@@ -290,13 +303,15 @@ def ua_memory(
     ] = False,
 ) -> None:
     """An agent's memory as markdown you own."""
+    if ctx.invoked_subcommand is None:
+        VERBS["Maintain a bank"]["status"].load().overview(ctx)
 
 
 @cache
 def group() -> Any:
     """The whole command line as typer builds it, once: a daemon runs many commands."""
-    app = new(cls=Verbs, no_args_is_help=True, help=ua_memory.__doc__)
-    app.callback()(ua_memory)
+    app = new(cls=Verbs, help=ua_memory.__doc__, epilog=EPILOG)
+    app.callback(invoke_without_command=True)(ua_memory)
     return typer.main.get_command(app)
 
 
@@ -307,7 +322,8 @@ def run(call: Call) -> int:
         # Not `main`: it would speak to this process's streams, and swallow a closed pipe or an interrupt.
         width = min(call.width, 100)
         try:
-            with group().make_context("ua-memory", list(call.argv), obj=call, terminal_width=width) as ctx:
+            how: dict[str, Any] = {"terminal_width": width, "help_option_names": ["-h", "--help"]}
+            with group().make_context("ua-memory", list(call.argv), obj=call, **how) as ctx:
                 ctx.command.invoke(ctx)
         except typer.Exit as done:
             return done.exit_code

@@ -18,12 +18,13 @@ from ua_memory.cli import app
 from ua_memory.cli.history import entries
 from ua_memory.config import user_folder
 from ua_memory.daemon import protocol, spawn
-from ua_memory.discovery import SETTINGS, USER
+from ua_memory.discovery import LOGS, SETTINGS, USER
 from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger
 from ua_memory.memory import Memory
 from ua_memory.text.redaction import find
+from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.views import bank as views
 from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, progress, show
 
@@ -78,7 +79,9 @@ def init(
     caller.tell_untrusted(call, loaded)
     with Memory.open(done.bank.root, config=loaded, now=call.now, door="cli") as memory:
         notes = [*done.result.notes, *_notes(call, memory, default)]
-        found = views.NewBank(memory.status(), loaded.id, loaded.timezone, (*done.made, *made), notes, cloned)
+        status = memory.status()
+        steps = views.next_steps(empty=True, client=_client(call))
+        found = views.NewBank(status, loaded.id, loaded.timezone, (*done.made, *made), notes, cloned, steps)
         show(call, found, views.init_shape, views.show_init)
 
 
@@ -121,6 +124,33 @@ def _notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
             f"{files} outside of memory/ and will not be searched; to include this folder: "
             f"ua-memory{bank} config set extraPaths {value}"
         )
+
+
+# -- overview ----------------------------------------------------------------------------------------------
+# `ua-memory` alone: where the bank is, and what to do next.
+
+
+def overview(ctx: typer.Context) -> None:
+    """Say where the bank is and what to do next."""
+    call = caller.call_of(ctx)
+    if caller.named(call) is None and caller.bank_here(call) is None:
+        return views.show_no_bank(Screen(call), paths_module.default_bank(call.home))
+    with caller.opened(ctx, lenient=True) as (call, memory):
+        seen, waiting = memory.store.survey(), len(memory.queue.list())
+        newest, damage = newest_revision(memory.store)
+        last = entries(memory, [newest], None, set())[0].says if newest and not damage else ""
+        empty = not any(file.path.startswith(f"{LOGS}/") for file in seen.files)
+        steps = views.next_steps(empty=empty, held=bool(seen.held), waiting=waiting, client=_client(call))
+        where = views.Overview(str(memory.store.bank.root), len(seen.files), newest, last, steps)
+        views.show_overview(Screen(call), where, memory.store.now())
+    return None
+
+
+def _client(call: Call) -> str:
+    """A client that is on this machine and has no memory yet, '' for none."""
+    from ua_memory.cli import install
+
+    return next(install.without_memory(call), "")
 
 
 # -- status ------------------------------------------------------------------------------------------------
@@ -343,7 +373,7 @@ class Settings(app.Family):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         words = [word for word in args if not word.startswith("-")]
-        if "--help" not in args and (not words or words[0] not in self.commands):
+        if not {"-h", "--help"} & {*args} and (not words or words[0] not in self.commands):
             args = ["list", *args]
         return super().parse_args(ctx, args)
 

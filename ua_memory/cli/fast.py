@@ -20,11 +20,11 @@ from ua_memory.daemon.connect import (
     exchange,
     make_socket_folder,
 )
-from ua_memory.discovery import blake2b
+from ua_memory.discovery import PAGER_IN_USE, blake2b
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 
 FORWARDED = frozenset(
@@ -47,6 +47,11 @@ HAND_OVER = 100
 """How a hook's work ends that leaves something to flush: a process is started that nobody waits for."""
 
 
+PAGED = frozenset(("log", "diff"))
+"""What is shown by a pager where it goes to a terminal, as git does it."""
+PIPE_CLOSED = 141
+
+
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
 """What libraries are told before they load. Threads that spin over small matrices took half of a search's
 processor time; onnxruntime keeps a device id and a database under the home directory to report home with."""
@@ -59,7 +64,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if argv is None else list(argv)
     mode = os.environ.get("UA_MEMORY_DAEMON") or "auto"
     verb = _verb(words)
-    if verb == "hook" and not {"--help", "shell"} & {*words} and not os.isatty(0):
+    if verb in PAGED and not {"--json", "--no-pager", "--help", "-h"} & {*words}:
+        _page()
+    if verb == "hook" and not {"--help", "-h", "shell"} & {*words} and not os.isatty(0):
         _hook(words, mode)
     if verb == "mcp" and "--call" not in words:
         from ua_memory.mcp import relay
@@ -79,6 +86,46 @@ def main(argv: list[str] | None = None) -> NoReturn:
     if mode == "off" or verb not in FORWARDED:
         app.main(words)
     app.in_process(words, data, then=mode == "auto" and verb in STARTS)
+
+
+def _page() -> None:
+    """Have a pager show what this process prints from here on, where that is a terminal. What returns is a
+    child; this process waits for both and leaves with the child's exit code."""
+    pager = _pager() if hasattr(os, "fork") and os.isatty(1) else ""
+    if not pager:
+        return
+    reads, writes = os.pipe()
+    work = os.fork()
+    if work == 0:
+        os.dup2(writes, 1)
+        os.close(writes)
+        os.close(reads)
+        os.environ[PAGER_IN_USE] = "1"
+        return
+    from signal import SIG_IGN, SIGINT, signal
+
+    os.close(writes)
+    signal(SIGINT, SIG_IGN)  # it is for the pager, which may go on, and for the child
+    env = {"LESS": "FRX", "LV": "-c", **os.environ}
+    how: Any = {"file_actions": [(os.POSIX_SPAWN_DUP2, reads, 0)], "setsigdef": [SIGINT]}
+    shows = os.posix_spawn("/bin/sh", ["sh", "-c", pager], env, **how)
+    os.close(reads)
+    shown = os.waitstatus_to_exitcode(os.waitpid(shows, 0)[1])
+    code = os.waitstatus_to_exitcode(os.waitpid(work, 0)[1])
+    if code in (PIPE_CLOSED, -13):  # the reader left before the end, or there is no such pager
+        code = 127 if shown == 127 else 0
+    _leave(code if code >= 0 else 128 - code)
+
+
+def _pager() -> str:
+    """The command that shows pages: UA_MEMORY_PAGER, PAGER, or less where there is one; '' for none."""
+    for name in ("UA_MEMORY_PAGER", "PAGER"):
+        if (given := os.environ.get(name)) is not None:
+            return "" if given.strip() in ("", "cat") else given
+    if os.environ.get("TERM", "dumb") == "dumb":
+        return ""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return "less" if any(os.access(f"{folder}/less", os.X_OK) for folder in folders if folder) else ""
 
 
 def _asked(words: list[str], verb: str, mode: str) -> bytes | None:

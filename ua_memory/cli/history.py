@@ -58,6 +58,7 @@ def log(
         str | None, typer.Option(metavar="REV", help="Only what is older than this revision: the next page.")
     ] = None,
     each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
+    no_pager: app.NoPager = False,
 ) -> None:
     """Show the history, newest first, as a diary.
 
@@ -119,8 +120,12 @@ def diff(
         ),
     ] = None,
     raw: app.Raw = False,
+    no_pager: app.NoPager = False,
 ) -> None:
-    """Show what a revision changed."""
+    """Show what a revision changed.
+
+    On a terminal a pager shows it, as it does the log: UA_MEMORY_PAGER, else PAGER, else less.
+    """
     text = memory.history.diff(revision)
     if call.as_json:
         emit(call, views.diff_shape(revision, text, memory.history.changes(revision)))

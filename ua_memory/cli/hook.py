@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory import caller
+from ua_memory import caller, config
 from ua_memory.cli import app, fast
 from ua_memory.cli.app import VERBS, group
-from ua_memory.errors import Usage
+from ua_memory.errors import UaMemoryError, Usage
 from ua_memory.hooks import capture
+from ua_memory.index import filters
+from ua_memory.index.items import read_only
+from ua_memory.index.sync import TAGS
+from ua_memory.mcp import tools
+from ua_memory.records import ORIGINS
+from ua_memory.views import output
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
+    from ua_memory.memory import Memory
 
 
 # -- hook --------------------------------------------------------------------------------------------------
@@ -121,7 +132,7 @@ def completion(
     if not words:
         call.stdout.write(SCRIPTS[shell])
         return
-    for value, does in candidates(words[:-1], words[-1]):
+    for value, does in [*values(call, words[:-1], words[-1]), *candidates(words[:-1], words[-1])]:
         call.stdout.write(_line(shell, value, does) + "\n")
 
 
@@ -134,7 +145,6 @@ def _line(shell: str, value: str, does: str) -> str:
 def candidates(before: list[str], word: str) -> list[tuple[str, str]]:
     """What a word may become behind those before it: (value, what it does)."""
     from types import SimpleNamespace
-    from typing import Any
 
     from typer.completion import shell_completion  # type: ignore[attr-defined]
 
@@ -151,6 +161,99 @@ def candidates(before: list[str], word: str) -> list[tuple[str, str]]:
 
 def _verb(before: list[str], names: list[str]) -> bool:
     return any(word in names for word in before)
+
+
+OFFERED = 40
+"""Values that are offered at most of what there may be many of: the newest, or the most frequent."""
+Values = list[tuple[str, str]]
+
+
+def values(call: Call, before: list[str], word: str) -> Values:
+    """What of the bank the word may become: (value, what it is). [] where a value of another kind is wanted,
+    and where the bank cannot be read."""
+    words = [each for each in before if not each.startswith("-")]
+    verb, rest = words[0] if words else "", tuple(words[1:2])
+    if before and before[-1] in BY_OPTION:
+        wanted = BY_OPTION[before[-1]]
+    elif len(words) == 1 + len(rest) and (verb, *rest) in BY_VERB:
+        wanted = BY_VERB[verb, *rest]
+    else:
+        return []
+    found = [(name, "") for name in FIXED[wanted]()] if wanted in FIXED else []
+    if not found:
+        with contextlib.suppress(UaMemoryError, OSError, sqlite3.Error), caller.bank_of(call) as memory:
+            found = OF_BANK[wanted](memory, word)
+    found = [row for row in found if row[0].startswith(word)]
+    return found if wanted in FIXED else found[:OFFERED]
+
+
+def _of_index(memory: Memory, sql: str, *given: str) -> list[tuple[Any, ...]]:
+    """Rows of the index as it is: a Tab waits for no update."""
+    folder = memory.store.bank.index
+    current = (folder / "current").read_text("ascii").strip()
+    with contextlib.closing(read_only(folder / current / "words.db")) as db:
+        return db.execute(sql, given).fetchall()
+
+
+def _tags(memory: Memory, _: str) -> Values:
+    return [(tag, output.count(many, "item")) for tag, many in _of_index(memory, TAGS)]
+
+
+def _ids(memory: Memory, word: str) -> Values:
+    """Ids of the newest facts; without a caret the files, too."""
+    sql = "SELECT id, text FROM items WHERE id != '' AND record = 'fact' AND id LIKE ? || '%'"
+    bare, order = word.removeprefix("^"), f"ORDER BY date DESC, line DESC LIMIT {OFFERED}"
+    ids = [(f"^{block}", _short(text)) for block, text in _of_index(memory, f"{sql} {order}", bare)]
+    return ids if word.startswith("^") else [*_files(memory, word), *ids]
+
+
+def _files(memory: Memory, _: str) -> Values:
+    return [(path, "") for path in sorted((file.path for file in memory.store.files()), reverse=True)]
+
+
+def _revisions(memory: Memory, _: str) -> Values:
+    return [(one.id[:7], _short(one.subject)) for one in memory.history.log(limit=OFFERED)]
+
+
+def _names(memory: Memory, word: str) -> Values:
+    """Names, which the index has in small letters, with the letters that were typed."""
+    sql = "SELECT name FROM names WHERE name LIKE ? || '%' GROUP BY name ORDER BY count(*) DESC"
+    found = [name for (name,) in _of_index(memory, sql, word.casefold()) if " " not in name]
+    return [(word + name[len(word) :], "") for name in found]
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 60 else f"{flat[:59]}…"
+
+
+OF_BANK: Mapping[str, Callable[[Memory, str], Values]] = {
+    "tags": _tags, "ids": _ids, "files": _files, "revisions": _revisions, "names": _names,
+    "pages": lambda memory, _: [(one.id, one.name) for one in memory.pages.list()],
+    "models": lambda memory, _: [(one.id, one.name) for one in memory.models.list()],
+    "blocks": lambda memory, _: [(one.name, "") for one in memory.core.list() if " " not in one.name],
+    "sessions": lambda memory, _: [(o.name, _short(o.title)) for o in islice(memory.sessions.all(), OFFERED)],
+}  # fmt: skip
+FIXED: Mapping[str, Callable[[], Iterable[str]]] = {
+    "kinds": lambda: filters.KINDS, "origins": lambda: ORIGINS, "matches": lambda: config.MATCHES,
+    "tools": lambda: (*tools.SETS, *tools.TOOLS), "keys": lambda: (key for _, key, *_ in config.settings()),
+}  # fmt: skip
+BY_OPTION = {
+    "--tag": "tags", "--kind": "kinds", "--source": "origins", "--origin": "origins", "--by": "ids",
+    "--tags-match": "matches", "--person": "names", "--entity": "names", "--tools": "tools",
+    "--session": "sessions",
+}  # fmt: skip
+_EDITED = ("get", "update", "delete", "refresh")
+BY_VERB: Mapping[tuple[str, ...], str] = {
+    ("config",): "keys", ("config", "get"): "keys", ("config", "set"): "keys",
+    ("undo",): "revisions", ("diff",): "revisions", ("blame",): "files",
+    **{(verb,): "ids" for verb in ("get", "edit", "open", "why", "retire", "forget", "log")},
+    **{("pages", verb): "pages" for verb in _EDITED}, **{("models", verb): "models" for verb in _EDITED},
+    **{("core", verb): "blocks" for verb in ("get", "replace")},
+    **{("entities", verb): "names" for verb in ("get", "merge", "alias", "split")},
+    **{("sessions", verb): "sessions" for verb in ("get", "forget")},
+}  # fmt: skip
+"""Which values stand behind an option, and behind a verb and its sub-verb."""
 
 
 def functions(call: Call, shell: str) -> None:

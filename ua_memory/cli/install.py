@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,16 @@ from ua_memory.clients.edit import Broken
 from ua_memory.clients.sessions import pruned
 from ua_memory.clients.settings import CRONTAB, KINDS, agents_line, line_for, set_up, time_of
 from ua_memory.config import as_typed, user_folder
-from ua_memory.errors import CannotWrite, ChangedOnDisk, Malformed, NoBank, NotFound, ProblemsFound, Usage
+from ua_memory.errors import (
+    CannotWrite,
+    ChangedOnDisk,
+    Malformed,
+    NoBank,
+    NotFound,
+    ProblemsFound,
+    UaMemoryError,
+    Usage,
+)
 from ua_memory.paths import make_private
 from ua_memory.views.output import Screen, count, emit, note
 
@@ -595,6 +604,26 @@ def hermes(call: Call) -> ClientTarget:
 def gemini(call: Call) -> ClientTarget:
     """Gemini CLI: the person's settings."""
     return settings.gemini_target(str(call.home / ".gemini"), command_of(call))
+
+
+TARGETS: dict[str, Callable[[Call], ClientTarget]] = {
+    "claude-code": claude_code, "codex": codex, "pi": pi, "openclaw": openclaw, "hermes": hermes,
+}  # fmt: skip
+
+
+def without_memory(call: Call) -> Iterator[str]:
+    """The clients that are on this machine, as far as their folders tell, and into whose settings nothing of
+    ours was written."""
+    for client, target in TARGETS.items():
+        if not any(folder.is_dir() for folder in sessions.folders(call, client)):
+            continue
+        try:
+            pieces = target(call).pieces
+            both = zip(plan(pieces), pieces, strict=True)
+            if not any(_there(step, piece) or (step.before and step.does == "keep") for step, piece in both):
+                yield client
+        except UaMemoryError:  # whose settings cannot be read: `install` says so
+            continue
 
 
 def _texts(client: str) -> dict[str, str]:

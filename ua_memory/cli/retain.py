@@ -204,7 +204,12 @@ def ingest(
         "timestamp": memory.documents.moment(timestamp), "origin": "import", "client": caller_origin(call)[1],
         "redo": redo,
     }  # fmt: skip
-    items = [memory.documents.read(caller.absolute(call, each), **common) for each in file]
+    items = []
+    with progress(call, "Reading files") as tell:
+        for number, each in enumerate(file):
+            if tell:
+                tell(number, len(file))
+            items.append(memory.documents.read(caller.absolute(call, each), **common))
     carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from ua_memory.discovery import blake2b, json_string, read_json, unix_socket
+from ua_memory.discovery import PAGER_IN_USE, blake2b, json_string, read_json, unix_socket
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -326,14 +326,15 @@ def exchange(
         return None, 0, "the current folder is gone"
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     streams = ("stdin", "stdout", "stderr")
-    terminals = [] if write else [name for fd, name in enumerate(streams) if os.isatty(fd)]
+    paged = bool(os.environ.get(PAGER_IN_USE))
+    terminals = [name for fd, name in enumerate(streams) if os.isatty(fd) or (fd == 1 and paged)]
     daemon: Any = None
     try:
         daemon = connect_to_daemon(words, cwd, home, hurry)
         if daemon is None:
             return None, 0, NONE
         begun(daemon)
-        daemon.sendall(request(words, cwd, home, data, terminals))
+        daemon.sendall(request(words, cwd, home, data, [] if write else terminals))
         return answer(daemon, hurry, write)
     except NoAnswer as error:
         if error.taken:

@@ -794,7 +794,7 @@ class CurrentFiles:
 # Finding a fact, or another statement, by its id or its exact text.
 
 
-_TAGS = """SELECT t.value, count(*) FROM items, json_each(items.tags) AS t WHERE items.retired = ''
+TAGS = """SELECT t.value, count(*) FROM items, json_each(items.tags) AS t WHERE items.retired = ''
 GROUP BY t.value ORDER BY count(*) DESC, t.value"""
 
 
@@ -836,7 +836,7 @@ class Facts:
         index = self._index()
         with index.turn:
             index.refresh(vectors=False)
-            rows = index.words.db.execute(_TAGS)
+            rows = index.words.db.execute(TAGS)
             return dict(rows.fetchall())
 
     def days(

@@ -197,7 +197,12 @@ class Retainer:
         """The facts of the chunks; what an earlier try has read is in the record."""
         brief = self.brief(item)
         if self.model is None or item.mode == "chunks":
-            return {chunk.name: extract_without_model(chunk, brief) for chunk in todo}, None
+            plain: dict[str, ExtractedChunk] = {}
+            for number, chunk in enumerate(todo):
+                plain[chunk.name] = extract_without_model(chunk, brief)
+                if self.tell:
+                    self.tell(number, len(todo))
+            return plain, None
         drawing = ChunkExtractor(self.model, brief)
         found: dict[str, ExtractedChunk] = {}
         for number, chunk in enumerate(todo, 1):
@@ -423,6 +428,11 @@ LINE_KEYS = {"text", "document_id", "append", "mode", "mission", "instructions",
 """What a text of `Documents.read_lines` may say."""
 
 
+def _part(tell: Tell, before: int, size: int, total: int) -> Tell:
+    """Tells of a part of the work that begins after `before` and has `size` of `total`."""
+    return lambda done, of: tell(before + size * done // max(of, 1), total)
+
+
 class Documents:
     """Retains texts and files in one bank. `door` names the caller, `lookup` finds facts by exact text."""
 
@@ -499,12 +509,23 @@ class Documents:
     def retain(
         self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Tell | None = None
     ) -> list[RetainResult]:
-        """Retain several texts, each in one commit, in order; all are queued first."""
+        """Retain several texts, each in one commit, in order; all are queued first. `tell` hears of the
+        chunks of all of them."""
         with self._models.open(model) as asked:
-            retainer = self.retainer(asked, tell)
-            keys = [retainer.offer(item, modelled=asked is not None) for item in items]
-            found = (retainer.one(key, self._store.config.lock_seconds) for key in dict.fromkeys(keys))
-            return [one for one in found if one is not None]
+            retainer = self.retainer(asked)
+            sizes = {}
+            for item in items:
+                key = retainer.offer(item, modelled=asked is not None)
+                sizes[key] = max(1, len(cut(item.text)) if tell else 1)
+            done, total, found = 0, sum(sizes.values()), list[RetainResult]()
+            for key, size in sizes.items():
+                if tell:
+                    tell(done, total)
+                    retainer.tell = _part(tell, done, size, total)
+                one = retainer.one(key, self._store.config.lock_seconds)
+                found += [one] if one else []
+                done += size
+            return found
 
     def enqueue(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[str]:
         """Queue texts durably and retain none. Their keys; `model` is the one that will read them."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ua_memory.bench import BenchReport, MeanRow, Probe, ProbeFigures, ProbeRun, Ranking
     from ua_memory.config import Config
+    from ua_memory.git.repository import Revision
     from ua_memory.index.sync import Refresh
     from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.memory import Status
@@ -45,6 +46,75 @@ SAYS = {
 """What each file of a new bank is for."""
 
 
+NextStep = tuple[str, str]
+"""A command, and what it is for."""
+
+
+def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str = "") -> list[NextStep]:
+    """Three commands that somebody may want next. `client` is one that has no memory yet."""
+    found = [("ua-memory status", "facts disappeared: bring them back, or confirm it")] if held else []
+    if empty:
+        found.append(('ua-memory insert "We left Heroku for Fly.io: its price doubled"', "remember a fact"))
+    found.append(('ua-memory search "why did we leave Heroku"', "find it again"))
+    if waiting:
+        found.append(("ua-memory queue list", f"{count(waiting, 'conversation or text')} not read yet"))
+    if client or empty:
+        said = "give your agent this memory" if not client else f"give {client} this memory"
+        found.append((f"ua-memory install {client or 'claude-code'}", said))
+    more = (("ua-memory today", "what was remembered today"), ("ua-memory status", "the bank's state"))
+    return [*found, *(each for each in more if each[0] not in dict(found))][:3]
+
+
+def _show_steps(screen: Screen, steps: Sequence[NextStep]) -> None:
+    screen.line()
+    screen.line("Next:")
+    wide = max(output.cells(command) for command, _ in steps) + 4 + max(len(says) for _, says in steps)
+    if wide <= screen.width or not screen.fancy:
+        return screen.rows([[f"  {command}", (says, "faint")] for command, says in steps])
+    for command, says in steps:
+        screen.item("  ", command)
+        screen.item("    ", (says, "faint"))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Where a bank is, its files, its newest revision and what that did, and what to do next."""
+
+    root: str
+    files: int
+    newest: Revision | None
+    last: str
+    steps: Sequence[NextStep]
+
+
+def show_overview(screen: Screen, one: Overview, now: datetime) -> None:
+    """Where the bank is, and what to do next."""
+    rows: list[list[Piece]] = [[("Bank", "strong"), (one.root, "path")]]
+    rows.append([("Files", "strong"), f"{one.files:,}"])
+    if one.newest:
+        rows.append([("Last", "strong"), f"{ago(one.newest.when.astimezone(now.tzinfo), now)}, {one.last}"])
+    screen.rows(rows)
+    _show_steps(screen, one.steps)
+    _show_more(screen)
+
+
+def show_no_bank(screen: Screen, default: Path) -> None:
+    """That there is none, and how to make one."""
+    screen.line(f"There is no memory bank here or above, and none at {default}.")
+    steps = [
+        ("ua-memory init", f"make one at {default}, for everything"),
+        ("ua-memory init .", "make one in this folder, for this project"),
+    ]
+    _show_steps(screen, steps)
+    _show_more(screen)
+
+
+def _show_more(screen: Screen) -> None:
+    screen.line()
+    screen.line("ua-memory help lists all commands.")
+
+
 @dataclass(frozen=True, slots=True)
 class NewBank:
     """A bank that `init` made or found: how it stands, what was made, and the clone it came from, if any."""
@@ -55,6 +125,7 @@ class NewBank:
     made: tuple[str, ...]
     notes: Sequence[str]
     cloned: CloneResult | None
+    steps: Sequence[NextStep] = ()
 
 
 def init_shape(one: NewBank) -> dict[str, Any]:
@@ -94,10 +165,7 @@ def show_init(screen: Screen, one: NewBank) -> None:
         screen.rows([*table, ["  history", where]])
     screen.note(*one.notes)
     if one.made:
-        screen.line()
-        screen.line("Next:")
-        screen.line("  ua-memory insert ", ('"We left Heroku for Fly.io because the price doubled"', "match"))
-        screen.line("  ua-memory search ", ('"why did we leave Heroku"', "match"))
+        _show_steps(screen, one.steps)
     return None
 
 
@@ -184,8 +252,14 @@ def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, An
     screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
 
 
+PATHS = 3
+"""Paths that `status` names; of more it says how many."""
+
+
 def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
-    return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
+    named, rest = ", ".join(paths[:PATHS]), len(paths) - PATHS
+    named += f" and {count(rest, 'other file')}" if rest > 0 else ""
+    return "\n".join([f"{named}: {says}", *more]) if paths else ""
 
 
 def _purge(one: Unfinished) -> str:

@@ -46,7 +46,7 @@ Piece = str | tuple[str, str]
 STYLES = {
     "strong": "bold",
     "faint": "dim",
-    "match": "bold yellow",
+    "match": "bold red",
     "path": "cyan",
     "id": "magenta",
     "rev": "yellow",
@@ -314,7 +314,11 @@ def _text(piece: Piece) -> str:
 def _console(call: Call, stream: TextIO) -> Console:
     from rich.console import Console
 
-    return Console(
+    class PagedConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # by rich the process would end with 1 where a pager was left early
+
+    return PagedConsole(
         file=stream,
         force_terminal=True,
         width=call.width,
@@ -576,17 +580,27 @@ class _Bar:
 
     def start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.text import Text
+
+        class HowFarColumn(ProgressColumn):
+            """How many of how many; as long as nobody knows how many there are, a clock."""
+
+            def render(self, task: Any) -> Text:
+                clock = str(timedelta(seconds=int(task.elapsed or 0)))
+                return Text(
+                    clock if task.total is None else f"{task.completed:.0f}/{task.total:.0f}", "green"
+                )
 
         with self.lock:
             if self.over:
                 return
             call = self.call
             console = Console(file=call.stderr, force_terminal=True, width=call.width, _environ=call.env)
-            columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-            columns += [TimeRemainingColumn(compact=True)] if call.width >= 60 else []
-            self.bar = Progress(*columns, console=console, transient=True)
+            columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn(), HowFarColumn()]
             done, total = self.known or (0, None)
+            columns += [TimeRemainingColumn(compact=True)] if call.width >= 60 and total is not None else []
+            self.bar = Progress(*columns, console=console, transient=True)
             self.task = self.bar.add_task(self.what, completed=done, total=total)
             self.bar.start()
 
