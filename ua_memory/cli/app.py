@@ -191,6 +191,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "get": Listed("search", "Read a file, some of its lines, or a fact."),
         "edit": Listed("search", "Open a note or a fact in your editor."),
         "open": Listed("search", "Open the bank or a note outside of the terminal."),
+        "web": Listed("web", "Look at the bank in a browser."),
         "retire": Listed("insert", "Note that a fact no longer holds."),
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },

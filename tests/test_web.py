@@ -1,0 +1,633 @@
+"""The page: who is let in, what is shown and written, and that text from memory stays text.
+
+No browser is needed here: each claim about safety holds by these tests alone. `test_web_browser` looks at the
+page in a real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+import pytest
+from banks import new_bank
+from daemons import Place, until
+
+from ua_memory.caller import Call
+from ua_memory.cli.web import WebBank
+from ua_memory.memory import Memory
+from ua_memory.web import app, guard, pages, render
+from ua_memory.web.guard import Guard, OneTimeLink
+
+PORT = 4711
+HOST = f"127.0.0.1:{PORT}"
+ORIGIN = f"http://{HOST}"
+FORM = {
+    "sec-fetch-site": "same-origin",
+    "origin": ORIGIN,
+    "content-type": "application/x-www-form-urlencoded",
+}
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a test reads of a page."""
+
+    text: str = ""
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self) -> list[str]:
+        return [str(a["href"]) for tag, a in self.tags if tag == "a" and a.get("href")]
+
+
+@dataclass
+class Browser:
+    """A browser that is signed in, on a bank that is served in this process."""
+
+    root: Path
+    write: bool = True
+
+    def __post_init__(self) -> None:
+        call = Call(
+            [], self.root, Path(os.environ["HOME"]), {**os.environ, "UA_MEMORY_DAEMON": "off"}, *_streams()
+        )
+        self.bank = WebBank(call, self.root)
+        self.memory = Memory.open(self.root)
+        served = app.Served(
+            self.root,
+            {"reads": self.bank, "typing": self.bank, "meaning": self.bank},
+            self.memory.store.history.head,
+            self.write,
+        )
+        self.link = OneTimeLink(self.memory.store.bank.local)
+        self.web = app.Web(served)
+        self.guard = Guard(self.web.application(), PORT, self.link)
+        self.cookie = f"{self.guard.name.decode()}={self.guard.value.decode()}"
+
+    def ask(self, url: str, method: str = "GET", body: str = "", **headers: str) -> httpx.Response:
+        """A request with just these headers, `_` standing for `-`."""
+        return self.send(
+            url, method, body, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
+
+    def send(self, url: str, method: str, body: str, headers: Mapping[str, str]) -> httpx.Response:
+        async def sent() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.guard, raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+                request = client.build_request(
+                    method, url, content=body.encode(), headers={"host": HOST, **headers}
+                )
+                return await client.send(request)
+
+        return asyncio.run(sent())
+
+    def get(self, url: str, **headers: str) -> httpx.Response:
+        return self.ask(url, cookie=self.cookie, sec_fetch_site="none", sec_fetch_dest="document", **headers)
+
+    def page(self, url: str) -> Page:
+        answer = self.get(url)
+        assert answer.status_code == 200, (url, answer.status_code, answer.text[:500])
+        found = Page()
+        found.feed(answer.text)
+        return found
+
+    def post(self, what: str, **form: str) -> httpx.Response:
+        return self.send(f"/do/{what}", "POST", urlencode(form), {**FORM, "cookie": self.cookie})
+
+
+def _streams() -> tuple[Any, Any, Any]:
+    import io
+
+    return io.BytesIO(), io.StringIO(), io.StringIO()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank that has something for each page."""
+    bank = new_bank(tmp_path_factory.mktemp("web") / "bank")
+    with Memory.open(bank.root, now=bank.clock) as memory:
+        one = memory.insert("Alice moved the API to Fly.io because Heroku doubled its price.", tags=["infra"])
+        memory.insert("Alice met Bob in Lisbon.", entities=["Alice", "Bob"])
+        memory.insert("Alice and Bob sail on Fridays.", entities=["Alice", "Bob"], kind="preference")
+        memory.core.replace("Who I serve", "Noor, who likes short answers.")
+        memory.pages.create("infra", "Infrastructure", "Where do our services run")
+        assert one.fact.id
+    (bank.root / "memory" / "note.md").write_text(
+        "# A note\n\nSee [[Alice]] and <b>this</b>.\n\n- a [x] line\n"
+    )
+    return bank.root
+
+
+@pytest.fixture(scope="module")
+def browser(filled: Path) -> Iterator[Browser]:
+    found = Browser(filled)
+    yield found
+    found.memory.close()
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Browser:
+    bank = new_bank(tmp_path / "bank")
+    return Browser(bank.root)
+
+
+# -- who is let in -----------------------------------------------------------------------------------------
+
+ROUTES = (
+    "/",
+    "/search?q=a",
+    "/f/aaaaaaaaaa",
+    "/files/memory/note.md",
+    "/names.json",
+    "/static/page.js",
+    "/live",
+    "/do/undo",
+    "/none",
+)
+REFUSED: tuple[tuple[dict[str, str], int], ...] = (
+    ({"host": "evil.example"}, 421),
+    ({"host": "127.0.0.1"}, 421),
+    ({"host": "127.0.0.1:80"}, 421),
+    ({"origin": "http://evil.example"}, 403),
+    ({"origin": "null"}, 403),
+    ({"origin": "https://127.0.0.1:4711"}, 403),
+    ({"origin": "http://localhost:4711"}, 403),
+    ({"sec-fetch-site": "cross-site", "sec-fetch-dest": "image"}, 403),
+    ({"sec-fetch-site": "same-site", "sec-fetch-dest": "empty"}, 403),
+    ({"cookie": ""}, 401),
+    ({"cookie": "ua_memory_4711=guess"}, 401),
+)
+
+
+@pytest.mark.parametrize("url", ROUTES)
+def test_what_comes_from_elsewhere_is_refused_on_every_route(browser: Browser, url: str) -> None:
+    for headers, status in REFUSED:
+        answer = browser.send(
+            url, "GET", "", {"cookie": browser.cookie, "sec-fetch-site": "same-origin", **headers}
+        )
+        assert answer.status_code == status, headers
+        assert "Alice" not in answer.text
+
+
+@pytest.mark.parametrize("missing", ["sec-fetch-site", "origin", "content-type", "cookie"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_a_write_needs_our_own_page(browser: Browser, missing: str, method: str) -> None:
+    headers = {name: value for name, value in {**FORM, "cookie": browser.cookie}.items() if name != missing}
+    assert browser.send("/do/redo", method, "", headers).status_code in (401, 403)
+    for other in (
+        {"content-type": "text/plain"},
+        {"content-type": "application/json"},
+        {"sec-fetch-site": "none"},
+    ):
+        answer = browser.send("/do/redo", method, "{}", {**FORM, "cookie": browser.cookie, **other})
+        assert answer.status_code == 403
+
+
+def test_a_link_works_once_and_for_a_minute(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = browser.link.make()
+    assert browser.link.file.stat().st_mode & 0o777 == 0o600
+    assert browser.ask("/enter?t=wrong").status_code == 401
+    answer = browser.ask(f"/enter?t={token}")
+    assert answer.status_code == 200, "a page and no redirect: a strict cookie is not sent along one"
+    assert answer.headers["set-cookie"] == f"{browser.cookie}; HttpOnly; SameSite=Strict; Path=/"
+    assert browser.ask(f"/enter?t={token}").status_code == 401
+    late = browser.link.make()
+    os.utime(browser.link.file, (0, time.time() - guard.LINK_SECONDS - 1))
+    assert browser.ask(f"/enter?t={late}").status_code == 401
+    assert browser.ask("/enter?t=").status_code == 401
+
+
+def test_a_page_reached_from_elsewhere_asks_once_again(browser: Browser) -> None:
+    """The browser leaves the strict cookie out then; the second time the page itself has asked."""
+    for url in ("/names", "//evil.example/x", "/\\evil.example"):
+        answer = browser.ask(url, sec_fetch_site="cross-site", sec_fetch_dest="document")
+        where = re.findall(r'content="0;url=([^"]*)"', answer.text)
+        assert answer.status_code == 200 and where[0].endswith("?again=1")
+        assert where[0].startswith("/") and not where[0].startswith(("//", "/\\"))
+        again = browser.ask("/names?again=1", sec_fetch_site="cross-site", sec_fetch_dest="document")
+        assert again.status_code == 401
+
+
+@pytest.mark.parametrize("url", [*ROUTES[:-3], "/none", "/enter?t=x", "/f/none.json"])
+def test_every_answer_has_the_headers_that_keep_others_out(browser: Browser, url: str) -> None:
+    for answer in (browser.get(url), browser.ask(url), browser.ask(url, host="evil.example")):
+        told = answer.headers
+        policy = told["content-security-policy"]
+        assert (
+            "default-src 'none'" in policy
+            and "unsafe" not in policy
+            and "require-trusted-types-for" in policy
+        )
+        assert told["x-content-type-options"] == "nosniff" and told["referrer-policy"] == "no-referrer"
+        assert told["cache-control"] == "no-store"
+        assert not [name for name in told if name.startswith("access-control")]
+
+
+def test_nothing_is_written_without_the_option(filled: Path) -> None:
+    reading = Browser(filled, write=False)
+    for what in pages.WRITES:
+        assert reading.post(what, rev="HEAD", target="^x", hash="", count="0").status_code == 404
+    for url in pages.VIEWS:
+        page = reading.get(
+            url.replace("{day}", "2026-11-21").replace("{id}", "infra").replace("{name}", "Alice")
+        )
+        assert 'method="post"' not in page.text
+
+
+def test_an_address_never_becomes_an_option(browser: Browser) -> None:
+    head = browser.memory.store.history.head()
+    for url in (
+        "/names/--suggest",
+        "/sessions/--help",
+        "/pages/--json",
+        "/diary/--help",
+        "/forget?target=--purge+--yes",
+        "/search?q=--batch&by=words",
+        "/?kind=--retired",
+        "/f/x%20--help",
+        "/files/--raw",
+        "/diary?op=--each",
+    ):
+        answer = browser.get(url)
+        assert answer.status_code in (200, 404, 500) and "Usage:" not in answer.text, url
+    assert browser.memory.store.history.head() == head
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../etc/passwd",
+        "..%2f..%2fetc%2fpasswd",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "/etc/passwd",
+        ".git/config",
+        "ua-memory.toml%00",
+    ],
+)
+def test_no_path_leads_out_of_the_bank(browser: Browser, path: str) -> None:
+    for route in ("/files/", "/at/", "/static/"):
+        answer = browser.get(route + path)
+        assert answer.status_code in (404, 500), (route, path)
+        assert "root:" not in answer.text and "[core]" not in answer.text
+
+
+def test_what_is_too_long_is_refused(browser: Browser) -> None:
+    assert browser.get("/search?q=" + "a" * 3000).status_code == 414
+    assert browser.get("/search?q=" + "a" * 401).status_code == 404
+    big = "a=" + "b" * (guard.MOST_BODY + 1)
+    head = browser.memory.store.history.head()
+    with pytest.raises(BaseException):  # noqa: B017 (the connection ends)
+        answer = browser.send("/do/undo", "POST", big, {**FORM, "cookie": browser.cookie})
+        assert answer.status_code < 400
+    assert browser.memory.store.history.head() == head
+
+
+# -- text from memory --------------------------------------------------------------------------------------
+
+HOSTILE: list[str] = json.loads((Path(__file__).parent / "data/hostile_texts.json").read_text("utf-8"))
+ALLOWED_SCRIPT = {"type": "module", "src": "/static/page.js"}
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    bank = new_bank(tmp_path_factory.mktemp("hostile") / "bank")
+    with Memory.open(bank.root, now=bank.clock) as memory:
+        for text in HOSTILE:
+            memory.insert(f"payload {text}", tags=["x"], entities=['Ev"il<b>'])
+        memory.core.replace("Block <b>\"'", "\n".join(HOSTILE[:20]))
+    (bank.root / "memory" / "pages").mkdir(exist_ok=True)
+    body = "\n\n".join(HOSTILE)
+    (bank.root / "memory" / "hostile.md").write_text(
+        f"# {HOSTILE[0]}\n\n{body}\n", "utf-8", "surrogateescape"
+    )
+    return Browser(bank.root)
+
+
+def harmless(page: Page, raw: str) -> None:
+    """No element, attribute or address that text could have brought in."""
+    for tag, given in page.tags:
+        assert tag not in (
+            "iframe",
+            "object",
+            "embed",
+            "base",
+            "style",
+            "img",
+            "math",
+            "video",
+            "applet",
+        ), tag
+        assert not [name for name in given if name.startswith("on") or name == "style"], (tag, given)
+        if tag == "script":
+            assert given == ALLOWED_SCRIPT
+        if tag == "meta":
+            assert given.get("http-equiv") is None
+        if tag == "form":
+            assert str(given.get("action", "")).startswith("/")
+        for name in ("href", "src", "action"):
+            url = given.get(name)
+            if url and tag != "link":
+                scheme = urlsplit(url).scheme
+                assert scheme in ("", "http", "https", "mailto", "vscode", "obsidian"), url
+                assert not url.startswith(("//", "/\\")), url
+    assert "\u202e" not in raw and "\x1b" not in raw and "\x00" not in raw
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/",
+        "/days/2026-11-21",
+        "/search?q=payload&by=words",
+        "/names",
+        "/names/Ev%22il%3Cb%3E",
+        "/core",
+        "/diary",
+        "/work",
+        "/files/memory/hostile.md",
+        "/files/memory/hostile.md?view=source",
+        "/files/memory/2026-11-21.md",
+        "/beliefs",
+        "/pages",
+        "/forget?target=" + quote("memory/hostile.md:3"),
+        "/at/memory/hostile.md:5",
+        "/diary/HEAD",
+        "/help",
+        "/sessions",
+        *("/search?by=words&q=" + quote(text) for text in HOSTILE[:20]),
+        *("/names/" + quote(text, safe="") for text in HOSTILE[:6]),
+    ],
+)
+def test_text_stays_text(attacked: Browser, url: str) -> None:
+    answer = attacked.get(url)
+    assert answer.status_code in (200, 404, 500)
+    page = Page()
+    page.feed(answer.text)
+    harmless(page, answer.text)
+
+
+def test_hostile_text_is_shown_as_it_is(attacked: Browser) -> None:
+    text = attacked.page("/days/2026-11-21").text
+    for payload in HOSTILE[:4]:
+        assert payload in text
+
+
+def test_only_one_module_makes_html_of_text() -> None:
+    root = Path(app.__file__).parent
+    made = {file.name for file in root.rglob("*.py") if re.search(r"Markup\(|\|\s*safe", file.read_text())}
+    assert made == {"render.py"}
+    sources = [file.read_text() for file in root.glob("templates/*.html")]
+    assert len(sources) > 15
+    for text in sources:
+        assert not re.search(r"\|\s*safe|\son\w+=|\sstyle=|<style|autoescape", text)
+
+
+def test_secrets_are_masked(tmp_path: Path) -> None:
+    bank = new_bank(tmp_path / "bank")
+    key = "sk-ant-api03-" + "Ab3" * 30
+    (bank.root / "memory" / "2026-11-21.md").write_text(f"- The key is {key}\n")
+    (bank.root / "MEMORY.md").write_text(f"## Keys\n\nThe key is {key}\n")
+    seen = Browser(bank.root)
+    for url in (
+        "/",
+        "/days/2026-11-21",
+        "/files/memory/2026-11-21.md",
+        "/core",
+        "/diary/HEAD",
+        "/search?q=key&by=words",
+        "/files/memory/2026-11-21.md?view=source",
+        "/core.json",
+        "/at/memory/2026-11-21.md:1",
+    ):
+        assert key not in seen.get(url).text, url
+
+
+# -- what is shown -----------------------------------------------------------------------------------------
+
+
+def test_every_link_of_every_page_leads_somewhere(browser: Browser) -> None:
+    seen: set[str] = set()
+    left = ["/"]
+    while left and len(seen) < 150:
+        url = left.pop()
+        if url in seen:
+            continue
+        seen.add(url)
+        answer = browser.get(url)
+        assert answer.status_code == 200, url
+        if answer.headers["content-type"].startswith("text/html"):
+            page = Page()
+            page.feed(answer.text)
+            ids = [a["id"] for _, a in page.tags if a.get("id")]
+            assert len(ids) == len(set(ids)), url
+            assert sum(tag == "h1" for tag, _ in page.tags) >= 1 and page.tags[0] == ("html", {"lang": "en"})
+            assert len(answer.text) < 150_000
+            left += [link.split("#")[0] for link in page.links() if link.startswith("/")]
+    assert {"/", "/names", "/diary", "/work", "/core", "/pages", "/help"} <= seen
+
+
+@pytest.mark.parametrize(
+    ("url", "argv"),
+    [
+        ("/names.json", ["entities", "list"]),
+        ("/core.json", ["core", "list"]),
+        ("/pages.json", ["pages", "list"]),
+        ("/diary.json", ["log", "-n", str(pages.REVISIONS)]),
+        ("/beliefs.json", ["observations", "list"]),
+        ("/.json", ["list", "-n", str(pages.MOST_LISTED)]),
+        ("/names/Alice.json", ["entities", "show", "Alice", "--limit", "100"]),
+    ],
+)
+def test_a_pages_json_is_its_commands(browser: Browser, filled: Path, url: str, argv: list[str]) -> None:
+    done = Place(filled).run(*argv, "--json", daemon="off")
+    assert browser.get(url).json() == json.loads(done.out)
+
+
+def test_pages_say_what_there_is(browser: Browser) -> None:
+    days = browser.page("/")
+    assert "Alice moved the API to Fly.io" in days.text and "#infra" in days.text
+    fact = next(link for link in days.links() if link.startswith("/f/"))
+    card = browser.page(fact)
+    assert "In its file" in card.text and "$ ua-memory why" in card.text
+    assert "Bob" in browser.page("/names/Alice").text
+    found = browser.page("/search?q=Heroku&by=words")
+    assert "Fly.io" in found.text and "by words alone" in found.text
+    assert "Nothing found" in browser.page("/search?q=zzyzx&by=words").text
+    assert "short answers" in browser.page("/core").text
+    note = browser.get("/files/memory/note.md").text
+    assert 'href="/names/Alice"' in note and "&lt;b&gt;this" in note
+
+
+def test_an_empty_bank_teaches_its_first_steps(fresh: Browser) -> None:
+    assert "ua-memory insert" in fresh.page("/").text
+    for url in pages.VIEWS:
+        if "{" not in url:
+            fresh.page(url)
+
+
+def test_what_is_not_there_says_so(browser: Browser) -> None:
+    for url in (
+        "/f/aaaaaaaaaa",
+        "/names/Nobody",
+        "/files/memory/none.md",
+        "/pages/none",
+        "/nowhere",
+        "/sessions/none",
+    ):
+        assert browser.get(url).status_code == 404, url
+
+
+def test_a_fragment_is_the_inside_of_a_page(browser: Browser) -> None:
+    inside = browser.get("/names", accept="text/html; fragment").text
+    assert "<html" not in inside and "<h1>" in inside and "Alice" in inside
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+
+def test_forget_takes_the_plan_that_was_shown(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        fact = memory.insert("The invoice address is Elm Street 5.").fact
+    target = f"^{fact.id}"
+    plan = fresh.get(f"/forget?target={quote(target)}").text
+    shown = re.findall(r'name="hash" value="(\w+)"', plan)[0]
+    assert fresh.post("forget", target=target, hash="0" * 32, count="1").status_code == 409
+    assert fresh.post("forget", target=target, hash=shown, count="2").status_code == 409
+    with Memory.open(fresh.root) as memory:
+        memory.insert("Something else.")
+    assert fresh.post("forget", target=target, hash=shown, count="1").status_code == 303
+    assert "Elm Street" not in (fresh.root / "memory" / f"{fact.place.path.rpartition('/')[2]}").read_text()
+
+
+def test_a_plan_that_changed_meanwhile_is_not_carried_out(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        fact = memory.insert("The invoice address is Elm Street 5.").fact
+    target = f"^{fact.id}"
+    shown = re.findall(r'name="hash" value="(\w+)"', fresh.get(f"/forget?target={quote(target)}").text)[0]
+    file = fresh.root / fact.place.path
+    file.write_text(file.read_text().replace("Elm Street 5", "Elm Street 7"))  # an editor saves
+    answer = fresh.post("forget", target=target, hash=shown, count="1")
+    assert answer.status_code == 409 and "Elm Street 7" in answer.text
+    assert "Elm Street 7" in file.read_text()
+
+
+def test_undo_and_redo(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        fact = memory.insert("Tea at five.").fact
+        rev = memory.store.history.head()
+    plan = fresh.get(f"/diary/{rev}?undo=1").text
+    assert "Tea at five" in plan
+    shown = re.findall(r'name="hash" value="(\w+)"', plan)[0]
+    assert fresh.post("undo", rev=str(rev), hash="none").status_code == 409
+    assert fresh.post("undo", rev=str(rev), hash=shown).status_code == 303
+    assert not (fresh.root / fact.place.path).exists()
+    assert fresh.post("redo").status_code == 303
+    assert "Tea" in (fresh.root / fact.place.path).read_text()
+
+
+def test_a_block_is_replaced_only_as_it_was_read(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        memory.core.replace("Style", "Short answers.")
+    assert fresh.post("core", name="Style", was="Short answers.", value="Long answers.").status_code == 303
+    late = fresh.post("core", name="Style", was="Short answers.", value="No answers.")
+    assert late.status_code >= 400
+    assert "Long answers." in (fresh.root / "MEMORY.md").read_text()
+    log = Place(fresh.root).run("log", "-n", "1", "--json", daemon="off")
+    assert json.loads(log.out)["revisions"][0]["trailers"]["Door"] == ["web"]
+
+
+def test_a_page_and_a_name_are_written(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        for name in ("Benjamin", "Ben"):
+            memory.insert(f"{name} plays chess.", entities=[name])
+    assert fresh.post("page", id="hosts", query="Where do services run").headers["location"] == "/pages/hosts"
+    assert (fresh.root / "memory/pages/hosts.md").is_file()
+    assert fresh.post("name", do="merge", one="Benjamin", other="Ben").status_code == 303
+    assert "Ben" in (fresh.root / "memory/entities.md").read_text()
+    assert fresh.post("page").status_code == 404, "a form that lacks a field"
+    assert fresh.post("nothing").status_code == 404
+
+
+# -- live, and the process ---------------------------------------------------------------------------------
+
+
+def test_a_commit_by_another_process_is_told_within_a_second(fresh: Browser) -> None:
+    async def heard() -> tuple[dict[str, Any], float]:
+        news = fresh.web._news()
+        assert (await anext(news))["event"] == "ready"
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(
+            None, lambda: Place(fresh.root).run("insert", "Tea at five.", daemon="off")
+        )
+        began = time.monotonic()
+        event = await asyncio.wait_for(anext(news), 30)
+        took = time.monotonic() - began
+        await news.aclose()
+        return json.loads(event["data"]), took
+
+    told, _ = asyncio.run(heard())
+    assert told["op"] == "insert" and told["paths"]
+    assert fresh.web.live == 0
+
+
+def test_no_more_than_eight_pages_are_told(fresh: Browser) -> None:
+    fresh.web.live = app.MOST_LIVE
+    assert fresh.get("/live").status_code == 503
+
+
+def test_the_command_serves_opens_again_and_stops(tmp_path: Path) -> None:
+    place = Place(new_bank(tmp_path / "bank").root)
+    out = tmp_path / "out"
+    with out.open("w") as file:
+        served = place.begun("from ua_memory.cli.app import main\nmain(['web', '--no-open'])")
+        del file
+    try:
+        until(
+            lambda: (place.local / "web.json").is_file() and place.run("web", "--no-open", daemon="off").out,
+            30,
+        )
+        again = place.run("web", "--no-open", daemon="off")
+        url = re.findall(r"http://\S+", again.out)[0]
+        assert httpx.get(url).status_code == 200 and httpx.get(url).status_code == 401
+        assert httpx.get(url.partition("/enter")[0] + "/").status_code == 401
+        assert (place.local / "web.json").stat().st_mode & 0o777 == 0o600
+        assert place.run("web", "--write", daemon="off").code == 2, "it runs read-only"
+    finally:
+        stopped = place.run("web", "--stop", daemon="off")
+    assert stopped.out == "Stopped.\n"
+    assert served.wait() == 0
+    assert place.run("web", "--stop", daemon="off").out == "No page runs for this bank.\n"
+
+
+def test_it_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
+    place = Place(new_bank(tmp_path / "bank").root)
+    served = place.begun(
+        "from ua_memory.cli.app import main\nmain(['web', '--no-open'])", UA_MEMORY_WEB_IDLE="1"
+    )
+    assert served.wait() == 0
+
+
+def test_what_the_page_loads_is_in_the_package() -> None:
+    for name in render.STATIC:
+        assert render.static(name)
+    script = render.static("page.js").decode()
+    assert "eval" not in script and "http://" not in script.replace("http://www.w3.org", "")

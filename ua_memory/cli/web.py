@@ -1,0 +1,261 @@
+"""`ua-memory web`: the page."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory.caller import Call
+from ua_memory.cli import app
+from ua_memory.daemon.connect import NoAnswer, exchange
+from ua_memory.daemon.spawn import in_background
+from ua_memory.discovery import is_locked
+from ua_memory.errors import Busy, Usage
+from ua_memory.paths import make_private
+from ua_memory.text.redaction import redact
+from ua_memory.views.hits import search_shape
+from ua_memory.views.output import note
+from ua_memory.web.app import HOST, IDLE, Served, bound, serve
+from ua_memory.web.guard import OneTimeLink
+from ua_memory.web.pages import Failed
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Clock
+    from ua_memory.config import Config
+    from ua_memory.memory import Memory
+
+HITS = 20
+"""Hits of a search."""
+STOPS = 10.0
+"""Seconds in which a page must have ended that was told to."""
+MASKED = frozenset(("list", "search", "explain", "entities", "status", "stats"))
+"""Commands whose text comes from the index, which holds no secret."""
+
+web_app = app.new()
+
+
+@app.verb(web_app, json=False)
+def web(
+    call: Call,
+    memory: Memory,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Print a one-time link; open no browser.")
+    ] = False,
+    write: Annotated[bool, typer.Option("--write", help="Let the page undo, forget and edit.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="End the page that runs.")] = False,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="The port (default: the last one, else any).")
+    ] = 0,
+) -> None:
+    """Look at the bank in a browser.
+
+    The page is served on 127.0.0.1 to the browser that has its one-time link, until Ctrl-C, or half an hour
+    after the last request. It changes nothing without --write. Where it runs already, it is opened again.
+    """
+    local = memory.store.bank.local
+    running = _running(local)
+    if stop:
+        return _stop(call, local, running)
+    if running is not None:
+        if write and not running["write"]:
+            raise Usage(
+                "the page runs without --write", hint="ua-memory web --stop, then: ua-memory web --write"
+            )
+        return _open(call, local, int(running["port"]), no_open=no_open)
+    return _run(call, memory, port, write=write, no_open=no_open)
+
+
+def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -> None:
+    """Serve in the foreground, and open the browser."""
+    import fcntl
+
+    bank = memory.store.bank
+    memory.store.make_state()
+    make_private(bank.local)
+    fd = os.open(bank.local / "web.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Busy("the page is starting", hint="ua-memory web") from None
+    last = _state(bank.local).get("port", 0)
+    try:
+        at = bound(port or int(last))
+    except Busy:
+        if port:
+            raise
+        at = bound(0)
+    state = {"pid": os.getpid(), "port": at.getsockname()[1], "write": write}
+    _private(bank.local / "web.json", json.dumps(state))
+    call.stdout.write(
+        f"Serving {bank.root} at http://{HOST}:{state['port']}/{'' if write else ' (read-only)'}\n"
+    )
+    _open(call, bank.local, state["port"], no_open=no_open)
+    note(call, "Ctrl-C stops it")
+    served = Served(
+        bank.root, {name: WebBank(call, bank.root) for name in ("reads", "typing", "meaning")},
+        memory.store.history.head, write,
+    )  # fmt: skip
+    idle = float(call.env.get("UA_MEMORY_WEB_IDLE") or IDLE)
+    serve(served, OneTimeLink(bank.local), at, idle)
+
+
+def _open(call: Call, local: Path, port: int, *, no_open: bool) -> None:
+    """Open the browser on a one-time link, or print it. The link stands in a file that only its owner reads:
+    a list of processes shows the arguments of a browser."""
+    import webbrowser
+
+    url = f"http://{HOST}:{port}/enter?t={OneTimeLink(local).make()}"
+    file = local / "web.html"
+    _private(
+        file, f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>ua-memory</title>'
+    )
+    if no_open or not webbrowser.open(file.as_uri()):
+        call.stdout.write(f"Open within a minute: {url}\n")
+    call.stdout.flush()
+
+
+def _private(file: Path, text: str) -> None:
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as out:
+        out.write(text)
+    fresh.replace(file)
+
+
+def _state(local: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((local / "web.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _running(local: Path) -> dict[str, Any] | None:
+    """What the page that runs said of itself; None where none runs."""
+    return _state(local) or None if is_locked(local / "web.lock") else None
+
+
+def _stop(call: Call, local: Path, running: Mapping[str, Any] | None) -> None:
+    if running is None:
+        call.stdout.write("No page runs for this bank.\n")
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(running["pid"]), signal.SIGTERM)
+    until = time.monotonic() + STOPS
+    while is_locked(local / "web.lock"):
+        if time.monotonic() > until:
+            raise Busy("the page does not exit", where=f"process {running['pid']}", hint="kill it")
+        time.sleep(0.05)
+    call.stdout.write("Stopped.\n")
+
+
+class WebBank:
+    """The bank as one thread of the page sees it: commands in this process, and the daemon's searches."""
+
+    def __init__(self, call: Call, root: Path) -> None:
+        self._call, self._root = call, root
+        self._memory: Memory | None = None
+
+    def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
+        """See `web.pages.BankPages`. Secrets are masked, as in recall."""
+        at = argv.index("--") if "--" in argv else len(argv)
+        words = ["--bank", str(self._root), *argv[:at], "--json", *argv[at:]]
+        if argv[0] == "search":  # this process loads no model
+            return self._by_daemon(words) or {}
+        code, found, error = self._run(words)
+        if code and not found:
+            if not fails:
+                return {}
+            raise Failed(code, error)
+        if argv[0] in MASKED:
+            return found
+        masked = _masked(found, self._opened().config.redact)
+        assert isinstance(masked, dict)
+        return masked
+
+    def by_words(self, query: str, filters: Sequence[str]) -> dict[str, Any]:
+        """See `web.pages.BankPages`."""
+        given = dict(each.removeprefix("--").partition("=")[::2] for each in filters)
+        memory = self._opened()
+        where = memory.filters(
+            since=given.get("since"), until=given.get("until"), tags=[t for t in [given.get("tag")] if t],
+            kinds=[k for k in [given.get("kind")] if k], sources=[s for s in [given.get("source")] if s],
+        )  # fmt: skip
+        found = memory.search_many([query], limit=HITS, filters=where, by_words=True)
+        return search_shape(found[0], explain=True)
+
+    def by_meaning(self, query: str, filters: Sequence[str]) -> dict[str, Any] | None:
+        """See `web.pages.BankPages`."""
+        words = ["--bank", str(self._root), "search", "--json", "--explain", "-n", str(HITS), *filters]
+        return self._by_daemon([*words, "--", query])
+
+    def today(self) -> str:
+        """See `web.pages.BankPages`."""
+        return f"{self._opened().store.now():%Y-%m-%d}"
+
+    def _by_daemon(self, words: list[str]) -> dict[str, Any] | None:
+        """What the daemon prints for a command; None where none takes it: one is started then."""
+        said: list[str] = []
+
+        def keep(chunks: Any) -> int:
+            said.extend(text for number, text in chunks if number == 1)
+            return 0
+
+        mode = self._call.env.get("UA_MEMORY_DAEMON") or "auto"
+        code: int | None = None
+        if mode != "off":
+            with contextlib.suppress(NoAnswer):
+                code = exchange(words, None, write=keep)[0]
+            if code is None:
+                in_background(self._opened().store.bank, self._call.env, warm=True)
+        if code != 0:
+            return None
+        found = json.loads("".join(said))
+        return found if isinstance(found, dict) else None
+
+    def _run(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        """(exit code, what was printed, the error) of a command run here."""
+        out, err = io.StringIO(), io.StringIO()
+        person = frozenset({"stdin"})  # whoever has the cookie; an agent that started the page stays an agent
+        call = Call(
+            argv=words, cwd=self._root, home=self._call.home, env=self._call.env, stdin=io.BytesIO(),
+            stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._lent,
+        )  # fmt: skip
+        code = app.run(call)
+        error = next((line for line in err.getvalue().splitlines()[::-1] if line.startswith('{"error"')), "")
+        return code, json.loads(out.getvalue() or "{}"), json.loads(error)["error"] if error else {}
+
+    @contextlib.contextmanager
+    def _lent(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
+        """The bank, which stays open for the next command, unless its settings have changed."""
+        yield self._opened(config, now)
+
+    def _opened(self, config: Config | None = None, now: Clock | None = None) -> Memory:
+        from ua_memory.caller import settings_of
+        from ua_memory.memory import Memory
+
+        if self._memory is not None and config not in (None, self._memory.config):
+            self._memory.close()
+            self._memory = None
+        if self._memory is None:
+            config = config or settings_of(self._call, self._root, lenient=True)
+            self._memory = Memory.open(self._root, config=config, now=now, door="web")
+        return self._memory
+
+
+def _masked(value: Any, patterns: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return redact(value, patterns).text if len(value) > 8 else value
+    if isinstance(value, list):
+        return [_masked(each, patterns) for each in value]
+    if isinstance(value, dict):
+        return {key: _masked(each, patterns) for key, each in value.items()}
+    return value

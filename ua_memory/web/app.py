@@ -1,0 +1,241 @@
+"""The server: routes to pages, what is pushed to an open page, and running until nobody asks any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import parse_qsl
+
+from ua_memory.errors import Busy, NotFound, UaMemoryError, Usage
+from ua_memory.web import pages, render
+from ua_memory.web.guard import Guard, OneTimeLink
+from ua_memory.web.pages import Changed, Failed, Page, Shown
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+HOST = "127.0.0.1"
+IDLE = 1800.0
+"""Seconds after the last request in which the server ends."""
+POLL = 0.25
+"""Seconds between two looks at the history's head."""
+MOST_LIVE = 8
+"""Open pages that are told what is new."""
+MOST_CONNECTIONS = 64
+FRAGMENT = "fragment"
+"""In the header `Accept`, asks for the inside of a page."""
+
+
+Thread = Literal["reads", "typing", "meaning"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What the server needs of the bank it shows: a `BankPages` for pages, one for what is typed and one for
+    what a model reads, each used by one thread alone; and the newest revision, told without a process."""
+
+    root: Path
+    banks: Mapping[Thread, pages.BankPages]
+    head: Callable[[], str | None]
+    write: bool
+
+
+class Web:
+    """The pages of one bank as an ASGI application; `stopping` ends what is pushed."""
+
+    def __init__(self, served: Served) -> None:
+        self.served, self.templates = served, render.environment()
+        self.threads: dict[Thread, Executor] = {
+            name: ThreadPoolExecutor(1, f"web-{name}") for name in served.banks
+        }
+        self.live, self.stopping = 0, asyncio.Event()
+
+    def application(self) -> Starlette:
+        """The routes. Those that write exist only where that was asked for."""
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        routes = [Route("/static/{name}", self._static), Route("/live", self._live)]
+        if self.served.write:
+            routes.append(Route("/do/{what}", self._do, methods=["POST"]))
+        for path, view in pages.VIEWS.items():
+            routes += [
+                Route(f"{path.rstrip('/')}/.json" if path == "/" else f"{path}.json", self._handler(view))
+            ]
+            routes += [Route(path, self._handler(view))]
+        return Starlette(routes=routes, exception_handlers={404: self._missing})
+
+    # -- pages ---------------------------------------------------------------------------------------------
+
+    def _handler(self, view: Page) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            query = {**dict(request.query_params), **request.path_params}
+            if len(query.get("q", "")) > pages.LONGEST_QUERY:
+                return self._error(request, Failed(2, {"message": "the query is longer than 400 characters"}))
+            try:
+                shown = await self._in(self._thread(view, query), view, query)
+            except UaMemoryError as error:
+                return self._error(request, error)
+            return self._shown(request, shown)
+
+        return answer
+
+    @staticmethod
+    def _thread(view: Page, query: Mapping[str, str]) -> Thread:
+        """Who answers: what is typed does not wait for a page, nor for a model."""
+        if view is not pages.search:
+            return "reads"
+        return "typing" if query.get("by") == "words" else "meaning"
+
+    async def _in(self, thread: Thread, work: Callable[..., Any], *args: Any) -> Any:
+        """Have `work` done with a thread's own bank."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.threads[thread], work, self.served.banks[thread], *args)
+
+    def _shown(self, request: Request, shown: Shown, status: int = 200) -> Response:
+        from starlette.responses import HTMLResponse, JSONResponse
+
+        if request.url.path.endswith(".json"):
+            return JSONResponse(dict(shown.data), status)
+        inside = FRAGMENT in request.headers.get("accept", "")
+        text = self.templates.get_template(shown.template).render(
+            {**shown.more, "data": shown.data}, command=shown.command, inside=inside, path=request.url.path,
+            query=dict(request.query_params), root=self.served.root, write=self.served.write,
+            version=version("ua-memory"),
+        )  # fmt: skip
+        return HTMLResponse(text, status)
+
+    def _error(self, request: Request, error: UaMemoryError) -> Response:
+        told = {"message": error.what, "where": error.where, "hint": error.hint}
+        missing = error.exit_code in (NotFound.exit_code, Usage.exit_code)
+        status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.INTERNAL_SERVER_ERROR
+        status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, Busy) else status
+        return self._shown(request, Shown("error.html", {"error": told}, ("doctor",)), status)
+
+    async def _missing(self, request: Request, _error: Exception) -> Response:
+        return self._error(request, Failed(NotFound.exit_code, {"message": "no such page"}))
+
+    async def _static(self, request: Request) -> Response:
+        from starlette.responses import Response
+
+        name = request.path_params["name"]
+        if name not in render.STATIC:
+            return await self._missing(request, KeyError(name))
+        return Response(render.static(name), media_type=render.STATIC[name])
+
+    async def _do(self, request: Request) -> Response:
+        from starlette.responses import RedirectResponse
+
+        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), keep_blank_values=True))
+        work = pages.WRITES.get(request.path_params["what"])
+        if work is None:
+            return await self._missing(request, KeyError())
+        try:
+            return RedirectResponse(await self._in("reads", work, form), 303)
+        except Changed as changed:
+            more = {**changed.shown.more, "changed": True}
+            return self._shown(
+                request, Shown(changed.shown.template, changed.shown.data, changed.shown.command, more), 409
+            )
+        except UaMemoryError as error:
+            return self._error(request, error)
+        except KeyError as error:
+            return self._error(request, Failed(Usage.exit_code, {"message": f"the form lacks {error}"}))
+
+    # -- live ----------------------------------------------------------------------------------------------
+
+    async def _live(self, request: Request) -> Response:
+        from sse_starlette import EventSourceResponse
+        from starlette.responses import Response
+
+        if self.live >= MOST_LIVE:
+            return Response("too many open pages\n", 503)
+        return EventSourceResponse(self._news(), ping=20)
+
+    async def _news(self) -> AsyncIterator[dict[str, str]]:
+        """One event for each revision that is new, in order, with what it says."""
+        self.live += 1
+        try:
+            known = self.served.head()
+            yield {"event": "ready", "data": "{}"}
+            while not self.stopping.is_set():
+                await asyncio.sleep(POLL)
+                if (head := self.served.head()) == known:
+                    continue
+                found = await self._in("reads", _since, known)
+                known = head
+                for one in found:
+                    yield {"event": "revision", "data": json.dumps(one)}
+        finally:
+            self.live -= 1
+
+
+def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
+    """The revisions after one, the oldest first."""
+    found: list[dict[str, Any]] = []
+    for row in bank.ask("log", "-n", "100", fails=False).get("revisions", ()):
+        if row["revision"] == known:
+            break
+        found.append(
+            {"id": row["revision"], "op": row["op"], "says": row["subject"], "paths": row["paths"][:20]}
+        )
+    return found[::-1]
+
+
+def bound(port: int) -> socket.socket:
+    """A socket of loopback on a port, any free one for 0. Busy."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((HOST, port))
+        made.listen(MOST_CONNECTIONS)
+    except OSError as error:
+        made.close()
+        raise Busy(f"port {port}: {error.strerror}", hint="name another: ua-memory web --port N") from error
+    return made
+
+
+def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = IDLE) -> None:
+    """Serve until SIGINT or SIGTERM, or nobody has asked for `idle` seconds. No request is logged."""
+    import uvicorn
+
+    async def run() -> None:
+        web = Web(served)
+        guard = Guard(web.application(), at.getsockname()[1], link)
+        config = uvicorn.Config(
+            guard, log_config=None, access_log=False, server_header=False, lifespan="off",
+            limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1, timeout_keep_alive=10,
+            h11_max_incomplete_event_size=1 << 16,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        # Its own handlers raise the signal once more when it has ended: `--stop` is no failure.
+        server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, setattr, server, "should_exit", True)
+
+        async def watch() -> None:
+            while not server.should_exit and time.monotonic() - guard.seen < idle:
+                await asyncio.sleep(POLL)
+            server.should_exit = True
+            web.stopping.set()
+
+        watching = asyncio.create_task(watch())
+        await server.serve(sockets=[at])
+        await watching
+        for each in web.threads.values():
+            each.shutdown(wait=False, cancel_futures=True)
+
+    asyncio.run(run())

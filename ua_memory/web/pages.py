@@ -1,0 +1,421 @@
+"""What each page shows: the commands whose JSON it is made of, and the template that it is shown by.
+
+A page has no data of its own. The first of its commands is named at its foot, and `.json` after its address
+gives what that command prints with `--json`. What comes from an address stands after `--`, or joined to its
+option, so that it can never be an option itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from ua_memory.errors import UaMemoryError
+
+DAYS, PER_DAY = 14, 12
+"""Days on the first page, and facts of each."""
+MOST_LISTED = 400
+"""Facts that one page lists at most."""
+LONGEST_QUERY = 400
+"""Characters of a query."""
+GRAPH = 12
+"""Names around one in its graph."""
+REVISIONS = 60
+FILTERS = ("kind", "tag", "source", "session", "person")
+"""What a list may be filtered by, in the address and as the options of `ua-memory list`."""
+
+
+class Failed(UaMemoryError):
+    """A command that the page is made of has failed. `exit_code` is the command's."""
+
+    def __init__(self, code: int, error: Mapping[str, Any]) -> None:
+        super().__init__(
+            str(error.get("message") or "the command failed"),
+            where=error.get("where"),
+            hint=error.get("mend"),
+        )
+        self.exit_code = code
+
+
+class BankPages(Protocol):
+    """The bank as pages see it."""
+
+    def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
+        """What a command prints with `--json`. Failed; {} instead, unless `fails`."""
+
+    def by_words(self, query: str, filters: Sequence[str]) -> dict[str, Any]:
+        """What a search finds by words alone, in the form of `search --json --explain`."""
+
+    def by_meaning(self, query: str, filters: Sequence[str]) -> dict[str, Any] | None:
+        """What the daemon finds; None where none runs. One is started for the next time."""
+
+    def today(self) -> str:
+        """The day in the bank's timezone."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page: its template and what that needs; `data` is what `.json` gives, `command` what it equals."""
+
+    template: str
+    data: Mapping[str, Any]
+    command: tuple[str, ...]
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+Query = Mapping[str, str]
+Page = Callable[[BankPages, Query], Shown]
+
+
+def _options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
+    return [f"--{name}={query[name]}" for name in names if query.get(name)]
+
+
+# -- days --------------------------------------------------------------------------------------------------
+
+
+def days(bank: BankPages, query: Query) -> Shown:
+    """The newest days, or those before one, and the map of all."""
+    words = ["list", "-n", str(MOST_LISTED), *_options(query)]
+    before = query.get("before", "")
+    if before:
+        words.append(f"--until={before}")
+    found = bank.ask(*words)
+    every = bank.ask("list", "--days", fails=False).get("days", [])
+    groups = [
+        (day, list(rows)) for day, rows in groupby(found["results"], key=lambda row: row.get("day") or "")
+    ]
+    shown = groups[:DAYS]
+    full = {row["day"]: row["facts"] for row in every}
+    dated = [day for day, _ in shown if day]
+    more = {
+        "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
+        "days": every, "today": bank.today(), "filters": _plain(query),
+        "older": _before(dated[-1]) if dated and len(groups) > DAYS else "",
+        "address": lambda **new: "/?" + urlencode({**_plain(query), **new}),
+    }  # fmt: skip
+    return Shown("days.html", found, tuple(words), more)
+
+
+def _plain(query: Query) -> dict[str, str]:
+    return {name: value for name, value in query.items() if name in FILTERS and value}
+
+
+def _before(day: str) -> str:
+    from datetime import date, timedelta
+
+    try:
+        return (date.fromisoformat(day) - timedelta(days=1)).isoformat()
+    except ValueError:  # a month or a year
+        return day
+
+
+def day(bank: BankPages, query: Query) -> Shown:
+    """All that was said on a day, or is about it."""
+    day = query["day"]
+    words = ("list", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *_options(query))
+    found = bank.ask(*words)
+    return Shown("day.html", found, words, {"day": day})
+
+
+def sessions(bank: BankPages, query: Query) -> Shown:
+    """What was said, session by session."""
+    words = ("sessions", "list", *_options(query, ("project", "since")))
+    return Shown("sessions.html", bank.ask(*words), words)
+
+
+def session(bank: BankPages, query: Query) -> Shown:
+    """What was said in one, beside the facts that came of it."""
+    words = ("sessions", "get", "--", query["name"])
+    found = bank.ask(*words)
+    facts = bank.ask("list", f"--session={query['name']}", "-n", str(MOST_LISTED), "--retired", fails=False)
+    return Shown("session.html", found, words, {"facts": facts.get("results", [])})
+
+
+# -- search ------------------------------------------------------------------------------------------------
+
+
+def search(bank: BankPages, query: Query) -> Shown:
+    """Hits by meaning, or by words alone where that is asked for, or no daemon runs."""
+    text = " ".join(query.get("q", "")[:LONGEST_QUERY].split())
+    filters = _options(query, ("kind", "tag", "source", "since", "until"))
+    words = ("search", "--explain", *filters, "--", text)
+    more: dict[str, Any] = {
+        "q": text,
+        "read": {},
+        "by": "words",
+        "why_not": {},
+        "target": query.get("why", ""),
+    }
+    if not text:
+        return Shown("search.html", {"results": [], "answered": False, "notes": []}, words, more)
+    found = bank.by_meaning(text, filters) if query.get("by") != "words" else None
+    more["by"] = "meaning" if found else "words"
+    found = found or bank.by_words(text, filters)
+    more["read"] = bank.ask("explain", "--", text, fails=False)
+    if query.get("why"):
+        more["why_not"] = bank.ask("search", f"--why-not={query['why']}", *filters, "--", text, fails=False)
+    return Shown("search.html", found, words, more)
+
+
+# -- one thing ---------------------------------------------------------------------------------------------
+
+
+def card(bank: BankPages, query: Query) -> Shown:
+    """One statement: its words, what it rests on, what rests on it, and who wrote its lines."""
+    target = f"^{query['id']}" if "id" in query else query["place"]
+    words = ("why", "--", target)
+    chain = bank.ask(*words)
+    here = bank.ask("get", "--", target)
+    path, line = here["path"], int(here["startLine"])
+    around = (
+        bank.ask("get", "--", f"{path}:{max(line - 5, 1)}-{int(here['endLine']) + 5}", fails=False) or here
+    )
+    authors = bank.ask("blame", "--", f"{path}:{line}-{here['endLine']}", fails=False)
+    up = bank.ask("why", "--up", "--", target, fails=False)
+    more = {"target": target, "here": here, "around": around, "authors": authors.get("lines", []), "up": up}
+    return Shown("card.html", chain, words, more)
+
+
+def file(bank: BankPages, query: Query) -> Shown:
+    """A file with its authors, line by line."""
+    words = ("get", "--", query["path"])
+    found = bank.ask(*words)
+    authors = bank.ask("blame", "--", query["path"], fails=False).get("lines", [])
+    rendered = query.get("view") != "source"
+    return Shown("file.html", found, words, {"authors": authors, "rendered": rendered, "path": query["path"]})
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+def names(bank: BankPages, query: Query) -> Shown:
+    """All names, and the pairs that may be one."""
+    words = ("entities", "list")
+    pairs = bank.ask("entities", "list", "--suggest", fails=False) if query.get("pairs") else {}
+    return Shown("names.html", bank.ask(*words), words, {"pairs": pairs, "asked": bool(query.get("pairs"))})
+
+
+def name(bank: BankPages, query: Query) -> Shown:
+    """One name: its facts, its days, and the names that it appears with."""
+    words = ("entities", "show", "--limit=100", "--", query["name"])
+    found = bank.ask(*words)
+    beside = found.get("beside", [])[:GRAPH]
+    around = {row["name"] for row in beside}
+    edges: dict[tuple[str, str], int] = {}
+    for row in beside:
+        other = bank.ask("entities", "show", "--limit=1", "--", row["name"], fails=False)
+        for each in other.get("beside", ()):
+            pair = tuple(sorted((row["name"], each["name"])))
+            if each["name"] in around and each["count"] > 1:
+                edges[pair[0], pair[1]] = each["count"]
+    return Shown("name.html", found, words, {"beside": beside, "edges": edges})
+
+
+# -- what is known -----------------------------------------------------------------------------------------
+
+
+def pages(bank: BankPages, _query: Query) -> Shown:
+    """Knowledge pages and mental models."""
+    words = ("pages", "list")
+    models = bank.ask("models", "list", fails=False).get("models", [])
+    return Shown("pages.html", bank.ask(*words), words, {"models": models})
+
+
+def page(bank: BankPages, query: Query) -> Shown:
+    """One page, with its citations, what makes it stale, and what a refresh would change."""
+    words = ("pages", "get", "--", query["id"])
+    found = bank.ask(*words)
+    listed = {each["id"]: each for each in bank.ask("pages", "list", fails=False).get("pages", [])}
+    plan = (
+        bank.ask("pages", "refresh", "--dry-run", "--", query["id"], fails=False) if query.get("plan") else {}
+    )
+    return Shown("page.html", found, words, {"stale": listed.get(query["id"], {}).get("stale"), "plan": plan})
+
+
+def beliefs(bank: BankPages, _query: Query) -> Shown:
+    """Observations with their proofs and former wordings, and the agent's opinions."""
+    words = ("observations", "list")
+    opinions = bank.ask("opinions", "list", fails=False).get("opinions", [])
+    return Shown("beliefs.html", bank.ask(*words), words, {"opinions": opinions})
+
+
+def core(bank: BankPages, _query: Query) -> Shown:
+    """Core memory against its budget, and what is proposed for it."""
+    words = ("core", "list")
+    state = bank.ask("status").get("core", {})
+    proposals = bank.ask("core", "proposals", fails=False).get("proposals", [])
+    return Shown("core.html", bank.ask(*words), words, {"state": state, "proposals": proposals})
+
+
+# -- what happened -----------------------------------------------------------------------------------------
+
+
+def diary(bank: BankPages, query: Query) -> Shown:
+    """The history, newest first."""
+    words = ("log", "-n", str(REVISIONS), *_options(query, ("op", "since", "until", "before")))
+    found = bank.ask(*words)
+    rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
+    more = {"days": [(day, list(each)) for day, each in rows], "op": query.get("op", "")}
+    return Shown("diary.html", found, words, more)
+
+
+def revision(bank: BankPages, query: Query) -> Shown:
+    """What one revision changed, and what its undo would change now."""
+    words = ("diff", "--", query["rev"])
+    found = bank.ask(*words)
+    listed = bank.ask("log", "-n", "500", fails=False).get("revisions", [])
+    one: dict[str, Any] = next((row for row in listed if row["revision"].startswith(query["rev"])), {})
+    plan = bank.ask("undo", "--dry-run", "--", query["rev"], fails=False) if query.get("undo") else {}
+    return Shown("revision.html", found, words, {"one": one, "rev": query["rev"], "plan": plan})
+
+
+def work(bank: BankPages, _query: Query) -> Shown:
+    """What waits, what ran last, what it cost, and how the bank is."""
+    words = ("status",)
+    last = {
+        op: bank.ask("log", "--op", op, "-n", "1", fails=False).get("revisions", [])
+        for op in ("consolidate", "flush", "refresh", "sync")
+    }
+    more = {
+        "waiting": bank.ask("queue", "list", fails=False).get("waiting", []), "last": last,
+        "stats": bank.ask("stats", fails=False), "cost": bank.ask("stats", "--cost", fails=False),
+    }  # fmt: skip
+    return Shown("work.html", bank.ask(*words), words, more)
+
+
+def health(bank: BankPages, _query: Query) -> Shown:
+    """What `doctor` finds."""
+    return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",))
+
+
+def probes(bank: BankPages, query: Query) -> Shown:
+    """Questions and the facts that should be found, as the last run found them."""
+    words = ("bench", "probes")
+    return Shown("probes.html", bank.ask(*words, fails=False) if query.get("run") else {}, words)
+
+
+def help_(_bank: BankPages, _query: Query) -> Shown:
+    """The keys."""
+    return Shown("help.html", {}, ("web", "--help"))
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+# Each write is a command as a person would type it, whose plan was shown before. The plan's hash comes back
+# with the confirmation: where what it was made from has changed meanwhile, nothing is written.
+
+
+@dataclass(frozen=True)
+class Changed(Exception):
+    """The plan is another one now than the one that was confirmed."""
+
+    shown: Shown
+
+
+def plan_hash(plan: Mapping[str, Any]) -> str:
+    """What a plan is recognised by."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def forget(bank: BankPages, query: Query) -> Shown:
+    """What would go with a target, what is revised and what stays."""
+    target = query.get("target", "").strip()
+    options = ["--own-lines"] if query.get("own") else []
+    words = ("forget", "--dry-run", *options, "--", *target.split())
+    plan = bank.ask(*words) if target else {}
+    more = {
+        "target": target,
+        "hash": plan_hash(plan),
+        "own": bool(query.get("own")),
+        "count": len(plan.get("gone", ())),
+    }
+    return Shown("forget.html", plan, words, more)
+
+
+def do_forget(bank: BankPages, form: Query) -> str:
+    """Forget what the plan names, if it is still that plan and its count was typed."""
+    shown = forget(bank, form)
+    if shown.more["hash"] != form.get("hash") or str(shown.more["count"]) != form.get("count", "").strip():
+        raise Changed(shown)
+    options = ["--own-lines"] if form.get("own") else []
+    bank.ask("forget", "--yes", *options, "--", *form["target"].split())
+    return "/diary"
+
+
+def do_undo(bank: BankPages, form: Query) -> str:
+    """Take a revision back, if its undo still changes what was shown."""
+    shown = revision(bank, {"rev": form["rev"], "undo": "1"})
+    if plan_hash(shown.more["plan"]) != form.get("hash"):
+        raise Changed(shown)
+    bank.ask("undo", "--", form["rev"])
+    return "/diary"
+
+
+def do_redo(bank: BankPages, _form: Query) -> str:
+    """Take the newest undo back."""
+    bank.ask("redo")
+    return "/diary"
+
+
+def do_core(bank: BankPages, form: Query) -> str:
+    """Replace a block's text, if it is still what was read."""
+    text = form.get("value", "").replace("\r\n", "\n")
+    expected = form.get("was", "").replace("\r\n", "\n")
+    bank.ask("core", "replace", f"--expect={expected}", "--", form["name"], text)
+    return "/core"
+
+
+def do_proposal(bank: BankPages, form: Query) -> str:
+    """Accept or reject what is proposed for core memory."""
+    bank.ask("core", "accept" if form.get("do") == "accept" else "reject", "--", form["id"])
+    return "/core"
+
+
+def do_name(bank: BankPages, form: Query) -> str:
+    """Two names are one, or are not."""
+    verb = "merge" if form.get("do") == "merge" else "split"
+    bank.ask("entities", verb, "--", form["one"], form["other"])
+    return "/names?pairs=1"
+
+
+def do_retire(bank: BankPages, form: Query) -> str:
+    """A fact no longer holds."""
+    why = form.get("reason", "").strip()
+    bank.ask("retire", *([f"--why={why}"] if why else []), "--", f"^{form['id']}")
+    return f"/f/{form['id']}"
+
+
+def do_queue(bank: BankPages, form: Query) -> str:
+    """Try again what waits, or drop it."""
+    verb = "retry" if form.get("do") == "retry" else "drop"
+    bank.ask("queue", verb, "--", form["key"])
+    return "/work"
+
+
+def do_page(bank: BankPages, form: Query) -> str:
+    """Create a page by its recipe, or refresh one."""
+    if form.get("do") == "refresh":
+        bank.ask("pages", "refresh", "--", form["id"])
+    else:
+        bank.ask("pages", "create", f"--query={form['query']}", "--", form["id"])
+    return f"/pages/{form['id']}"
+
+
+WRITES: Mapping[str, Callable[[BankPages, Query], str]] = {
+    "forget": do_forget, "undo": do_undo, "redo": do_redo, "core": do_core, "proposal": do_proposal,
+    "name": do_name, "retire": do_retire, "queue": do_queue, "page": do_page,
+}  # fmt: skip
+"""What may be done with `--write`, by the last part of its address."""
+VIEWS: Mapping[str, Page] = {
+    "/": days, "/days/{day}": day, "/search": search, "/f/{id}": card, "/at/{place:path}": card,
+    "/files/{path:path}": file, "/names": names, "/names/{name:path}": name, "/sessions": sessions,
+    "/sessions/{name}": session, "/pages": pages, "/pages/{id}": page, "/beliefs": beliefs, "/core": core,
+    "/diary": diary, "/diary/{rev}": revision, "/work": work, "/health": health, "/bench": probes,
+    "/forget": forget, "/help": help_,
+}  # fmt: skip
+"""The pages by their addresses."""

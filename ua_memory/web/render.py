@@ -1,0 +1,212 @@
+"""Data into HTML: the templates, markdown, and what makes text from memory harmless. Only this makes HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from ua_memory.views.output import visible
+from ua_memory.web.pages import plan_hash
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+STATIC = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""The files that the page loads, by name, and their types. There is no other way to a file."""
+WEEKS = 53
+"""Weeks of the map of days."""
+_CITED = re.compile(r"\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
+_NAMED = re.compile(r"\[\[([^\]\[|#\n]{1,80})\]\]")
+_EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
+_SESSION_TURN = re.compile(r"t-[0-9a-f]{8}\Z")
+
+
+def static(name: str) -> bytes:
+    """A file that the page loads."""
+    return (resources.files("ua_memory.web") / "static" / name).read_bytes()
+
+
+def environment() -> Environment:
+    """The templates. Everything is escaped; control and direction characters are spelled out."""
+    from jinja2 import Environment, PackageLoader
+
+    made = Environment(
+        loader=PackageLoader("ua_memory.web"), autoescape=True, finalize=_finalized, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters |= {
+        "markdown": markdown, "fact_url": fact_url, "file_url": file_url, "name_url": name_url,
+        "quote": shlex.quote, "session_url": session_url, "weekday": weekday, "number": number,
+        "first_line": first_line,
+    }  # fmt: skip
+    made.globals |= {"heat_map": heat_map, "star": star, "hunks": hunks, "plan_hash": plan_hash}
+    return made
+
+
+def _finalized(value: object) -> object:
+    from markupsafe import Markup
+
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+# -- addresses ---------------------------------------------------------------------------------------------
+
+
+def fact_url(row: Mapping[str, Any]) -> str:
+    """The card of what a row of JSON stands for: by its id, else by its place."""
+    if row.get("source") == "sessions":
+        return session_url(str(row["path"]).rpartition("/")[2].removesuffix(".md"))
+    if row.get("id"):
+        return f"/f/{quote(str(row['id']), safe='')}"
+    return f"/at/{quote(str(row['path']))}:{int(row.get('startLine') or 1)}"
+
+
+def file_url(path: str, line: int = 0) -> str:
+    """A file of the bank, at a line."""
+    return f"/files/{quote(path)}" + (f"#L{line}" if line else "")
+
+
+def name_url(name: str) -> str:
+    """The page of a name."""
+    return f"/names/{quote(name, safe='')}"
+
+
+def session_url(name: str, turn: str = "") -> str:
+    """A session, at a turn."""
+    return f"/sessions/{quote(name, safe='')}" + (f"#{quote(turn, safe='')}" if turn else "")
+
+
+# -- text --------------------------------------------------------------------------------------------------
+
+
+def weekday(day: str) -> str:
+    """The name of an ISO day's weekday; '' for a month or a year."""
+    try:
+        return f"{date.fromisoformat(day):%A}"
+    except ValueError:
+        return ""
+
+
+def number(value: float) -> str:
+    """A number as people write it."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def first_line(text: str, most: int = 300) -> str:
+    """The text in one line of at most so many characters, without the marks of emphasis."""
+    text = " ".join(_EMPHASIS.sub("", text).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def markdown(text: str) -> Markup:
+    """Markdown as HTML: no HTML of its own, no images, links to the web with their host shown. A citation is
+    a link to its fact or turn, a name in double brackets one to its page."""
+    from markdown_it import MarkdownIt
+    from markupsafe import Markup
+
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    parser.disable(["image", "html_block", "html_inline"])
+    parser.validateLink = _allowed  # type: ignore[method-assign]
+    parser.add_render_rule("link_open", _link_open)
+    return Markup(parser.render(_linked(visible(text))))
+
+
+def _linked(text: str) -> str:
+    numbers: dict[str, int] = {}
+
+    def cited(found: re.Match[str]) -> str:
+        name, block = found[1].rpartition("/")[2], found[2]
+        n = numbers.setdefault(block, len(numbers) + 1)
+        url = session_url(name, block) if _SESSION_TURN.match(block) else f"/f/{quote(block, safe='')}"
+        return f"[{n}]({url})"
+
+    return _NAMED.sub(lambda found: f"[{found[1]}]({name_url(found[1])})", _CITED.sub(cited, text))
+
+
+def _allowed(url: str) -> bool:
+    """Whether a link may lead there: to our own pages, or visibly out."""
+    if url.startswith("/"):
+        return not url.startswith(("//", "/\\"))
+    return urlsplit(url).scheme in ("http", "https", "mailto")
+
+
+def _link_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
+    href = str(tokens[at].attrs.get("href", ""))
+    if not href.startswith("/"):
+        tokens[at].attrSet("rel", "noopener noreferrer")
+        tokens[at].attrSet("title", urlsplit(href).netloc or href)
+        tokens[at].attrSet("class", "out")
+    elif re.fullmatch(r"/(?:f/[\w-]+|sessions/[^#]+#t-[0-9a-f]+)", href):
+        tokens[at].attrSet("class", "cite")
+    return str(renderer.renderToken(tokens, at, options, env))
+
+
+# -- pictures ----------------------------------------------------------------------------------------------
+# Numbers of SVG pictures; the templates draw them.
+
+
+def heat_map(days: Iterable[Mapping[str, Any]], today: str) -> dict[str, Any]:
+    """The last WEEKS weeks as squares: {x, y, day, facts, level 0 to 4}, and the names of the months."""
+    facts = {str(row["day"]): int(row["facts"]) for row in days}
+    end = date.fromisoformat(today)
+    start = end - timedelta(days=end.weekday() + 7 * (WEEKS - 1))
+    most = max((facts.get((start + timedelta(n)).isoformat(), 0) for n in range(7 * WEEKS)), default=0)
+    squares, months = [], []
+    for n in range((end - start).days + 1):
+        day = start + timedelta(n)
+        many, week = facts.get(day.isoformat(), 0), n // 7
+        level = math.ceil(4 * math.log1p(many) / math.log1p(most)) if many else 0
+        squares.append(
+            {"x": 12 * week, "y": 12 * (n % 7) + 14, "day": day.isoformat(), "facts": many, "level": level}
+        )
+        if day.day == 1:
+            months.append({"x": 12 * week, "name": f"{day:%b}"})
+    return {"squares": squares, "months": months, "width": 12 * WEEKS}
+
+
+def star(
+    name: str, beside: Sequence[Mapping[str, Any]], edges: Mapping[tuple[str, str], int]
+) -> dict[str, Any]:
+    """A name in the middle of those that it appears with: {nodes: name x y count, lines: x1 y1 x2 y2 weight}.
+    `edges` are how often two of these appear together."""
+    places = {name: (320.0, 170.0)}
+    for n, row in enumerate(beside):
+        turn = 2 * math.pi * n / max(len(beside), 1) - math.pi / 2
+        places[str(row["name"])] = (320 + 230 * math.cos(turn), 170 + 130 * math.sin(turn))
+    counts = {str(row["name"]): int(row["count"]) for row in beside}
+    pairs = {**{(name, other): count for other, count in counts.items()}, **edges}
+    lines = [
+        {"x1": round(places[a][0]), "y1": round(places[a][1]), "x2": round(places[b][0]),
+         "y2": round(places[b][1]), "weight": min(count, 9)}
+        for (a, b), count in pairs.items() if a in places and b in places
+    ]  # fmt: skip
+    nodes = [
+        {"name": one, "x": round(x), "y": round(y), "count": counts.get(one)}
+        for one, (x, y) in places.items()
+    ]
+    return {"nodes": nodes, "lines": lines}
+
+
+def hunks(diff: str) -> list[dict[str, Any]]:
+    """A unified diff by files: {path, lines: (kind, text)}; kind is add, remove, at or same."""
+    found: list[dict[str, Any]] = []
+    for line in diff.split("\n"):
+        if line.startswith("diff --git "):
+            found.append({"path": line.rpartition(" b/")[2], "lines": []})
+        elif found and not line.startswith(
+            ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename")
+        ):
+            kind = {"+": "add", "-": "remove", "@": "at"}.get(line[:1], "same")
+            found[-1]["lines"].append((kind, line))
+    return found

@@ -1,0 +1,116 @@
+// What the page does beyond links and forms: search as one types, keys, what is new, copying a command.
+// Without it everything still works. Text from memory never becomes a script: fragments come escaped from
+// our own server, and the policy below lets nothing else be parsed.
+
+const policy = globalThis.trustedTypes
+  ? trustedTypes.createPolicy("ua", { createHTML: (text) => text })
+  : { createHTML: (text) => text };
+
+const main = document.querySelector("#main");
+const box = document.querySelector("header input[name=q]");
+
+/** Fetch the inside of a page of ours. */
+async function fragment(url, signal) {
+  const answer = await fetch(url, { headers: { accept: "text/html; fragment" }, signal });
+  return await answer.text();
+}
+
+// -- search ------------------------------------------------------------------------------------------------
+
+const MEANING = 180;
+let typing = null;
+let later = 0;
+
+function search() {
+  const q = box.value.trim();
+  typing?.abort();
+  clearTimeout(later);
+  if (!q) return;
+  typing = new AbortController();
+  const { signal } = typing;
+  const show = async (by) => {
+    try {
+      const text = await fragment(`/search?q=${encodeURIComponent(q)}${by}`, signal);
+      if (signal.aborted) return;
+      main.innerHTML = policy.createHTML(text);
+      ready();
+    } catch (error) {
+      if (error.name !== "AbortError") throw error;
+    }
+  };
+  const url = `/search?q=${encodeURIComponent(q)}`;
+  history[location.pathname === "/search" ? "replaceState" : "pushState"](null, "", url);
+  show("&by=words");
+  later = setTimeout(() => show(""), MEANING);
+}
+box.addEventListener("input", search);
+addEventListener("popstate", () => location.reload());
+
+// -- keys --------------------------------------------------------------------------------------------------
+
+const GO = { d: "/", s: "/sessions", n: "/names", p: "/pages", b: "/beliefs", c: "/core", h: "/diary", w: "/work" };
+let went = 0;
+
+const items = () => [...main.querySelectorAll(".fact > .text, .hit .text, .diary a, tbody a, .belief h2 a")];
+
+function move(by) {
+  const all = items();
+  const at = all.indexOf(document.activeElement);
+  all[Math.min(Math.max(at + by, 0), all.length - 1)]?.focus();
+}
+
+addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    if (/INPUT|TEXTAREA/.test(document.activeElement.tagName)) document.activeElement.blur();
+    else history.back();
+    return;
+  }
+  if (/INPUT|TEXTAREA|SELECT/.test(document.activeElement.tagName)) {
+    if (event.key === "ArrowDown" && document.activeElement === box) { event.preventDefault(); move(1); }
+    return;
+  }
+  const key = event.key;
+  if (Date.now() - went < 1200 && GO[key]) location.href = GO[key];
+  went = key === "g" ? Date.now() : 0;
+  if (key === "/") { event.preventDefault(); box.focus(); box.select(); }
+  else if (key === "j") move(1);
+  else if (key === "k") move(-1);
+  else if (key === "?") location.href = "/help";
+  else if (key === "r" && !news.hidden) refresh();
+  else if (key === "f") main.querySelector("a[href^='/forget']")?.click();
+});
+
+// -- what is new -------------------------------------------------------------------------------------------
+
+const news = document.querySelector("#news");
+const live = document.querySelector("#live");
+let fresh = 0;
+
+async function refresh() {
+  main.innerHTML = policy.createHTML(await fragment(location.pathname + location.search));
+  fresh = 0;
+  news.hidden = true;
+  ready();
+}
+news.addEventListener("click", (event) => { event.preventDefault(); refresh(); });
+
+const source = new EventSource("/live");
+source.addEventListener("ready", () => { live.textContent = "● live"; });
+source.addEventListener("revision", () => {
+  fresh += 1;
+  news.textContent = `${fresh} new · r`;
+  news.hidden = false;
+});
+source.addEventListener("error", () => { live.textContent = "not connected"; });
+
+// -- after each page ---------------------------------------------------------------------------------------
+
+function ready() {
+  const copy = main.querySelector("button.copy");
+  if (copy && navigator.clipboard) {
+    copy.hidden = false;
+    copy.onclick = () => navigator.clipboard.writeText(copy.previousElementSibling.textContent.slice(2));
+  }
+}
+ready();
