@@ -199,3 +199,17 @@ def test_no_seed_is_passed_and_few_are_moved() -> None:
     found[1] = Found(items["x"], 2, 1.0)
     assert [one.item.key for one in entity.linked(hits, found)][:4] == ["s", "x", "h0", "h1"]
     assert entity.linked(hits, found[:2]) == hits
+
+
+def test_a_name_is_kept_as_it_is_written_and_where_it_stands(tmp_path: Path) -> None:
+    text = log(
+        "We met ALICE and Alice Cooper at Fly.io", "Status: all is well with Bob", "| Carol | [[Dora]] |"
+    )
+    with an_index(a_bank(tmp_path, {"memory/2026-11-21.md": text})) as index:
+        index.refresh(vectors=False)
+        rows = index.words.db.execute("SELECT name, spelled, stands FROM names")
+        kept = {name: (spelled, stands) for name, spelled, stands in rows}
+    assert kept["alice cooper"] == ("Alice Cooper", 0) and kept["bob"] == ("Bob", 0)
+    assert kept["alice"] == ("ALICE", links.WITHIN)
+    assert kept["status"] == ("Status", links.LABEL) and kept["carol"] == ("Carol", links.LABEL)
+    assert kept["dora"] == ("Dora", links.LINKED | links.LABEL)

@@ -352,12 +352,14 @@ def test_an_id_that_a_person_typed_is_of_its_file(bank: Bank) -> None:
     assert [one.place.path for one in facts.cited_by("^rent")] == ["memory/d.md"]
 
 
-def test_the_index_that_lacks_a_citation_is_told(bank: Bank) -> None:
+def test_an_index_with_other_citations_or_spellings_is_told(bank: Bank) -> None:
     memory = Memory(bank.store)
     memory.facts.cited_by("^k7m2q9x4tb")
     assert not memory.health.verify()
     memory.index.words.db.execute("DELETE FROM cites WHERE cited = 'k7m2q9x4tb'")
     assert any("citations" in str(one) for one in memory.health.verify())
+    memory.index.words.db.execute("UPDATE names SET spelled = 'Alicia' WHERE name = 'alice'")
+    assert any("its names of" in str(one) for one in memory.health.verify())
 
 
 def test_up_in_a_shell(bank: Bank) -> None:

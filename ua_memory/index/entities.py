@@ -165,9 +165,9 @@ class Entities:
     def _beside(self, words: WordIndex, known: EntityRecords, own: set[str]) -> Mapping[str, int]:
         counts = index_words.beside(words, own)
         best = sorted(counts, key=lambda one: (-counts[one], one))[:ROUND]
-        found = Counter[str]()
+        found, spellings = Counter[str](), index_words.Spellings(words)
         for one in best:
-            written = index_words.written(words, one)
+            written = spellings.of(one)
             shown = known.resolve(written.spelling)
             if shown.how != "open" or (_PROPER.fullmatch(written.spelling) and not written.doubtful):
                 found[shown.name] += counts[one]
@@ -187,13 +187,13 @@ def _listed(
         days = [day for item in items if (day := item.day or item.date)]
         first, last = min(days, default=""), max(days, default="")
         found.append(EntitySummary(record.name, len(items), first, last, record.aliases, record.nots, True))
-    others = 0
+    others, spellings = 0, index_words.Spellings(words)
     for one in index_words.census(words):
         if others == limit:
             break
         if one.name in taken:
             continue
-        name = index_words.written(words, one.name)
+        name = spellings.of(one.name)
         if every or (_PROPER.fullmatch(name.spelling) and not name.doubtful):
             found.append(EntitySummary(name.spelling, one.items, one.first, one.last))
             others += 1

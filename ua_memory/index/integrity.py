@@ -108,8 +108,8 @@ def _of_rows(store: Store, db: sqlite3.Connection) -> Iterator[str]:
         kept = "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid"
         if {*db.execute(f"{kept} WHERE path = ?", (path,))} != made.words:
             yield f"its words of {path} differ from the file"
-        named = "SELECT key, name, how FROM names JOIN items ON items.rowid = item WHERE path = ?"
-        if {*db.execute(named, (path,))} != made.names:
+        named = "SELECT key, name, how, spelled, stands FROM names JOIN items ON items.rowid = item"
+        if {*db.execute(f"{named} WHERE path = ?", (path,))} != made.names:
             yield f"its names of {path} differ from the file"
         cited = "SELECT key, cited FROM cites JOIN items ON items.rowid = item WHERE path = ?"
         if {*db.execute(cited, (path,))} != made.cites:
@@ -141,7 +141,7 @@ class _ExpectedRows(NamedTuple):
 
     rows: dict[str, tuple[object, ...]]
     words: set[tuple[str, str, str]]
-    names: set[tuple[str, str, int]]
+    names: set[tuple[str, str, int, str, int]]
     cites: set[tuple[str, str]]
     settled: set[tuple[str, int, str]]
 
@@ -155,7 +155,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     if content_hash(data) != before.hash:
         return None
     owned = files.items(path, data)
-    names = {(item.key, name, how) for item in owned for name, how in index_items.names_of(item).items()}
+    names = {(item.key, name, *how) for item in owned for name, how in index_items.names_of(item).items()}
     records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
     settled = index_items.settling(records, files.masked)
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}

@@ -6,12 +6,12 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ua_memory.index.terms import STOP, TOKENIZER, clean, words
 from ua_memory.knowledge import sessions
@@ -490,7 +490,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "12"
+SCHEMA_VERSION = "13"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 COLUMNS = (
@@ -516,7 +516,8 @@ SCHEMA = (
     "CREATE INDEX items_day ON items (record, day, origin, session)",
     "CREATE TABLE cites (cited TEXT, item INTEGER, PRIMARY KEY (cited, item)) WITHOUT ROWID",
     "CREATE INDEX cites_item ON cites (item)",
-    "CREATE TABLE names (name TEXT, how INTEGER, item INTEGER, PRIMARY KEY (name, how, item)) WITHOUT ROWID",
+    "CREATE TABLE names (name TEXT, how INTEGER, item INTEGER, spelled TEXT, stands INTEGER,"
+    " PRIMARY KEY (name, how, item)) WITHOUT ROWID",
     "CREATE INDEX names_item ON names (item)",
     "CREATE TABLE settled (name TEXT, entity INTEGER, role TEXT, PRIMARY KEY (name, entity, role))"
     " WITHOUT ROWID",
@@ -617,6 +618,8 @@ MANY = 1000
 
 _LINK = re.compile(r"\[\[([^\]|#^]+)")
 _BLOCK = re.compile(r"\^([a-z0-9]+)")
+_LABELS = re.compile(r"\W{0,3}[:|]")
+_AFTER_BAR = re.compile(r"\W*?[|]")
 
 
 def folded(name: str) -> str:
@@ -624,19 +627,63 @@ def folded(name: str) -> str:
     return " ".join(words(name))
 
 
-def names_of(item: IndexItem) -> dict[str, int]:
-    """{name: how it is known to be one} of the names that stand in an item, folded; none of a session's,
-    which count for no entity."""
+class ItemName(NamedTuple):
+    """A name in an item: how it is known to be one, its spellings there, a line each, and the flags of how it
+    `stands` there."""
+
+    how: int
+    spelled: str
+    stands: int
+
+
+WITHIN, LINKED, LABEL = 1, 2, 4
+"""As a part of a longer name; in a wikilink or an `entities:` line; before a colon or in a table's cell."""
+
+
+def names_of(item: IndexItem) -> dict[str, ItemName]:
+    """The names that stand in an item, folded; none of a session's, which count for no entity."""
     if item.record == SESSION:
         return {}
     found: dict[str, int] = {}
-    for name, sure in drawn(item.text).items():
-        name = folded(name)
+    spelled = defaultdict[str, set[str]](set)
+    linked = {name: folded(name) for name in (*item.entities, *_LINK.findall(item.text))}
+    for spelling, sure in drawn(item.text).items():
+        name = folded(spelling)
+        spelled[name].add(spelling)
         if name not in STOP and name not in ORDINARY and not name.isdigit():
             found[name] = max(DRAWN if sure else OPENING, found.get(name, OPENING))
-    for name in (item.speaker, *item.entities, *_LINK.findall(item.text)):
-        found[folded(name)] = DECLARED
-    return {name: how for name, how in found.items() if name and name.count(" ") < LONGEST}
+    for spelling in (item.speaker, *linked):
+        spelled[folded(spelling)].add(spelling)
+        found[folded(spelling)] = DECLARED
+    longer = f" {'  '.join(spelled)} "
+    return {
+        name: ItemName(
+            how, "\n".join(sorted(spelled[name])), _stands(item, name, spelled[name], linked, longer)
+        )
+        for name, how in found.items()
+        if name and name.count(" ") < LONGEST
+    }
+
+
+def _stands(
+    item: IndexItem, name: str, spelled: Iterable[str], linked: Mapping[str, str], longer: str
+) -> int:
+    """The flags of a name. `longer` has all names of the item, two blanks apart."""
+    within = longer.count(f" {name} ") > 1
+    label = any(_is_label(item.text, one) for one in spelled)
+    return WITHIN * within | LINKED * (name in linked.values()) | LABEL * label
+
+
+def _is_label(text: str, name: str) -> bool:
+    """Whether a spelling stands before a colon, or in a table's cell, somewhere in a text."""
+    if not name or (":" not in text and "|" not in text):
+        return False
+    start = text.find(name)
+    while start >= 0:
+        if _LABELS.match(text, start + len(name)) or _AFTER_BAR.match(text[:start][::-1]):
+            return True
+        start = text.find(name, start + 1)
+    return False
 
 
 def holds(item: IndexItem, names: Iterable[str]) -> bool:
@@ -658,8 +705,12 @@ def cites_of(item: IndexItem) -> set[str]:
 def add(db: sqlite3.Connection, first: int, items: Sequence[IndexItem]) -> None:
     """Write down the names and citations of items numbered from `first` on; a trigger drops them with their
     items."""
-    rows = [(name, how, first + n) for n, item in enumerate(items) for name, how in names_of(item).items()]
-    db.executemany("INSERT INTO names VALUES (?, ?, ?)", sorted(rows))
+    rows = [
+        (name, known.how, first + n, known.spelled, known.stands)
+        for n, item in enumerate(items)
+        for name, known in names_of(item).items()
+    ]
+    db.executemany("INSERT INTO names VALUES (?, ?, ?, ?, ?)", sorted(rows))
     cited = [(block, first + n) for n, item in enumerate(items) for block in cites_of(item)]
     db.executemany("INSERT INTO cites VALUES (?, ?)", sorted(cited))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import secrets
 import sqlite3
@@ -24,20 +23,21 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.generations import Generations, private
 from ua_memory.index.items import (
     COLUMNS,
+    LABEL,
+    LINKED,
     OPENING,
     SCHEMA,
     SCHEMA_VERSION,
+    WITHIN,
     IndexItem,
     LongLogs,
     chunks,
-    folded,
     from_row,
     marks,
     row,
 )
 from ua_memory.index.terms import EXACT, SCRATCH, Query, clean, indexed, languages, pieces
 from ua_memory.records import Place
-from ua_memory.text.names import drawn
 
 # -- vocabulary --------------------------------------------------------------------------------------------
 # The words of the index as FTS5 knows them: stems, and how many items have each.
@@ -797,10 +797,10 @@ def citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
 SAMPLE = 24
 """Items in which it is looked up how a name is written, and how a word is."""
 
-LABEL = 0.6
+SHARE_LABELLED = 0.6
 """What stands before a colon in so large a part of its places is a label (`Status:`) and nobody's name."""
 
-_LINK = re.compile(r"\[\[([^\]|#^]+)")
+_ALONE = re.compile(r"(?<![\w/.@-])\w+(?![\w/@-])")
 _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 
@@ -836,42 +836,51 @@ class NameSpelling:
 
 def written(words: WordIndex, name: str) -> NameSpelling:
     """A folded name as the bank writes it, by some of the items it stands in."""
-    rows = words.db.execute(
-        "SELECT text, entities, speaker, path || heading FROM names JOIN items ON items.rowid = names.item"
-        f" WHERE name = ? LIMIT {SAMPLE}", (name,)
-    ).fetchall()  # fmt: skip
-    spellings: Counter[str] = Counter()
-    declared, within = False, 0
-    for text, entities, speaker, _ in rows:
-        said = [*_LINK.findall(text), *json.loads(entities)]
-        declared |= any(folded(one) == name for one in said)
-        every = {*drawn(text), *said, speaker}
-        spellings.update(one for one in every if folded(one) == name)
-        within += any(f" {name} " in f" {folded(one)} " for one in every if folded(one) != name)
-    best = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
-    doubtful = within == len(rows) or _is_label(best, rows) or _is_word(words, best)
-    return NameSpelling(best, doubtful and not declared)
+    return Spellings(words).of(name)
 
 
-def _is_label(name: str, rows: Sequence[Sequence[str]]) -> bool:
+class Spellings:
+    """How names are written; what was read of an item serves for all of its names."""
+
+    def __init__(self, words: WordIndex) -> None:
+        self._db = words.db
+        self._alone: dict[int, frozenset[str]] = {}
+
+    def of(self, name: str) -> NameSpelling:
+        """A folded name as the bank writes it."""
+        rows = self._db.execute(
+            "SELECT spelled, stands, path || heading FROM names JOIN items ON items.rowid = names.item"
+            f" WHERE name = ? LIMIT {SAMPLE}", (name,)
+        ).fetchall()  # fmt: skip
+        spellings = Counter(one for spelled, _, _ in rows for one in spelled.split("\n"))
+        best = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
+        if any(stands & LINKED for _, stands, _ in rows):
+            return NameSpelling(best, False)
+        within = all(stands & WITHIN for _, stands, _ in rows)
+        return NameSpelling(best, within or _is_label(best, rows) or self._is_word(best))
+
+    def _is_word(self, name: str) -> bool:
+        """Whether a single word stands at least as often in small letters as it is written like a name."""
+        if not name.isalpha() or name == name.lower():
+            return False
+        found = self._db.execute(
+            f"SELECT rowid FROM words WHERE words.text MATCH ? LIMIT {2 * SAMPLE}", (f'"{name}"',)
+        )
+        there = [self._words(number) for (number,) in found]
+        return sum(name.lower() in own for own in there) >= sum(name in own for own in there)
+
+    def _words(self, number: int) -> frozenset[str]:
+        """The words of an item that stand alone, as they are written."""
+        if number not in self._alone:
+            ((text,),) = self._db.execute("SELECT text FROM items WHERE rowid = ?", (number,))
+            self._alone[number] = frozenset(_ALONE.findall(text))
+        return self._alone[number]
+
+
+def _is_label(name: str, rows: Sequence[tuple[str, int, str]]) -> bool:
     """Whether a name mostly stands before a colon or in a table's cell, without speaking in turns there."""
-    before = re.compile(rf"{re.escape(name)}\W{{0,3}}[:|]|[|]\W*{re.escape(name)}")
-    places = [where for text, _, _, where in rows if before.search(text)]
-    return len(places) >= LABEL * len(rows) and len(places) < 2 * len(set(places))
-
-
-def _is_word(words: WordIndex, name: str) -> bool:
-    """Whether a single word stands at least as often in small letters as it is written like a name."""
-    if not name.isalpha() or name == name.lower():
-        return False
-    rows = words.db.execute(
-        "SELECT items.text FROM words JOIN items ON items.rowid = words.rowid WHERE words.text MATCH ?"
-        f" LIMIT {2 * SAMPLE}", (f'"{name}"',)
-    )  # fmt: skip
-    alone = r"(?<![\w/.@-])%s(?![\w/@-])"
-    small, large = re.compile(alone % name.lower()), re.compile(alone % name)
-    found = [(bool(small.search(text)), bool(large.search(text))) for (text,) in rows]
-    return sum(one for one, _ in found) >= sum(other for _, other in found)
+    places = [where for spelled, stands, where in rows if stands & LABEL and name in spelled.split("\n")]
+    return len(places) >= SHARE_LABELLED * len(rows) and len(places) < 2 * len(set(places))
 
 
 def longer(words: WordIndex, name: str) -> list[str]:
