@@ -4,137 +4,32 @@ from __future__ import annotations
 
 import calendar
 import itertools
-import json
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache
-from importlib import resources
+from functools import cache, partial
 from unicodedata import category, normalize
 
 from ua_memory.text import stated_dates
 from ua_memory.text.calendar import A_MONTH
-from ua_memory.text.names import NO_NAMES, ORDINARY
+from ua_memory.text.names import (
+    LIGHT,
+    NO_NAMES,
+    ORDINARY,
+    TERM,
+    coined,
+    foreign_light,
+    irregular,
+    is_foreign,
+    little_words,
+    numerals,
+    opens,
+    opposites,
+    related,
+)
 from ua_memory.text.patterns import late
-
-# -- coined ------------------------------------------------------------------------------------------------
-# Lower-case words that are not English: what a thing is called when nobody gives it a capital.
-#
-# `esbuild`, `heroku` and `lotte` name something although they do not look like it. A word counts as English
-# if it is one of the some 20,000 whole words of the bundled tokenizer's table, is made from one by the
-# usual beginnings and endings, or joins two of them. The table knows many first names too: those pass.
-
-
-_WORD = late(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
-_BEGINNINGS = """anti auto co de dis im in inter meta micro mis multi non out over post pre re self semi
-sub super un under up"""
-_ENDINGS = """ability able al ally ation ations d ed er ers ful ible ied ies ing ion ions ise ised ish ising
-ism ist ists ity ive ize ized izes izing less ly ment ments ness or ors r rs s y es"""
-_COMMON = """abort adversarial anew annotation append args async asynchronous auth backend backoff
-calibrate centric changelog checkout cli comma concise config const contradict cosine cron css cutoff
-dataset debug declarative dedupe delete deprecate deps deterministic diff disambiguate divergence embed
-emit encode encrypt enqueue env ephemeral flaky frontend granular grep heterogeneous hexadecimal hotfix
-idempotency idempotent identifier infra ingest init initialization inject instantiate interop invoke
-iterate json latency linter login logout lookup millisecond misconfigure mkdir monorepo mutate
-normalization nuance oauth orchestration outage paginate param parse permalink plugin populate postpone
-pragma prerequisite propagate recency recompile redo regex repo retry revert rollout sandbox scaffold
-sceptical schema serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous
-syntactically syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify
-unsubscribe upsert url usability utils validate verbatim verbose"""
-_ADVERB = late(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
-_NAMED = """banning barking bearing beijing binding blessing boeing bowling breuning browning canning darling
-downing ewing fielding fleming flushing golding harding herring irving keating lansing loving manning messing
-nanjing pickering processing reading redding riding sterling stirling starling turing viking wyoming"""
-"""Words of the table that look like a verb's form and are as often somebody's name, or a place's."""
-_STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
-_SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
-_COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
-_OF_THE_FIELD = frozenset(_COMMON.split())
-_SHORTEST, _FOREIGN = 4, 0.34
-
-
-def coined(text: str) -> Iterator[str]:
-    """The lower-case words of an English text that are not English, in order; none in another language's.
-
-    Words of three letters and less are taken for English, as are words with accents for foreign.
-    """
-    words = [part for match in _WORD.findall(text) for part in match.removesuffix("'s").split("-")]
-    words = [word for word in words if len(word) >= _SHORTEST]
-    strange = [word for word in words if not _english(word)]
-    light = [word.casefold() for word in _TERM.findall(text)]
-    foreign = sum((word in _foreign_light()) - (word in _LIGHT) for word in light) > 0
-    if not foreign and len(strange) <= max(2, _FOREIGN * len(words)):
-        yield from dict.fromkeys(strange)
-
-
-def opens(word: str, after: str) -> bool:
-    """Whether a capitalised word begins a sentence as ordinary English does: `Working on …`, `Usually …`.
-
-    A verb's -ing form whose verb is a word too, or a long adverb, which no name looks like; not where what
-    comes after shows that the word is who the sentence is about (`Harding has …`).
-    """
-    plain = word.casefold()
-    if plain in _NAMED.split() or _SUBJECT.match(after):
-        return False
-    if plain not in _table():
-        return False
-    stems = [stem for stem in _without_ending(plain, ("ing",)) if re.search("[aeiou]", stem)]
-    return bool(_ADVERB.fullmatch(plain)) or (len(plain) > 5 and not _table().isdisjoint(stems))
-
-
-@cache
-def _table() -> frozenset[str]:
-    table = json.loads((resources.files("ua_memory") / "data" / "tokenizer.json").read_text("utf-8"))
-    return frozenset(word for word in table["model"]["vocab"] if word.isascii() and word.isalpha())
-
-
-def _english(word: str) -> bool:
-    return _of_the_field(word) or _made(word) or _joined(word)
-
-
-def _of_the_field(word: str) -> bool:
-    """annotations, parsed, debugging; not todoist."""
-    return not _OF_THE_FIELD.isdisjoint((word, *_without_ending(word, _COMMON_ENDS)))
-
-
-def _made(word: str) -> bool:
-    """Whether a word of the table stands in it, with at most one beginning and one ending around it."""
-    for stem in (word, *_without_ending(word)):
-        if stem in _table():
-            return True
-        for start in _STARTS:
-            rest = stem.removeprefix(start)
-            if rest != stem and len(rest) >= _SHORTEST and rest in _table():
-                return True
-    return False
-
-
-def _without_ending(word: str, endings: Sequence[str] = _ENDS) -> Iterator[str]:
-    """planned: plann, plan and planne; tries: try."""
-    for ending in endings:
-        stem = word.removesuffix(ending)
-        if stem != word and len(stem) >= 3:
-            yield from (stem, f"{stem}e", f"{stem}y")
-            if len(stem) > 3 and stem[-1] == stem[-2]:
-                yield stem[:-1]
-
-
-def _joined(word: str) -> bool:
-    """codebase, whitespace, workarounds."""
-    return any(
-        word[:at] in _table() and _plain(word[at:]) for at in range(3, len(word) - 3)
-    )  # fmt: skip
-
-
-def _plain(word: str) -> bool:
-    return any(
-        len(stem) >= _SHORTEST and stem in _table()
-        for stem in (word, *(word.removesuffix(ending) for ending in ("s", "ed", "ing", "er")))
-    )
-
 
 # -- moments -----------------------------------------------------------------------------------------------
 # Time words that name no day: in december, this morning, next sprint, by Friday, the end of the month.
@@ -197,9 +92,19 @@ def meant(text: str, said: date) -> Iterator[date]:
 # 2k or two thousand) a number is the same.
 
 
-_PLAIN = r"\d{1,3}(?:[ ,'.]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)*"
+_PLAIN = r"\d{1,2}:\d\d|\d{1,3}(?:[ ,'.]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)*"
 _SIGN = r"(?:(?<![\w.,)-])[-\u2212](?=[$€£¥]?\d)|\bminus )?"
-_SCALES = {"k": 3, "thousand": 3, "m": 6, "mio": 6, "million": 6, "millions": 6, "bn": 9, "billion": 9}
+_SCALES = {
+    "hundred": 2,
+    "k": 3,
+    "thousand": 3,
+    "m": 6,
+    "mio": 6,
+    "million": 6,
+    "millions": 6,
+    "bn": 9,
+    "billion": 9,
+}
 _MONEY = {
     "$": ("$", "dollar", "dollars", "usd", "bucks"),
     "€": ("€", "euro", "euros", "eur"),
@@ -208,27 +113,36 @@ _MONEY = {
     "%": ("%", "percent", "per cent", "pct"),
     "×": ("×", "times", "x"),
 }
+_HALF = (
+    r"(?P<half>[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night|nachmittags|de la (?:tarde|noche)|"
+    r"de l'après-midi)"
+)
+_HOUR = r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
+_AND_A_HALF = late(r"\b(\d+|one) and a half\b", re.IGNORECASE)
+_CLOCKS = (
+    (late(rf"\bhalf past {_HOUR}\b(?:,? {_HALF})?", re.IGNORECASE), 30),
+    (late(rf"\bquarter past {_HOUR}\b(?:,? {_HALF})?", re.IGNORECASE), 15),
+    (late(rf"\bquarter to {_HOUR}\b(?:,? {_HALF})?", re.IGNORECASE), -15),
+    (late(rf"\bhalb {_HOUR}\b", re.IGNORECASE), -30),
+    (late(rf"{_HOUR} ?(?:h|heures?|uhr)(?: ?(?P<minutes>[0-5]\d))?(?!\w)(?! \d)", re.IGNORECASE), 0),
+    (late(rf"{_HOUR}(?:[:.](?P<minutes>[0-5]\d))? ?(?:o'clock,? )?{_HALF}", re.IGNORECASE), 0),
+)
+"""How a time of day is written, each with the minutes that it is off."""
 _UNITS = {word: unit for unit, words in _MONEY.items() for word in words}
 _UNIT = "|".join(
     sorted(map(re.escape, (word for word in _UNITS if word.isalpha() or " " in word)), key=len)[::-1]
 )
 _AMOUNT = late(
     rf"(?P<sign>{_SIGN})(?P<before>[$€£¥] ?)?(?P<digits>{_PLAIN})"
-    rf"(?:(?P<close>k|m|bn)\b|[ -](?P<scale>thousand|millions?|mio|billion)\b)?"
+    rf"(?:(?P<close>k|m|bn)\b|[ -](?P<scale>hundred|thousand|millions?|mio|billion)\b)?"
     rf"(?: ?(?P<mark>[%$€£¥×])|[ -]?(?P<unit>{_UNIT})\b)?",
     re.IGNORECASE,
 )
 _AMOUNT_WORD = late(r"[^\W\d_][\w'-]*")
-_SPELT = {
-    **{word: n for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven"])},
-    "eight": 8,
-    **{word: n for n, word in enumerate(["nine", "ten", "eleven", "twelve", "thirteen", "fourteen"], 9)},
-    **{word: n for n, word in enumerate(["fifteen", "sixteen", "seventeen", "eighteen", "nineteen"], 15)},
-    **{"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80},
-    **{"ninety": 90, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "dozen": 12},
-}
-_ONE = frozenset({"one"})
-"""So often a pronoun or an adverb that it claims nothing."""
+_STANDS_FOR = {"decade": 10, "couple": 2, "pair": 2, "both": 2, "fortnight": 14, "once": 1} | dict.fromkeys(
+    ("a", "an", "one", "ein", "eine", "einen", "einem", "einer", "un", "une", "una", "uno"), 1
+)
+"""What a statement may put into a number, but what claims none."""
 _OFTEN = {"twice": 2, "thrice": 3}
 """How often: of things that are not two, `twice` says nothing."""
 _TIMES = _OFTEN | {"double": 2, "doubled": 2, "doubles": 2, "triple": 3, "tripled": 3}
@@ -258,6 +172,10 @@ class Amounts:
         self._exact |= {(str(n), "×") for word, n in _TIMES.items() if word in words}
         plain = [each for each in found if each.written not in _OFTEN]
         self._digits = {each.digits for each in plain} | {each.minutes for each in plain}
+        self._digits |= {str(n) for word, n in _STANDS_FOR.items() if word in words}
+        self._bare = frozenset(self._digits)
+        """Those that are no time of day by themselves, but may mean one."""
+        self._digits |= {part for each in plain for part in _clock_parts(each.digits)}
         self._units = {
             unit for word, unit in _UNITS.items() if word in words or (len(word) == 1 and word in text)
         }
@@ -273,34 +191,85 @@ class Amounts:
             return True
         if one.unit and one.unit != "×":
             return (one.digits, "") in self._exact and one.unit in self._units
-        return one.digits in self._digits or bool(one.minutes and one.minutes in self._digits)
+        hour, full, _ = one.digits.partition(":00")
+        bare = {hour, hour.lstrip("0"), str(int(hour) % 12)} if full else {one.minutes} - {""}
+        return one.digits in self._digits or not self._bare.isdisjoint(bare)
 
 
 def amounts(text: str) -> Iterator[Amount]:
     """The numbers in a text, those that are written in digits first."""
-    rest = text
+    text = in_digits(text)
     for match in _AMOUNT.finditer(text):
         digits = plain = _plain_number(match["digits"])
         scale = (match["close"] or match["scale"] or "").casefold()
         unit = _UNITS.get((match["mark"] or match["unit"] or match["before"] or "").strip().casefold(), "")
-        if scale:
-            digits = _scaled(plain, _SCALES[scale])
-            rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
-        minutes = plain if scale == "m" else ""
-        yield Amount(digits, unit, match[0].strip(), bool(match["sign"]), minutes)
-    for match in _AMOUNT_WORD.finditer(rest):
-        often = "×" if rest.startswith(" times", match.end()) else ""
-        for part in match[0].casefold().split("-"):
-            if part in _SPELT and part not in _ONE:
-                yield Amount(
-                    str(_SPELT[part]), often, f"{_SPELT[part]} times" if often else str(_SPELT[part])
-                )
-            elif part in _OFTEN:
-                yield Amount(str(_OFTEN[part]), "×", part)
+        digits = _scaled(plain, _SCALES[scale]) if scale else digits
+        yield Amount(digits, unit, match[0].strip(), bool(match["sign"]), plain if scale == "m" else "")
+    for word in map(str.casefold, _AMOUNT_WORD.findall(text)):
+        if word in _OFTEN:
+            yield Amount(str(_OFTEN[word]), "×", word)
+
+
+@cache
+def _number_words() -> re.Pattern[str]:
+    word = "|".join(sorted(numerals(), key=len, reverse=True))
+    return re.compile(
+        rf"(?<![\w'])(?:one[ -](?=hundred|thousand|million))?(?:{word})"
+        rf"(?:(?:[ -]| and | et | y )(?:{word}|one|un|uno))*(?![\w'])",
+        re.IGNORECASE,
+    )
+
+
+def in_digits(text: str) -> str:
+    """A text with its numbers and times of day in digits: `twelve hundred` is 1200, `half past three in the
+    afternoon` 15:30."""
+    if not numerals().keys().isdisjoint(TERM.findall(text.casefold())):
+        text = _number_words().sub(_spelt_number, text)
+    text = _AND_A_HALF.sub(lambda match: f"{'1' if match[1][0] in 'oO' else match[1]}.5", text)
+    for pattern, later in _CLOCKS if any(map(str.isdigit, text)) else ():
+        text = pattern.sub(partial(_time_of_day, later), text)
+    return text
+
+
+def _spelt_number(match: re.Match[str]) -> str:
+    found, total, part = list[int](), 0, 0
+    if re.search(r"\d[ -]$", match.string[: match.start()]) and numerals().get(match[0].casefold(), 0) > 99:
+        return match[0]  # 1.5 million
+    for word in re.findall(r"[^\W\d_]+", match[0].casefold()):
+        value = numerals().get(word, 1)
+        if word in ("and", "et", "y"):
+            continue
+        if value >= 1000 and (part or not total):
+            total, part = total + (part or 1) * value, 0
+        elif value == 100 and part < 100:
+            part = (part or 1) * 100
+        elif (total or part) and part % 100 and not (part % 10 == 0 and value < 10 and part % 100 > 19):
+            found, total, part = [*found, total + part], 0, value
+        else:
+            part += value
+    return " ".join(map(str, [*found, total + part]))
+
+
+def _time_of_day(later: int, match: re.Match[str]) -> str:
+    """The hour of a clock that has twelve or 24 of them; `later` are minutes to add."""
+    part = match.groupdict()
+    half = (part.get("half") or "").casefold()
+    hour = int(match["hour"]) % 12 if half else int(match["hour"])
+    hour += 12 if half.startswith(("p", "in the a", "in the e", "at n", "de la t", "nachm", "de l'a")) else 0
+    minutes = (60 * hour + int(part.get("minutes") or 0) + later) % 1440
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _clock_parts(digits: str) -> Iterator[str]:
+    hour, colon, minutes = digits.partition(":")
+    if colon:
+        yield from (hour, hour.lstrip("0"), minutes, str(int(hour) % 12))
 
 
 def _plain_number(number: str) -> str:
     """`1,500.0` as `1500`: written another way it is the same number."""
+    if ":" in number:
+        return number.rjust(5, "0")
     plain = number.replace(",", "").replace("'", "").replace(" ", "")
     return plain.rstrip("0").rstrip(".") if plain.count(".") == 1 else plain
 
@@ -331,7 +300,11 @@ seventeen eighteen nineteen twenty"""
 _ORDERED = """second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
 fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"""
 _CARDINALS = {word: n for n, word in enumerate(_COUNTED.split(), 2)}
+_TENS = """thirtieth fortieth fiftieth sixtieth seventieth eightieth
+ninetieth"""
 _ORDINALS = {word: n for n, word in enumerate(_ORDERED.split(), 2)} | {"first": 1}
+_ORDINALS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 3)}
+_BIG_ORDINAL = late(rf"\b(?:{'|'.join(word for word, n in _ORDINALS.items() if n > 2)})\b")
 _CURRENCIES = frozenset(["chf", "eur", "gbp", "usd"])
 _ORDINARY = ("first", "second")
 """In letters these are adverbs, stretches of time and ordinary words, and claim nothing."""
@@ -423,23 +396,14 @@ def _stem(word: str) -> str:
 # The words two sentences are compared by.
 
 
-_TERM = late(r"[^\W_]+")
-_LIGHT_WORDS = """
-    a about after again all also an and any are as at be because been but by can could did do does for
-    from had has have had he her his how i if in into is it its just let me more my need no not now of
-    off on one only or our out over she should so some than that the their them then there these they
-    this those to too up us was we were what when where which while who will with would you your
-"""
-_LIGHT = frozenset(_LIGHT_WORDS.split())
-
 UNSPACED = late(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 """A character of a script that puts no space between words: each is compared."""
 
 
 def terms(text: str) -> frozenset[str]:
     """The words of a text that carry meaning, endings cut, for comparing it with another."""
-    words = (word.casefold() for word in _TERM.findall(text))
-    return frozenset(_term_stem(word) for word in words if word not in _LIGHT)
+    words = (word.casefold() for word in TERM.findall(text))
+    return frozenset(_term_stem(word) for word in words if word not in LIGHT)
 
 
 def _term_stem(word: str) -> str:
@@ -537,6 +501,8 @@ class _Evidence:
         if kind == "name":
             return all(_forms(part) & self._words for part in claim.split("-") if part)
         if kind in ("coined", "opening") and _root(claim) in self._roots:
+            return True
+        if kind == "coined" and any(word.startswith(claim[:_SHORTEST_STEM]) for word in self._words):
             return True
         if kind in ("opening", "coined"):
             return bool((_stems(claim) | _forms(claim)) & (self._stems | self._words))
@@ -644,9 +610,9 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
             continue
         first = _SENTENCE_END.search(text[: match.start()].rstrip("\"'(*_ ")[-3:]) is not None
         plain = word.casefold()
-        if plain in _words_of()["roles"] or _ROLE_OF.fullmatch(plain):
+        if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
             continue
-        if first and (plain in _foreign_light() or any(one.fullmatch(plain) for one in _little().values())):
+        if first and (plain in foreign_light() or any(one.fullmatch(plain) for one in _little().values())):
             continue
         if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
             continue
@@ -658,7 +624,7 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
 def _forms(word: str) -> set[str]:
     """A word, and it without the genitive's or the plural's s: `Heroku's` is Heroku, but James is not jam."""
     plain = word.casefold().strip("'-")
-    forms = {plain, *plain.split("-")}
+    forms = {plain, *re.split("[-']", plain)}
     forms |= {form[:-2] for form in forms if form.endswith("'s")}
     forms |= {form[:-1] for form in forms if form.endswith("s") and len(form) > 3}
     return forms - {""}
@@ -714,24 +680,24 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
     Those of the question that was `asked` prove nothing either way, nor do names and numbers, which are
     claims of their own. A text that has nothing else ("No, no.") says nothing, unless it was asked for.
     """
+    text, evidence = in_digits(text), [*map(in_digits, evidence)]
     stands = _standing(_terms(evidence))
-    apart = (
-        _terms([asked])
-        | _WHO
-        | terms(" ".join(_foreign_light()))
-        | terms(" ".join((*_MONTHS, *_DAYS)))
-        | _capitals([text, *evidence])
-    )
-    words = _terms([text])
+    apart = _terms([asked]) | _without_weight() | _capitals([text, *evidence])
+    light = [_little()[kind] for kind in ("unsure", "intended", "ahead")]
+    words = {word for word in _terms([text]) if stands(word) or not any(one.fullmatch(word) for one in light)}
     there = {*re.findall(r"\d+", " ".join(evidence))}
-    named_too = sum(map(stands, words & apart - _WHO)) + len({*re.findall(r"\d+", text)} & there)
+    speakers = _terms(
+        label[1] for each in evidence for line in each.split("\n") if (label := _LABEL.match(line))
+    )
+    named_too = sum(map(stands, words & apart - _WHO - speakers)) + len({*re.findall(r"\d+", text)} & there)
     if not asked and not words - apart and not named_too:
         return False
     for number, part in enumerate((text, *_AFTER_SENTENCE.split(text))):
-        own = {word for word in _terms([part]) - apart if not word.isdigit()}
+        own = {word for word in _terms([part]) & words - apart if not word.isdigit()}
         shared = sum(map(stands, own))
         enough = shared >= _SHARE * len(own) and len(own) - shared <= shared + _MORE
-        enough = enough or (number == 0 and len(own) < 2 and named_too >= 2)
+        few = len(own) < 2 or 0 < shared >= len(own) - shared - _MORE
+        enough = enough or (number == 0 and few and named_too >= 2)
         if not enough and (number == 0 or len(own) > _FEW):
             return False
     return True
@@ -740,13 +706,27 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
 def _standing(there: Set[str]) -> Callable[[str], bool]:
     """What tells of a word whether it is one of these, in some form."""
     stems = {_evidence_stem(word) for word in there}
+    roots = {*map(_root, there)}
     begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, len(word) + 1)}
 
     def stands(word: str) -> bool:
         beginnings = (word[:end] for end in range(_SHORTEST_STEM, len(word)))
-        return word in there or _evidence_stem(word) in begun or any(each in stems for each in beginnings)
+        near = (
+            _root(word) in roots
+            or word in there
+            or _evidence_stem(word) in begun
+            or any(each in stems for each in beginnings)
+        )
+        return near or any(
+            _term_stem(other) in there for other in itertools.chain(related(word), opposites(word))
+        )
 
     return stands
+
+
+@cache
+def _without_weight() -> frozenset[str]:
+    return _WHO | terms(" ".join((*foreign_light(), *_MONTHS, *_DAYS)))
 
 
 _REPEATED, _REPEATS = 0.8, 3
@@ -799,24 +779,54 @@ def _evidence_stem(word: str) -> str:
 _NOT_UNSPACED = late("ない|(?<!かもしれ)ません|なかった|ずに|不|没|沒|未")
 _DONE = late(
     r"\b(?:was|were|had|did|went|bought|took|gave|made|got|came|became|began|sold|found|met|saw|sent|built|ran|"
-    r"won|wrote|spent|paid|taught|kept|lost|broke|chose|drove|flew|grew|spoke|already|(?!need)\w{2,}ed|"
+    r"won|wrote|spent|paid|taught|kept|lost|broke|chose|drove|flew|grew|spoke|already|split|put|cut|set|hit|read|let|shut|(?!need)\w{2,}ed|"
     r"(?:hat|habe|haben|ist|sind) .*\b\w*(?:ge\w+(?:t|en)|iert)|"
     r"(?:a|ont|est|sont|ai) \w+(?:é|ée|és|i|is|it|u)|(?:ha|han|he) \w+[ai]do|\w+(?:ó|aron|ieron))\b"
 )
 """Forms of verbs that say that something was done."""
-_PAST = late(
-    r"(?<!is )(?<!are )(?<!be )(?<!been )(?<!gets )(?<!get )(?<!an )(?<!a )(?<!the )\b([a-z]{2,}ed)\b"
+_PAST = late(r"(?<!\ban )(?<!\ba )(?<!\bthe )\b([a-z]{2,}ed)\b")
+_PARTICIPLE = late(
+    r"\b(?:is|are|be|been|being|gets?|has|have|had|was|were|wants?)"
+    r"(?: (?:not|never|always|only))* (?!to )\w+ed\b"
 )
+_LESS_THAN = late(r"\b(?:less|weniger|moins|menos) (?:than|als|que|de)\b")
+_PURPOSE = late(r" (?:to|um|zu|pour|para) ([^,;]+)$")
 _COMPARES, _PRICED = ("than", "als", "que"), ("for", "für", "pour", "por", "para")
 _TOGETHER = frozenset(["with", "mit", "avec", "con"])
 _EXCHANGES = late("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
+_COMPARISON = late(
+    r"\b(?!(?:d?er|aber|oder|immer|over|under|after|never|ever|other|her)\b)(?:[^\W\d_]+er|more|less|not|weniger|menos|mehr|worse|mieux|"
+    r"plus|moins|más|mejor|peor|mayor|menor|meilleure?) (?:[^\W\d_]+ ){0,5}?(?P<than>than|als|que) "
+)
 _ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
-_CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|sondern|sino|mais)\b")
+_ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
+_NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
+_ZU = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
+_CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|only|just|sondern|sino|mais)\b(?P<but>.*)")
+_POSSESSED = late(
+    r"(?:(?:and|but|because|that|und|et|y) )?"
+    r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|mis?|nuestr\w+) "
+    r"(?!team|company|family|group|birthday|name|firma|familie|equipo|équipe)(?P<what>\w+)"
+)
+_ALIKE_CLAUSES = late(r"[,;]? (?:and|und|et|y|but|aber|mais|pero|while) |[,;] ")
+_PREPOSITION = late(
+    r"\b(?:in|on|at|for|with|to|from|by|into|under|an|auf|mit|für|bei|zu|von|à|dans|avec|pour|chez|con|en|para|por)\b"
+)
+_MEASURE = late(
+    r"\b((?:milli|kilo|mega|giga|centi)?(?:met(?:er|re)|gram|byte|lit(?:er|re))s?|miles?|feet|inch(?:es)?|"
+    r"pounds?|(?:second|minute|hour|day|week|month|year)s?)\b"
+)
+_FIXED = late(rf"(?:user|person|agent|assistant|owner)s?|{_MEASURE.pattern}")
 _PASSIVE = late(r"\b(?:by|von|durch|par|por)\b")
 _LABEL = late(
     r"^[\W_]*(person|user|assistant|[A-ZÀ-Þ][\w'-]*(?: [A-ZÀ-Þ][\w'-]*)?)[*_]*(?: ?\([^)]*\))?[*_]*: "
 )
 _ROLES = ("person", "user", "assistant")
+_OTHER = {"person": "assistant", "assistant": "person"}
+_YOU = late(r"(?:(?<=^)|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=so )|(?<=because ))you\b")
+_YOU_DID = late(r"\byou (\w+)")
+"""An agent's "you" is the person; a person's may be anybody, unless it did something."""
+_OBJECT_FIRST = late(r"\bme ((?:a|ha|ont|han|as|has) \w+|\w+)")
 _USER = late(r"\b(?:user|owner|nutzers?|nutzerin|benutzers?|l'utilisat(?:eur|rice)|usuari[oa])\b")
 _ROLE_OF = late(r"[ld]'utilisat(?:eur|rice)s?")
 _ROLE_ROOTS = ("perso", "assis", "agent")
@@ -824,14 +834,20 @@ _INTRODUCED = (
     r"(?:i am|i'm|name is|this is|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo) {0}\b|\b{0} here\b"
 )
 _CONTRACTED = (
-    (r"\bcan't\b", "can not"), (r"\bwon't\b", "will not"), (r"n't\b", " not"), (r"'ll\b", " will"),
-    (r"'d\b", " would"), (r"'(?:m|re|ve)\b", ""), (r"\bn'", "ne "), (r"\bj'", "je "),
-    (r"\b(?:[ldmts]|qu)'", ""),
+    (late(r"\bcan't\b"), "can not"), (late(r"\bwon't\b"), "will not"), (late(r"n't\b"), " not"),
+    (late(r"'ll\b"), " will"), (late(r"'d\b"), " would"), (late(r"'(?:m|re|ve)\b"), ""),
+    (late(r"\bn'"), "ne "), (late(r"\bj'"), "je "), (late(r"\bm'"), "me "), (late(r"\b(?:[ldts]|qu)'"), ""),
 )  # fmt: skip
+_ONE_WORD = {"zum": "zu", "zur": "zu", "vom": "von", "al": "a", "del": "de", "au": "à", "du": "de"}
+_OTHERWISE = late(
+    rf"\b(?:(?P<one>{'|'.join(_ONE_WORD)})\b|for (?P<reason>\w+) reasons\b|"
+    r"(?:less|weniger|moins|menos) (?!than|als|que|de|of|or|oder|ou|o))"
+)
 _SENTENCE = late(r"(?<=[.!?;])\s+|\n")
 _CLAUSE = late(
     r"[,;:()–—]+\s+|\s+[-–—]\s+|\s+(?=(?:but|sondern|aber|mais|sino|pero|and|und|et|y|he|she|they|dass|"
-    r"because|weil|which|who|while|whereas|although|since(?! \d))\s)"
+    r"because|weil|which|who|after|nachdem|that(?=\s(?:person|assistant|he|she|they|i|we)\s)|while|whereas|"
+    r"although|since(?! \d))\s)"
 )
 _JUST_AND = late(r",? (?:and|und|et|y|after) ")
 _JOINS = late(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
@@ -839,24 +855,6 @@ _OPENING_OF = late(r"(?<=[.!?;:,])\s+")
 _GERMAN = late(r"\b(?:der|die|das|und|ist|nicht|ich|meine?|hat|im|wir|eine?|den|dem|mit|kein)\b")
 _ROOT = 5
 _WORD_OR_NUMBER = late(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*")
-
-
-@cache
-def _words_of() -> Mapping[str, list[str]]:
-    """The table of little words as it is written."""
-    table = tomllib.loads((resources.files("ua_memory") / "data" / "little_words.toml").read_text("utf-8"))
-    return {kind: words.split() for kind, words in table.items()}
-
-
-@cache
-def _foreign_light() -> frozenset[str]:
-    return frozenset(_words_of()["light"])
-
-
-@cache
-def _numerals() -> Mapping[str, str]:
-    """The small numbers of other languages, as digits."""
-    return {word: str(n) for row in _words_of()["numerals"] for n, word in enumerate(row.split("|"), 2)}
 
 
 @cache
@@ -868,7 +866,7 @@ def _little() -> Mapping[str, re.Pattern[str]]:
 
     return {
         name: late(rf"\b(?:{'|'.join(map(phrase, sorted(words, key=len, reverse=True)))})\b")
-        for name, words in _words_of().items()
+        for name, words in little_words().items()
     }
 
 
@@ -910,12 +908,13 @@ def disagreement(text: str, quotes: Sequence[str], evidence: Sequence[str] = (),
 def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()) -> str:
     """The same for a statement that need not share words with its quotes."""
     pieces = [each for each in evidence if each] or list(quotes)
+    asis, text = text, _in_words_of(text, pieces)
     whole = [sentence for quote in quotes for sentence in _whole_sentences(quote, pieces)]
     names = _called([text], pieces)
     said = [part for sentence, who in whole for part in _parts(sentence, names, who)]
     known = [part for piece in pieces for part in _parts(piece, names)]
     plainly = [sentence for sentence, _ in whole]
-    if flat(text) in {flat(" ".join(plainly)), *map(flat, (*plainly, *quotes))}:
+    if flat(asis) in {flat(" ".join(plainly)), *map(flat, (*plainly, *quotes))}:
         return ""
     told = [_told(sentence, who) for sentence, who in whole]
     found = _causes(text, quotes) or _generalises(text, plainly) or _bounds(text, plainly)
@@ -924,8 +923,8 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
     for part in _parts(text, names):
         near = _nearest(part, said)
         found = (
-            _denied(part, said) or _overstated(near, said, text) or _shifted(near, text)
-            or _misplaced(part, known)
+            _denied(part, said, told) or _overstated(near, said, text) or _shifted(near, text)
+            or _of_another(part, near) or _misplaced(part, known) or _mixed(part, told)
         )  # fmt: skip
         if found:
             return found
@@ -937,14 +936,64 @@ def spoken(who: str, text: str) -> str:
     return text if _LABEL.match(text) else f"{who}: {text}"
 
 
+# in the words of its sources
+
+
+_SMALL = late(r"(?<!\w)[^\W\d_A-ZÀ-Þ][^\W\d_]*(?!\w)")
+_WORD_IN_SENTENCE = late(r"(?P<less>\b(?:not|less|no) )?(?<![\w'])(?P<word>[^\W\d_]{3,})(?![\w'])")
+
+
+def _in_words_of(text: str, pieces: Sequence[str]) -> str:
+    """A statement in its sources' words: `purchased` as `buyed` where they say `bought`, and `dear` as
+    `not cheap` where they say `cheap`."""
+    words = [word for piece in pieces for word in _SMALL.findall(piece) if word not in LIGHT]
+    there = {_root(word.removesuffix("er").removesuffix("est")): word for word in words}
+    there |= {_root(word): word for word in words}
+
+    def instead(match: re.Match[str]) -> str:
+        word = match["word"]
+        if word in LIGHT or _root(word) in there or word in foreign_light() or _FIXED.fullmatch(word):
+            return match[0]
+        done = word.endswith("ed") or (word in irregular() and word[-2:] not in ("er", "se", "st"))
+        past = "ed" if done else ""
+        found = next((other for other in related(word) if _root(other) in there), "")
+        if found:
+            return f"{match['less'] or ''}{found}{past}"
+        found = next((other for other in opposites(word) if _root(other) in there), "")
+        found = there[_root(found)] if found and word[-2:] == "er" else f"{found}{past}"
+        return f"{'' if match['less'] else 'not '}{found}" if found.removesuffix("ed") else match[0]
+
+    return _WORD_IN_SENTENCE.sub(instead, text)
+
+
 # the parts
 
 
 def _plainly(text: str) -> str:
-    text = _plain_claim(text).casefold()
-    for pattern, instead in _CONTRACTED:
-        text = re.sub(pattern, instead, text)
-    return text
+    text = _AMOUNT.sub(_as_number, in_digits(_plain_claim(text).casefold()))
+    text = _BIG_ORDINAL.sub(lambda match: f"{_ORDINALS[match[0]]}th", text)
+    for pattern, instead in _CONTRACTED if "'" in text else ():
+        text = pattern.sub(instead, text)
+    return _OTHERWISE.sub(_in_other_words, text)
+
+
+def _in_other_words(match: re.Match[str]) -> str:
+    """One word for two as two, "for tax reasons" as a because, and "less" as a "not"."""
+    if match["one"]:
+        return _ONE_WORD[match["one"]]
+    return f"because of {match['reason']}" if match["reason"] else "not "
+
+
+def _is_past(verb: str) -> bool:
+    return verb.endswith("ed") or verb in irregular() or verb in ("were", "had", "did")
+
+
+def _as_number(match: re.Match[str]) -> str:
+    """`1.5k` and `1,500` as 1500, with the unit as it is."""
+    plain, scale = _plain_number(match["digits"]), match["close"] or match["scale"] or ""
+    if not scale or scale == "m":
+        return match[0].replace(match["digits"], plain, 1)
+    return match[0].replace(match["digits"], _scaled(plain, _SCALES[scale]), 1).replace(scale, "", 1)
 
 
 def _parts(text: str, names: Set[str], who: str = "") -> list[_Part]:
@@ -952,7 +1001,7 @@ def _parts(text: str, names: Set[str], who: str = "") -> list[_Part]:
     found: list[_Part] = []
     for line in _plain_claim(text).split("\n"):
         label = _LABEL.match(line)
-        who = label[1].split()[0].casefold() if label else who
+        who = _labelled(label) if label else who
         for sentence in _SENTENCE.split(line[label.end() :] if label else line):
             plain, before = _told(sentence, who), None
             for piece in _joined_up(plain, names):
@@ -964,6 +1013,9 @@ def _parts(text: str, names: Set[str], who: str = "") -> list[_Part]:
 def _told(sentence: str, who: str) -> str:
     """A sentence with who says it in the place of "I", and one word for the user."""
     plain = _USER.sub("person", _plainly(sentence))
+    if who in _OTHER and (who == "assistant" or any(map(_is_past, _YOU_DID.findall(plain)))):
+        plain = _YOU.sub(_OTHER[who], plain)
+    plain = _OBJECT_FIRST.sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
     return _little()["subject"].sub(who or "speaker", plain)
 
 
@@ -991,7 +1043,7 @@ def _part(piece: str, sentence: str, names: Set[str], who: str, before: _Part | 
         own = {one for one in stems if one not in names and not one[0].isdigit()}
         plain = [one for one in before.stems if one not in names and not one[0].isdigit()]
         joins = _JOINS.match(piece) is not None
-        if (joins and own <= {*plain}) or (len(own) < 2 and not own & {*plain}):
+        if (joins and own <= {*plain}) or (len(own) < 3 and not own & {*plain}):
             left |= {*plain[1:]}
         number = [n for n, one in enumerate(before.stems) if one[0].isdigit()]
         if number and any(one[0].isdigit() for one in stems) and not any(_counted(stems)):
@@ -1005,17 +1057,15 @@ def _stems_of(text: str) -> Iterator[str]:
     """The roots of the words that carry meaning, and numbers, in order; none of scripts without spaces."""
     for match in _WORD_OR_NUMBER.finditer(UNSPACED.sub(" ", text)):
         word = match[0].removesuffix("'s")
-        word = str(_SPELT.get(word, word)) if word not in _ONE else "a"
-        word = _numerals().get(word, word)
         if word[0].isdigit():
             yield word.rstrip(".,:")
-        elif len(word) > 1 and word not in _LIGHT and word not in _foreign_light():
+        elif len(word) > 1 and word not in LIGHT and word not in foreign_light():
             yield _root(word)
 
 
 def _root(word: str) -> str:
     """What the forms of a word have in common, more roughly than a stem: move, moved; allergy, allergic."""
-    stem = _term_stem(word)
+    stem = _term_stem(irregular().get(word, word))
     stem = stem[:-1] if len(stem) > 3 and (stem[-1] in "eyao" or stem[-1] == stem[-2]) else stem
     return stem[:_ROOT]
 
@@ -1027,7 +1077,7 @@ def _called(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[str]
     found: set[str] = set()
     for text in (*statement, *evidence):
         plain = _plain_claim(text)
-        german = len(_GERMAN.findall(plain)) > 1
+        german, foreign = len(_GERMAN.findall(plain)) > 1, is_foreign(plain)
         for line in plain.split("\n"):
             label = _LABEL.match(line)
             found |= {word.casefold() for word in label[1].split()} if label else set()
@@ -1039,9 +1089,9 @@ def _called(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[str]
                         continue
                     if word in NO_NAMES or word.casefold() in ORDINARY:
                         continue
-                    if inside or not opens(word, sentence[match.end() :]):
+                    if inside or not (foreign or opens(word, sentence[match.end() :])):
                         found.add(word.casefold())
-    light = _LIGHT | _foreign_light()
+    light = LIGHT | foreign_light()
     return frozenset(_root(word) for word in found if word not in light) | {*_ROLE_ROOTS} | _kin_roots()
 
 
@@ -1056,7 +1106,7 @@ def _whole_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str,
         found = []
         for row in rows:
             if label := _LABEL.match(row):
-                who, row = label[1].split()[0].casefold(), row[label.end() :]
+                who, row = _labelled(label), row[label.end() :]
             for sentence in _AFTER_SENTENCE.split(row):
                 flat_one = " ".join(sentence.split())
                 if flat_one and (flat_one in wanted or wanted in flat_one or _overlap(flat_one, wanted)):
@@ -1064,7 +1114,13 @@ def _whole_sentences(quote: str, evidence: Sequence[str]) -> Iterator[tuple[str,
         yield from found or [(quote, who)]
         return
     label = _LABEL.match(quote)
-    yield (quote[label.end() :], label[1].split()[0].casefold()) if label else (quote, "")
+    yield (quote[label.end() :], _labelled(label)) if label else (quote, "")
+
+
+def _labelled(label: re.Match[str]) -> str:
+    """Who a label says speaks."""
+    who = label[1].split()[0].casefold()
+    return "person" if who == "user" else who
 
 
 def _overlap(sentence: str, quote: str) -> bool:
@@ -1086,25 +1142,28 @@ def _nearest(part: _Part, said: Sequence[_Part]) -> list[_Part]:
 # what is denied
 
 
-def _denied(part: _Part, said: Sequence[_Part]) -> str:
+def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str]) -> str:
     """Whether one side denies what the other says: the word that a "not" stands before decides."""
     both = part.text + " ".join(one.text for one in said)
     if UNSPACED.search(both):
         near = _nearest_signs(part, said)
         differs = near and bool(_NOT_UNSPACED.search(part.text)) != bool(_NOT_UNSPACED.search(near.text))
         return "one denies what the other says" if differs else ""
-    mine, soft = _scopes(part.text), _has("undoes", part.text)
-    denied = {stem for scope in mine for stem in scope}
-    has = set(part.stems)
+    if any(_comparison(part.sentence, other) < 0 for other in told):
+        return ""
+    known = {stem for one in said for stem in one.stems}
+    mine, has = _scopes(part.text), {*part.stems}
+    soft = any(_root(one) not in known for one in _little()["undoes"].findall(part.text))
+    denied = {stem for scope in _scopes(part.text, refusing=True) for stem in scope}
     for one in said:
-        contrast = _CONTRAST.search(one.sentence) is not None
+        contrast = _CONTRAST.search(one.sentence)
+        other = soft or any(words[0] not in one.stems for words in mine)  # denies it in words of its own
         for scope in _scopes(one.text, refusing=True):
             head = next(iter(scope[1:] if contrast else scope), "")
-            other = any(words[0] not in one.stems for words in mine)  # denies it in words of its own
-            plain = (
-                head in has - {_root(one.who or "speaker")} and head not in denied and not soft and not other
-            )
-            if plain and not _elsewhere(part, one, head, said):
+            but = contrast and has & {*_stems_of(contrast["but"])} - {*one.stems}
+            if other or head not in has - denied - {_root(one.who or "speaker")}:
+                continue
+            if not but or has & {*scope[1:]}:
                 return f"what was said has “not {head}…”"
     of_denied = any(part.names & {*scope} for one in said for scope in _scopes(one.text))
     if mine and (soft or of_denied):
@@ -1113,40 +1172,34 @@ def _denied(part: _Part, said: Sequence[_Part]) -> str:
         head = next(iter(scope), "")
         holders = [one for one in said if head in one.stems]
         if holders and not any(
-            _has("undoes", one.text) or _scopes(one.text, refusing=True) or _has("except", one.sentence)
+            _has("undoes", one.text)
+            or _scopes(one.text, refusing=True)
+            or _has("except", one.sentence)
+            or _ALL_BUT.search(one.sentence)
             for one in holders
         ):
             return f"nothing that was said denies “{head}…”"
     return ""
 
 
-def _elsewhere(part: _Part, denying: _Part, head: str, said: Sequence[_Part]) -> bool:
-    """Whether another clause says it without a denial, of no fewer of the same words."""
-    has = set(part.stems)
-    shared = len(has & set(denying.stems))
-    return any(
-        head in one.stems and len(has & set(one.stems)) >= shared and not _scopes(one.text, refusing=True)
-        for one in said
-        if one is not denying
-    )
-
-
 def _scopes(text: str, *, refusing: bool = False) -> list[list[str]]:
     """The words that each "not" of a clause denies, the one it stands before first; wishes are passed over:
     who does not want to sell does not sell."""
-    if _has("except", text) and re.search(
-        r"\b(?:not|no|nothing|nobody|none|never|nichts|nie|rien|nada)\b", text
-    ):
+    if _has("except", text) and re.search(r"\b(?:no|nothing|nobody|none|never|nichts|nie|rien|nada)\b", text):
         return []
     plain = _little()["no_denial"].sub(" ", text)
     found = []
     for kind in ("not", "refuses") if refusing else ("not",):
         for match in _little()[kind].finditer(plain):
+            place = _PREPOSITION.match(plain, match.end() + 1)
+            if kind == "refuses" and place and place[0] not in ("to", "de", "zu"):
+                continue  # stopped in Rome
             behind = _little()["but"].split(plain[match.end() :])[0]
             words = list(_stems_of(_little()["wishes"].sub(" ", behind)))
             before = list(_stems_of(_little()["wishes"].sub(" ", plain[: match.start()])))[::-1]
             if words or before:
-                found += [words or before] if words or not refusing else [[word] for word in before]
+                alone = (not words and refusing) or _NOBODY.fullmatch(match[0])
+                found += [[word] for word in words or before] if alone else [words or before]
     return found
 
 
@@ -1160,8 +1213,9 @@ def _nearest_signs(part: _Part, said: Sequence[_Part]) -> _Part | None:
 
 def _level(text: str, sentence: str, question: bool = False) -> int:
     """How far from done: 3 it may be, 2 it is meant to be, 1 it will be, 0 it is."""
-    plain = _little()["no_condition"].sub(" ", text)
-    if _has("unsure", plain) or _has("whole", _little()["no_condition"].sub(" ", sentence)):
+    plain = _little()["no_condition"].sub(" ", sentence if _ZU.search(text) else text)
+    told_of = _has("at_times", plain) and not _DONE.search(plain)
+    if told_of or _has("unsure", plain) or _has("whole", _little()["no_condition"].sub(" ", sentence)):
         return 3
     return 2 if question or _has("intended", text) else 1 if _has("ahead", text) else 0
 
@@ -1171,7 +1225,7 @@ def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
     if not near:
         return ""
     mine = _plainly(text)
-    level, done = _level(mine, mine), _DONE.search(mine) is not None
+    level, done = max(_level(mine, mine), 2 * ("prefer" in mine)), _DONE.search(mine) is not None
     mine_too = {*_stems_of(mine)} - {stem for one in near for stem in one.stems}
     beside = [one for one in said if mine_too & {*one.stems}]
     theirs = min(_level(one.text, one.sentence, one.question) for one in (*near, *beside))
@@ -1193,7 +1247,7 @@ def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
 
 def _became_past(text: str, near: Sequence[_Part]) -> bool:
     """Whether a verb is past here and was not there."""
-    past = {_root(match[1]) for match in _PAST.finditer(text)}
+    past = {_root(match[1]) for match in _PAST.finditer(_PARTICIPLE.sub(" ", text))}
     return any(
         past & {*one.stems} and not _DONE.search(one.text) and not _has("past", one.text) for one in near
     )
@@ -1210,14 +1264,16 @@ def _shifted(near: Sequence[_Part], text: str) -> str:
 # of whom
 
 
-_ABBREVIATED = frozenset(_root(name.casefold()) for name in NO_NAMES if name.isupper() and len(name) > 2)
+@cache
+def _abbreviated() -> frozenset[str]:
+    return frozenset(_root(name.casefold()) for name in NO_NAMES if name.isupper() and len(name) > 2)
 
 
 def _misplaced(part: _Part, said: Sequence[_Part]) -> str:
     """Whether a name or a number is put to words that were said of another one alone."""
     for item in (one for one in part.stems if one in part.names or one[0].isdigit()):
         for word in (stem for stem in part.stems if stem != item and not stem[0].isdigit()):
-            if word in _ABBREVIATED:
+            if word in _abbreviated():
                 continue  # "the API" is whichever one was spoken of
             holders = [one for one in said if word in one.words]
             fits = any(_fits(item, one, part, said) for one in holders)
@@ -1226,13 +1282,13 @@ def _misplaced(part: _Part, said: Sequence[_Part]) -> str:
             denied = any(item in scope for one in said for scope in _scopes(one.text))
             if holders and not fits and not (denied and _scopes(part.text)):
                 return f"“{word}…” was not said of {item}"
-    return _wrong_unit(part, said)
+    return _wrong_unit(part, said) or _wrong_measure(part, said)
 
 
 def _fits(item: str, clause: _Part, part: _Part, said: Sequence[_Part]) -> bool:
     """Whether a clause may speak of an item: it has it, may mean it by a pronoun, or names no other that the
     statement leaves out."""
-    if item in clause.words or item in clause.carried or item == "speak":
+    if item in clause.words | clause.names | clause.carried or item == "speak":
         return True
     if item[0].isdigit():
         return not any(one[0].isdigit() and one not in part.stems for one in clause.stems)
@@ -1261,12 +1317,52 @@ def _fits(item: str, clause: _Part, part: _Part, said: Sequence[_Part]) -> bool:
 @cache
 def _kin_roots() -> frozenset[str]:
     """Roots of the words for relatives, which stand for a person as a name does."""
-    return frozenset(_root(word.rstrip("*")) for word in _words_of()["kin"])
+    return frozenset(_root(word.rstrip("*")) for word in little_words()["kin"])
+
+
+def _of_another(part: _Part, near: Sequence[_Part]) -> str:
+    """Whether what was said of something of the speaker's is said of the speaker: "my boss wants it"."""
+    what = ""
+    for one in near:
+        mine, who = _POSSESSED.match(one.text), one.who or "speaker"
+        what = mine["what"] if mine else ""
+        if not what or {*_stems_of(what)} & {*part.stems} or re.search(rf"\b{who}\b", one.text):
+            return ""
+        if not re.match(rf"(?:the |el |la |l'|der |die )?{who}(?!'s)\b", part.text):
+            return ""
+    return f"it was said of the speaker's {what}" if what else ""
+
+
+def _mixed(part: _Part, told: Sequence[str]) -> str:
+    """Whether it joins the beginning of one of two like clauses with the end of the other: of "the iron at
+    night and the zinc at noon" the iron at noon."""
+    has = {*part.stems} - _WHO
+    for sentence in (one for one in told if has <= {*_stems_of(one), *part.names}):
+        slots = [
+            ({*_stems_of(before)}, {*_stems_of(behind)})
+            for before, behind in map(_halves, _ALIKE_CLAUSES.split(sentence))
+        ]
+        for (start, end), (other_start, other_end) in itertools.permutations(slots, 2):
+            ones, others = (start - other_start) & has, (other_end - end) & has
+            left = end - other_end and not end & has and other_start - start - has
+            if ones and others and left:
+                return "it joins what was said apart"
+    return ""
+
+
+def _halves(clause: str) -> tuple[str, str]:
+    """What stands before and behind the last preposition of a clause."""
+    found = list(_PREPOSITION.finditer(clause)) or list(re.finditer(r" (?=\S+\W*$)", clause))
+    return (clause[: found[-1].start()], clause[found[-1].end() :]) if found else (clause, "")
 
 
 def _wrong_unit(part: _Part, said: Sequence[_Part]) -> str:
     """Whether a number counts what another number counts in what was said."""
-    for number, unit in _counted(part.stems):
+    pairs = {pair for one in said for pair in itertools.pairwise(one.stems)} & {
+        *itertools.pairwise(part.stems)
+    }
+    counted = {number for before, number in pairs if number[0].isdigit()}  # version 3
+    for number, unit in (one for one in _counted(part.stems) if one[0] not in counted):
         theirs = {(n, u) for one in said for n, u in _counted(one.stems)}
         if (
             unit in {u for _, u in theirs}
@@ -1275,6 +1371,15 @@ def _wrong_unit(part: _Part, said: Sequence[_Part]) -> str:
         ):
             return f"{number} does not stand at “{unit}…” there"
     return ""
+
+
+def _wrong_measure(part: _Part, said: Sequence[_Part]) -> str:
+    """Whether it measures in a unit that was not said, where another was."""
+    mine = {_root(word) for word in _MEASURE.findall(part.text)}
+    theirs = {_root(word) for one in said for word in _MEASURE.findall(one.text)}
+    numbers = {one for one in part.stems if one[0].isdigit()}
+    same = numbers & {one for each in said for one in each.stems}
+    return f"nobody said “{min(mine - theirs)}…” there" if mine - theirs and theirs - mine and same else ""
 
 
 def _counted(stems: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -1287,16 +1392,17 @@ def _counted(stems: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _turned(text: str, told: Sequence[str], names: Set[str]) -> str:
-    """Whether what stands before and behind a "from", "to", "before", "than" is exchanged, or two names."""
+    """Whether what stands before and behind a "from", "to", "before" is exchanged, or who does it to whom."""
     source = [sentence for each in told for sentence in _SENTENCE.split(each)]
     for one, other in itertools.product(_AFTER_SENTENCE.split(text), source):
+        if (side := _comparison(one, other)) and (side < 0) == (_denials(one) == _denials(other)):
+            return "what is compared is exchanged"
         denies = _has("not", one) != _has("not", other)
         shared = {*_stems_of(one)} & {*_stems_of(other)}
         for marker, (left, right) in _sides(one).items():
             there = _sides(other).get(marker)
-            if there is None or (denies and marker in ("before", *_words_of()["after"])):
-                continue
-            if marker in _COMPARES and left[-1:] != there[0][-1:]:  # warmer than, colder than
+            turned = denies and marker in ("before", *little_words()["after"])
+            if there is None or turned or marker in _COMPARES:
                 continue
             here, away = {*right} & {*there[0]} - {*there[1]}, {*left} & {*there[1]} - {*there[0]}
             if marker in _PRICED and any(one[0].isdigit() for one in here | away):
@@ -1306,7 +1412,60 @@ def _turned(text: str, told: Sequence[str], names: Set[str]) -> str:
         for mine, theirs in itertools.product(_CLAUSE.split(one), _CLAUSE.split(other)):
             if _exchanged(mine, theirs, names & {*_stems_of(mine)} & {*_stems_of(theirs)}):
                 return "the names are exchanged"
+            if _other_way(mine, theirs):
+                return "who does it and to whom is exchanged"
     return ""
+
+
+def _comparison(one: str, other: str) -> int:
+    """Whether the sides of a comparison stand as they do in another sentence (1) or are exchanged (-1); 0 if
+    there are no two comparisons by the same word."""
+    mine, theirs = _compared(one), _compared(other)
+    if not mine or not theirs or mine[0] not in ("", *theirs[1]):
+        return 0
+    (_, left, right), (_, before, behind) = mine, theirs
+    crossed = len((right - left) & (before - behind)) + len((left - right) & (behind - before))
+    straight = len((right - left) & (behind - before)) + (left == before and right == behind)
+    return -1 if crossed > straight else 1 if straight else 0
+
+
+def _compared(sentence: str) -> tuple[str, Set[str], Set[str]] | None:
+    """The word things are compared by, and the words on both sides of its "than"."""
+    match = _COMPARISON.search(sentence)
+    if match is None:
+        return None
+    than = match.start("than")
+    behind = _CLAUSE.split(sentence[match.end() :])[0]
+    by = next(_stems_of(sentence[match.start() : than]), "")
+    return by, {*_stems_of(sentence[:than])}, {*_stems_of(behind)}
+
+
+def _denials(text: str) -> int:
+    """Whether an even or an odd number of words turn a sentence into its opposite."""
+    return (len(_little()["not"].findall(text)) + len(_LESS_THAN.findall(text))) % 2
+
+
+def _other_way(mine: str, theirs: str) -> bool:
+    """Whether what stands right before and behind a verb stands the other way round in the other clause."""
+    both = f"{mine} {theirs}"
+    bound = _PASSIVE.search(both) or not {*both.split()}.isdisjoint(little_words()["markers"])
+    if bound or len(_GERMAN.findall(both)) > 1:
+        return False
+    one, other = _WORD_OR_NUMBER.findall(mine), _WORD_OR_NUMBER.findall(theirs)
+    forms = {word.removesuffix("s"): n for n, word in enumerate(other)}
+    for n, word in enumerate(one):
+        if (at := forms.get(word.removesuffix("s"))) is None or word[0].isdigit() or not any(_stems_of(word)):
+            continue
+        around = (
+            one[max(0, n - 2) : n],
+            one[n + 1 : n + 4],
+            other[max(0, at - 2) : at],
+            other[at + 1 : at + 4],
+        )
+        before, behind, left, right = ({stem for each in part for stem in _stems_of(each)} for part in around)
+        if (before - behind) & (right - left) and (behind - before) & (left - right):
+            return True
+    return False
 
 
 def _sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
@@ -1315,7 +1474,7 @@ def _sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
     left: list[str] = []
     marker = ""
     swaps = _EXCHANGES.search(sentence) is not None
-    markers = {*_words_of()["markers"], *_words_of()["after"], *_words_of()["then"]}
+    markers = {*little_words()["markers"], *little_words()["after"], *little_words()["then"]}
     for match in _WORD_OR_NUMBER.finditer(sentence):
         word = match[0]
         if word in markers and (word not in _TOGETHER or swaps):
@@ -1326,9 +1485,9 @@ def _sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
             if marker and len(found[marker][1]) < 2:
                 found[marker][1].append(stem)
             left.append(stem)
-    for word in found.keys() & {*_words_of()["after"]}:
+    for word in found.keys() & {*little_words()["after"]}:
         found.setdefault("before", found[word][::-1])
-    for word in found.keys() & {*_words_of()["then"]}:
+    for word in found.keys() & {*little_words()["then"]}:
         found.setdefault("before", found[word])
     return found
 
@@ -1340,11 +1499,11 @@ def _exchanged(mine: str, theirs: str, names: Set[str]) -> bool:
     one, other = list(_stems_of(mine)), list(_stems_of(theirs))
     for a, b in itertools.permutations(names, 2):
         if one.index(a) < one.index(b) and other.index(b) < other.index(a):
-            between = set(one[one.index(a) + 1 : one.index(b)]) & set(
-                other[other.index(b) + 1 : other.index(a)]
-            )
+            between = {*one[one.index(a) + 1 : one.index(b)]} & {*other[other.index(b) + 1 : other.index(a)]}
+            if len(_GERMAN.findall(f"{mine} {theirs}")) > 1:  # the verb stands last
+                between = {one[-1]} & {other[-1]}
             if between - names and not {_before(mine, b), _before(theirs, a)} & {
-                *_words_of()["markers"],
+                *little_words()["markers"],
                 "and",
             }:
                 return True
@@ -1362,7 +1521,10 @@ def _before(text: str, stem: str) -> str:
 
 def _causes(text: str, quotes: Sequence[str]) -> str:
     """Whether a reason is given that the quote does not have, or not as the reason."""
-    names = _called([text], quotes)
+    purpose, names = _PURPOSE.search(_plainly(text)), _called([text], quotes)
+    aims = [*_stems_of(purpose[1])] if purpose else []
+    if len(aims) > 1 and {*aims}.isdisjoint({*names - _kin_roots(), *_stems_of(_plainly("\n".join(quotes)))}):
+        return "nobody said that this is what for"
     mine = next(_reasons(_told(text, ""), names), None)
     if mine is None or not mine[0]:
         return ""
@@ -1400,7 +1562,7 @@ def _reasons(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Set[str
         match = _little()[kind].search(sentence)
         before, behind = (sentence[: match.start()], sentence[match.end() :]) if match else ("", "")
         if match and kind == "because":
-            behind = _little()["hence"].split(behind)[0]
+            behind = next(filter(str.strip, _little()["hence"].split(behind)), "")
             if not any(_stems_of(before)):  # because it broke, they left
                 behind, comma, before = behind.partition(",")
                 if not comma:
@@ -1413,10 +1575,17 @@ def _reasons(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Set[str
 def _generalises(text: str, quotes: Sequence[str]) -> str:
     """Whether "all", "always", "never", "usually" are its own."""
     mine, theirs = _plainly(text), _plainly("\n".join(quotes))
+    mine = re.sub(r"\bany\w*", "", mine) if _has("limits", mine) else mine
     if _has("claims_all", mine) and not _has("every", theirs):
         once = _DONE.search(theirs) or _has("this", theirs)
         denied = _has("never", mine) and _has("not", theirs) and not once
         return "" if denied else "it was not said of all, or always"
+    if (
+        _has("claims_all", mine)
+        and (_has("limits", theirs) or _ALL_BUT.search(theirs))
+        and not _has("limits", mine)
+    ):
+        return "it was said with an exception, or of some only"
     if _has("claims_all", mine) and _has("not_all", theirs) and not _has("not_all", mine):
         return "it was not said of all"
     if _has("claims_all", mine) and _has("says_partly", theirs) and not _has("claims_all", theirs):

@@ -6,8 +6,13 @@ One place for facts and queries, so that both are cut alike. Rather too few name
 from __future__ import annotations
 
 import calendar
+import json
 import re
-from collections.abc import Iterator
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 
 from ua_memory.text.patterns import late
 
@@ -218,3 +223,225 @@ def _marked(text: str) -> Iterator[str]:
             if len(name) > 1 and not _EITHER.fullmatch(name) and name not in NO_NAMES:
                 yield name
         rest = pattern.sub(" ", rest)
+
+
+# -- words -------------------------------------------------------------------------------------------------
+# Words without weight, and the table of little words that turn a sentence (`data/little_words.toml`).
+
+
+TERM = late(r"[^\W_]+")
+_LIGHT_WORDS = """
+    a about after again all also an and any are as at be because been but by can could did do does for
+    from had has have had he her his how i if in into is it its just let me more my need no not now of
+    off on one only or our out over she should so some than that the their them then there these they
+    this those to too up us was we were what when where which while who will with would you your
+"""
+LIGHT = frozenset(_LIGHT_WORDS.split())
+
+
+@cache
+def _little_table() -> Mapping[str, str]:
+    """The table of little words as it is written."""
+    return tomllib.loads((resources.files("ua_memory") / "data" / "little_words.toml").read_text("utf-8"))
+
+
+@cache
+def little_words() -> Mapping[str, list[str]]:
+    return {kind: words.split() for kind, words in _little_table().items()}
+
+
+@cache
+def foreign_light() -> frozenset[str]:
+    return frozenset(little_words()["light"])
+
+
+@cache
+def numerals() -> Mapping[str, int]:
+    """The words for numbers, of all languages."""
+    rows = (row.split() for row in _little_table()["numerals"].strip().splitlines())
+    return {word: int(number) for number, *words in rows for word in words}
+
+
+# -- coined ------------------------------------------------------------------------------------------------
+# Lower-case words that are not English: what a thing is called when nobody gives it a capital.
+#
+# `esbuild`, `heroku` and `lotte` name something although they do not look like it. A word counts as English
+# if it is one of the some 20,000 whole words of the bundled tokenizer's table, is made from one by the
+# usual beginnings and endings, or joins two of them. The table knows many first names too: those pass.
+
+
+_WORD = late(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
+_BEGINNINGS = """anti auto co de dis im in inter meta micro mis multi non out over post pre re self semi
+sub super un under up"""
+_ENDINGS = """ability able al ally ation ations d ed er ers ful ible ied ies ing ion ions ise ised ish ising
+ism ist ists ity ive ize ized izes izing less ly ment ments ness or ors r rs s y es"""
+_COMMON = """abort adversarial anew annotation append args async asynchronous auth backend backoff
+calibrate centric changelog checkout cli comma concise config const contradict cosine cron css cutoff
+dataset debug declarative dedupe delete deprecate deps deterministic diff disambiguate divergence embed
+emit encode encrypt enqueue env ephemeral flaky frontend granular grep heterogeneous hexadecimal hotfix
+idempotency idempotent identifier infra ingest init initialization inject instantiate interop invoke
+iterate json latency linter login logout lookup millisecond misconfigure mkdir monorepo mutate
+normalization nuance oauth orchestration outage paginate param parse permalink plugin populate postpone
+pragma prerequisite propagate recency recompile redo regex repo retry revert rollout sandbox scaffold
+sceptical schema serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous
+syntactically syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify
+unsubscribe upsert url usability utils validate verbatim verbose"""
+_ADVERB = late(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
+_NAMED = """banning barking bearing beijing binding blessing boeing bowling breuning browning canning darling
+downing ewing fielding fleming flushing golding harding herring irving keating lansing loving manning messing
+nanjing pickering processing reading redding riding sterling stirling starling turing viking wyoming"""
+"""Words of the table that look like a verb's form and are as often somebody's name, or a place's."""
+_STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
+_SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
+_INFLECTIONS = ("s", "es", "ed", "d", "ing", "ies", "ly")
+_COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
+_OF_THE_FIELD = frozenset(_COMMON.split())
+_SHORTEST, _FOREIGN = 4, 0.34
+
+
+def coined(text: str) -> Iterator[str]:
+    """The lower-case words of an English text that are not English, in order; none in another language's.
+
+    Words of three letters and less are taken for English, as are words with accents for foreign.
+    """
+    words = [part for match in _WORD.findall(text) for part in match.removesuffix("'s").split("-")]
+    words = [word for word in words if len(word) >= _SHORTEST]
+    strange = [word for word in words if not _english(word)]
+    if not is_foreign(text) and len(strange) <= max(2, _FOREIGN * len(words)):
+        yield from dict.fromkeys(strange)
+
+
+def is_foreign(text: str) -> bool:
+    light = [word.casefold() for word in TERM.findall(text)]
+    return sum((word in foreign_light()) - (word in LIGHT) for word in light) > 0
+
+
+def opens(word: str, after: str) -> bool:
+    """Whether a capitalised word begins a sentence as ordinary English does: `Working on …`, `Usually …`.
+
+    A verb's -ing form whose verb is a word too, or a long adverb, which no name looks like; not where what
+    comes after shows that the word is who the sentence is about (`Harding has …`).
+    """
+    plain = word.casefold()
+    if plain in _NAMED.split() or _SUBJECT.match(after):
+        return False
+    if plain not in _table():
+        return False
+    stems = [stem for stem in _without_ending(plain, ("ing",)) if re.search("[aeiou]", stem)]
+    adverb = _ADVERB.fullmatch(plain) or (len(plain) > 5 and plain[-2:] == "ly" and plain[:-2] in _table())
+    return bool(adverb) or (len(plain) > 5 and not _table().isdisjoint(stems))
+
+
+@cache
+def _table() -> frozenset[str]:
+    table = json.loads((resources.files("ua_memory") / "data" / "tokenizer.json").read_text("utf-8"))
+    return frozenset(word for word in table["model"]["vocab"] if word.isascii() and word.isalpha())
+
+
+def _english(word: str) -> bool:
+    return _of_the_field(word) or _made(word) or _joined(word)
+
+
+def _of_the_field(word: str) -> bool:
+    """annotations, parsed, debugging; not todoist."""
+    return not _OF_THE_FIELD.isdisjoint((word, *_without_ending(word, _COMMON_ENDS)))
+
+
+def _made(word: str) -> bool:
+    """Whether a word of the table stands in it, with at most one beginning and one ending around it."""
+    for stem in (word, *_without_ending(word)):
+        if stem in _table():
+            return True
+        for start in _STARTS:
+            rest = stem.removeprefix(start)
+            if rest != stem and len(rest) >= _SHORTEST and rest in _table():
+                return True
+    return False
+
+
+def _without_ending(word: str, endings: Sequence[str] = _ENDS) -> Iterator[str]:
+    """planned: plann, plan and planne; tries: try."""
+    for ending in endings:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= 3:
+            yield from (stem, f"{stem}e", f"{stem}y")
+            if len(stem) > 3 and stem[-1] == stem[-2]:
+                yield stem[:-1]
+
+
+def _joined(word: str) -> bool:
+    """codebase, whitespace, workarounds."""
+    return any(
+        word[:at] in _table() and _plain(word[at:]) for at in range(3, len(word) - 3)
+    )  # fmt: skip
+
+
+def _plain(word: str) -> bool:
+    return any(
+        len(stem) >= _SHORTEST and stem in _table()
+        for stem in (word, *(word.removesuffix(ending) for ending in ("s", "ed", "ing", "er")))
+    )
+
+
+# -- lexicon -----------------------------------------------------------------------------------------------
+# Which English words mean the same, are a kind of the other, or the opposite (`data/lexicon.txt`, WordNet).
+
+
+@cache
+def _lexicon() -> Mapping[str, list[str]]:
+    """The rows of each word. They are taken apart when they are asked for: that takes most of the time."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in (resources.files("ua_memory") / "data" / "lexicon.txt").read_text("utf-8").splitlines():
+        for word in row[2:].split():
+            found[word].append(row)
+    return found
+
+
+@cache
+def irregular() -> Mapping[str, str]:
+    """What an irregular form is of: `bought` of buy."""
+    text = (resources.files("ua_memory") / "data" / "lexicon.txt").read_text("utf-8")
+    rows = (line.split() for line in text.splitlines() if line[0] == "~")
+    return {form: base for _, base, *forms in rows for form in forms}
+
+
+def _rows_of(word: str, signs: str) -> Iterator[list[str]]:
+    """The rows of the lexicon that have a word."""
+    return (row.split() for row in _lexicon().get(word, ()) if row[0] in signs)
+
+
+def _bases(word: str) -> set[str]:
+    """What a word may be a form of."""
+    compared = () if word in _lexicon() else ("er", "r", "est")
+    return {word, irregular().get(word, word), *_without_ending(word, (*_INFLECTIONS, *compared))}
+
+
+def related(word: str) -> Iterator[str]:
+    """The words that may stand for one: those that mean the same, its kind, and what is of its kind."""
+    further: list[str] = []
+    if word in irregular():
+        yield irregular()[word]
+    for base in _bases(word):
+        for sign, first, *rest in _rows_of(base, "=>"):
+            if sign == "=":
+                yield from (first, *rest)
+            elif base == first:
+                further += rest
+            else:
+                further.append(first)
+    yield from further
+
+
+@cache
+def _further_opposites() -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for one, other in (pair.split("|") for pair in little_words()["opposites"]):
+        found[one].append(other)
+        found[other].append(one)
+    return found
+
+
+def opposites(word: str) -> Iterator[str]:
+    for base in {*_bases(word), *_without_ending(word, ("er", "r", "est"))}:
+        yield from (other for row in _rows_of(base, "!") for other in row[1:] if other != base)
+        yield from _further_opposites().get(base, ())
