@@ -354,6 +354,9 @@ def test_what_checks_find(shell: Shell) -> None:
 def test_status_config_init_and_rebuild(shell: Shell, tmp_path: Path) -> None:
     shell.ok("core", "replace", "Me", "tea")
     agrees("status", shell.ok("status", "--json").json)
+    whole, quick = (shell.ok("status", *more, "--json").json for more in ([], ["--quick"]))
+    assert quick == {**whole, "problems": None} and whole["problems"] == 0
+    assert "not looked for" in shell.ok("status", "--quick").out
     assert shell.ok("status", "--accept", "--json").json["accepted"] == []
     settings = shell.ok("config", "--json").json
     agrees("config", settings)

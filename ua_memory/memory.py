@@ -76,8 +76,8 @@ class Status:
     held: tuple[str, ...]
     pending: tuple[str, ...]
     budgets: tuple[Budget, ...]
-    problems: int
-    """Of the files, and one for `damage`."""
+    problems: int | None
+    """Of the files, and one for `damage`; None where they were not looked for."""
     index: Mapping[str, object] = field(default_factory=dict)
     waiting: tuple[QueueEntry, ...] = ()
     damage: str = ""
@@ -500,25 +500,27 @@ class Memory:
         except CannotWrite:  # it is one of the problems
             return (Budget("", 0, self.config.core_tokens),)
 
-    def status(self) -> Status:
-        """The state of the bank. Reads only."""
+    def status(self, *, quick: bool = False) -> Status:
+        """The state of the bank. Reads only; with `quick` nothing that takes longer the more there is: no
+        problems, no damage, beliefs or proposals."""
         from ua_memory.upkeep import audit, doctor
 
         store, seen = self.store, self.store.survey()
         bank, purging = store.bank, (store.bank.state / "purges.json").exists()
         consolidated = (bank.root / "memory/observations", bank.pending / "consolidation-batch.json")
-        head, damage = audit.newest(store)
+        head, damage = (next(iter(store.history.log(limit=1)), None), "") if quick else audit.newest(store)
+        whole = not quick
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
             files=len(seen.files), head=head,
             waiting=tuple(self.queue.list()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(doctor.pending_revisions(store)), budgets=self._budgets(),
-            problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
-            index=doctor.index_state(store), settings=self.config.problems,
-            beliefs=self.observations.counts() if any(map(os.path.exists, consolidated)) else None,
+            problems=bool(damage) + sum(1 for _ in audit.file_problems(store)) if whole else None,
+            damage=damage, index=doctor.index_state(store), settings=self.config.problems,
+            beliefs=self.observations.counts() if whole and any(map(os.path.exists, consolidated)) else None,
             purges=tuple(self.purges.unfinished()) if purging else (),
-            proposals=len(self.proposals.list()) if not damage else 0,
+            proposals=len(self.proposals.list()) if whole and not damage else 0,
         )  # fmt: skip
 
     # -- parts -----------------------------------------------------------------------------------------

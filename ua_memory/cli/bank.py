@@ -167,13 +167,16 @@ def status(
     accept: Annotated[
         bool, typer.Option("--accept", help="Confirm that facts which disappeared are gone.")
     ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only what takes no time: no problems, beliefs or proposals.")
+    ] = False,
 ) -> None:
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
-    held = memory.status().held if accept else None
+    held = memory.status(quick=True).held if accept else None
     if held is not None:
         done = f"confirmed: {', '.join(held)}" if held else "nothing to accept"
         Screen(call).note(*memory.store.adopt(accept=True).notes, done)
-    found = memory.status()
+    found = memory.status(quick=quick)
     watch = (protocol.status(memory.store.bank.root, call.env) or {}).get("watch", {})
     if call.as_json:
         return emit(call, views.status_shape(found, watch, held))

@@ -162,7 +162,7 @@ def undo(
     """
     if dry_run:
         return _show_plan(call, memory, memory.history.plan_undo(revision))
-    held = revision is None and bool(memory.status().held)
+    held = revision is None and bool(memory.status(quick=True).held)
     done = memory.history.undo(revision)
     return _tell_undo(call, memory, done, "" if held else "ua-memory redo")
 

@@ -183,7 +183,7 @@ def file_changes(
     forgotten: tombstones.Tombstones,
 ) -> list[StatementChange]:  # fmt: skip
     """What differs between two contents of a file, by line."""
-    sides = [_shown(data, path, masked, forgotten) for data in (before, after)]
+    sides = [_shown(data, path, forgotten) for data in (before, after)]
     old, new = ([one[0] for one in side] for side in sides)
     gone, come = list[int](), list[int]()
     pairs: list[tuple[int, int]] = []
@@ -198,16 +198,17 @@ def file_changes(
     again = dict(pairs)
     found = [_change(path, sides[0][n], sides[1][again[n]] if n in again else None) for n in gone]
     found += [_change(path, None, sides[1][n]) for n in come if n not in again.values()]
-    return sorted((one for one in found if one.before != one.after), key=lambda one: one.line)
+    changed = sorted((one for one in found if one.before != one.after), key=lambda one: one.line)
+    # Looking for secrets takes its time, so only what changed is masked.
+    return [replace(one, before=one.before and masked(one.before), after=one.after and masked(one.after))
+            for one in changed]  # fmt: skip
 
 
 _Shown = tuple[Record, str]
 """A record, without what is told of its file by others of it, and its lines."""
 
 
-def _shown(
-    data: bytes | None, path: str, masked: Callable[[str], str], forgotten: tombstones.Tombstones
-) -> list[_Shown]:
+def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones) -> list[_Shown]:
     document = markdown_document.parse(data or b"", path)
     found: list[_Shown] = []
     for record in document.records:
@@ -216,7 +217,7 @@ def _shown(
         first, last = record.place.line - 1, record.place.end
         if isinstance(record, Page | MentalModel):  # the body's paragraphs are records of their own
             record, last = replace(record, body=""), document.front_end
-        found.append((record, masked(dedent("\n".join(document.lines[first:last])))))
+        found.append((record, dedent("\n".join(document.lines[first:last]))))
     return found
 
 

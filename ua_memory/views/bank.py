@@ -245,6 +245,7 @@ def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, An
     proposed = f"{count(found.proposals, 'proposal')} for core memory: ua-memory core proposals"
     rows.append(("Proposed", proposed if found.proposals else ""))
     problems: Piece = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
+    problems = "not looked for" if found.problems is None else problems
     rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
     rows.append(("Purge", ("\n".join(map(_purge, found.purges)), "bad")))
     deaf = f"no events ({watch.get('why')}): the daemon polls the files"
