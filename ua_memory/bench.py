@@ -1,4 +1,4 @@
-"""The project's own search benchmark: data sets, rankings, scores, plots."""
+"""How good search is: data sets, rankings, scores and plots, and probes of a bank of one's own."""
 
 from __future__ import annotations
 

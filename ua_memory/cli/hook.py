@@ -240,6 +240,7 @@ FIXED: Mapping[str, Callable[[], Iterable[str]]] = {
 }  # fmt: skip
 BY_OPTION = {
     "--tag": "tags", "--kind": "kinds", "--source": "origins", "--origin": "origins", "--by": "ids",
+    "--why-not": "ids", "--before": "revisions",
     "--tags-match": "matches", "--person": "names", "--entity": "names", "--tools": "tools",
     "--session": "sessions",
 }  # fmt: skip

@@ -696,16 +696,17 @@ class _SearchTracer:
         return "no_match" if found else "no_arm", None, ()
 
     def _arms(self, item: IndexItem) -> Mapping[str, tuple[int, float]]:
-        """Where each arm has the item, looked for further down where it is not among the candidates."""
+        """Where each arm has the item, looked for further down by words and meaning where it is not among
+        their candidates."""
         found = _places(self.there.arms, item)
-        how, said = self.how, self.there.known
+        how, said, query = self.how, self.there.known, self.one.asked.query
         wide: dict[str, Sequence[ArmHit]] = {}
-        if not found.keys() >= {"keyword", "entity"}:
-            wide |= by_words(how.index, self.one.asked, WIDE, how.where)
+        if "keyword" not in found:
+            wide["keyword"] = recall_arms.find_by_words(how.index.words, query, WIDE, how.where)
         if said is not None and "semantic" not in found:
             near = how.index.nearest([said.vector], WIDE)[0]
             wide["semantic"] = recall_arms.find_by_meaning(
-                how.index, said.vector, near, WIDE, how.where, self.one.asked.query
+                how.index, said.vector, near, WIDE, how.where, query
             )
         return {**_places(wide, item), **found}
 
