@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -60,22 +60,23 @@ def log(
 
     NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
     """
-    older: Set[str] | None = None
-    if before is not None:
-        sha = store.history.resolve(statements.bare(before))
-        rest = dropwhile(lambda one: one.id != sha, store.history.revisions())
-        older = {one.id for one in rest} - {sha}
 
     def wanted(one: Revision) -> bool:
         made = (since is None or one.when >= since) and (until is None or one.when < until)
-        return made and op in (None, one.trailer("Memory-Op")) and (older is None or one.id in older)
+        return made and op in (None, one.trailer("Memory-Op"))
 
-    if about:
-        return [one for one in _about(store, about) if wanted(one)][:limit]
-    if op is None:
-        return list(islice(filter(wanted, store.history.revisions()), limit))
-    done = store.history.with_trailer("Memory-Op", op)
-    return store.history.with_paths([one for one in done if wanted(one)][:limit])
+    every = store.history.revisions()
+    if before is not None:
+        sha = store.history.resolve(statements.bare(before))
+        every = islice(dropwhile(lambda one: one.id != sha, every), 1, None)
+    if not about and op is None:
+        return list(islice(filter(wanted, every), limit))
+    done = _about(store, about) if about else store.history.with_trailer("Memory-Op", str(op))
+    if before is not None:
+        older = {one.id for one in every}
+        done = [one for one in done if one.id in older]
+    found = [one for one in done if wanted(one)][:limit]
+    return found if about else store.history.with_paths(found)
 
 
 def _about(store: Store, about: str) -> list[Revision]:
