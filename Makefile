@@ -12,6 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV     ?= .venv
 BENCH    ?= .venv-bench
+DIST     ?= .venv-dist
 EDITABLE ?= --editable
 WORKERS  ?= auto
 N        ?= 2000
@@ -21,7 +22,7 @@ PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST = $(BIN)/pytest --dist loadgroup
-CODE   = ua_memory tests $(wildcard benchmarks examples)
+CODE   = ua_memory tests docs $(wildcard benchmarks examples)
 
 # uv takes a tenth of the time that pip takes; where there is none, pip installs it first, and where that
 # cannot be had, pip does it all.
@@ -95,8 +96,16 @@ years: N = 1000000
 years: $(BENCH)/.installed  ## ten years of logs with N=1000000 facts, measured; takes hours and 10 GB of TMPDIR
 	@nice -n 19 $(BENCH)/bin/python benchmarks/years.py $(ARGS) $(N)
 
+$(DIST)/.installed:
+	@echo "installing into $(DIST) (once)"
+	$(call make_venv,$(DIST),build twine uv pipx)
+	@touch "$@"
+
+dist: $(STAMP) $(DIST)/.installed  ## sdist and wheel in dist/, checked, installed by uv, pipx and pip, the demo run from each
+	@PATH="$(abspath $(DIST)/bin):$$PATH" .ci/dist "$(abspath $(BIN))/python"
+
 clean:  ## remove what the targets above have made
-	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-dist build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find ua_memory tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years clean
+.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years dist clean

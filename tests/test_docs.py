@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -81,6 +82,14 @@ def test_every_family_of_what_is_known_can_be_listed_and_asked_for_one(family: s
         verbs.get_command(None, "list") and verbs.get_command(None, "get") and "get" in help_of(family, "get")
     )
     assert verbs.get_command(None, "frobnicate") is None
+
+
+def test_the_man_page_is_what_the_help_says(golden: Callable[[Path, bytes], None]) -> None:
+    spec = importlib.util.spec_from_file_location("manpage", DOCS / "manpage.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    golden(DOCS / "ua-memory.1", module.page().encode())
 
 
 def test_help_fits_eighty_columns() -> None:

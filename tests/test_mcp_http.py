@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminal import new_shell
 
 from ua_memory.errors import Busy, Malformed
 from ua_memory.mcp import server as loopback
@@ -108,3 +109,9 @@ def test_a_port_that_is_taken_is_said() -> None:
         assert free.getsockname()[0] == "127.0.0.1"
         with socket.create_connection(free.getsockname(), 1):
             pass  # its address is told before the SDK is loaded: who comes early waits
+
+
+def test_without_the_sdk_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ua_memory.cli.daemon.find_spec", lambda name: None)
+    done = new_shell(tmp_path)("mcp", "--http", "--port", "0")
+    assert done.code == 2 and "pip install 'ua-memory[http]'" in done.err

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -241,6 +242,8 @@ def _serve_http(ctx: typer.Context, port: int, asked: Sequence[str]) -> None:
     """Serve over HTTP. Each request is answered by a command of its own, as the relay has it done."""
     import os
 
+    if find_spec("mcp") is None:
+        raise Usage("serving over HTTP needs the MCP SDK", hint="pip install 'ua-memory[http]'")
     with caller.opened(ctx) as (call, memory):
         root, folder = memory.store.bank.root, memory.store.bank.local
         names = offered(memory.config, asked)
