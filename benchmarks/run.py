@@ -10,6 +10,7 @@ import growth
 import hooks
 import index
 import load
+import page
 import scale
 import warm
 from figures import machine
@@ -17,7 +18,7 @@ from figures import machine
 if __name__ == "__main__":
     print(machine(), flush=True)
     missed = 0
-    for benchmark in (commands, index, flush, growth, warm, hooks, scale, load):
+    for benchmark in (commands, index, flush, growth, warm, hooks, scale, load, page):
         for figure in benchmark.measure([]):
             print(figure, flush=True)
             missed += not figure.met

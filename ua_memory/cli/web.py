@@ -7,6 +7,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -170,7 +172,7 @@ class WebBank:
         words = ["--bank", str(self._root), *argv[:at], "--json", *argv[at:]]
         if argv[0] == "search":  # this process loads no model
             return self._by_daemon(words) or {}
-        code, found, error = self._run(words)
+        code, found, error = self._apart(words) if argv[0] == "bench" else self._run(words)
         if code and not found:
             if not fails:
                 return {}
@@ -221,6 +223,14 @@ class WebBank:
         found = json.loads("".join(said))
         return found if isinstance(found, dict) else None
 
+    def _apart(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        """As `_run`, in a process of its own, which may load a model."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "ua_memory", *words], env=dict(self._call.env), cwd=self._root,
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        )  # fmt: skip
+        return done.returncode, *_read(done.stdout.decode(), done.stderr.decode())
+
     def _run(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """(exit code, what was printed, the error) of a command run here."""
         out, err = io.StringIO(), io.StringIO()
@@ -230,8 +240,7 @@ class WebBank:
             stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._lent,
         )  # fmt: skip
         code = app.run(call)
-        error = next((line for line in err.getvalue().splitlines()[::-1] if line.startswith('{"error"')), "")
-        return code, json.loads(out.getvalue() or "{}"), json.loads(error)["error"] if error else {}
+        return code, *_read(out.getvalue(), err.getvalue())
 
     @contextlib.contextmanager
     def _lent(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
@@ -249,6 +258,12 @@ class WebBank:
             config = config or settings_of(self._call, self._root, lenient=True)
             self._memory = Memory.open(self._root, config=config, now=now, door="web")
         return self._memory
+
+
+def _read(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a command printed, and its error, {} where there is none."""
+    error = next((line for line in err.splitlines()[::-1] if line.startswith('{"error"')), "")
+    return json.loads(out or "{}"), json.loads(error)["error"] if error else {}
 
 
 def _masked(value: Any, patterns: Mapping[str, str]) -> Any:

@@ -239,7 +239,7 @@ def _cause(found: SearchTrace) -> str:
         "filter": f"The filters leave it out: {', '.join(found.filters)}.",
         "phrase": "It does not have the quoted words, which are required.",
         "retired": "It no longer holds; --retired includes it.",
-        "no_arm": f"Not among the {count(found.depth, 'candidate')} of any arm.",
+        "no_arm": f"Not among the {count(found.depth, 'candidate')} of any retriever.",
         "no_match": "Nothing that it has in common with the query counts.",
         "changed": "Its lines are no longer in its file.",
         "held": "Its file is held back; search reads the history's version.",
