@@ -1,0 +1,236 @@
+"""The page in a real Chromium: nothing foreign is loaded, nothing is complained of, and it works by keys.
+
+Skipped where there is no Chromium (`apt install chromium`) or no Playwright (`pip install playwright`),
+unless `CI_BROWSER=require`. With `UA_MEMORY_AXE=axe.min.js` accessibility is checked, too (`npm pack
+axe-core`), and `UA_MEMORY_PICTURES=docs/images` makes the pictures of docs/web.md anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import new_bank
+from daemons import Place
+from test_web import HOSTILE
+
+from ua_memory.memory import Memory
+
+CHROMIUM = os.environ.get("UA_MEMORY_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+AXE, PICTURES = os.environ.get("UA_MEMORY_AXE"), os.environ.get("UA_MEMORY_PICTURES")
+VIEWS = (
+    "/",
+    "/days/2026-11-21",
+    "/sessions",
+    "/names",
+    "/names?pairs=1",
+    "/names/Alice",
+    "/pages",
+    "/pages/infra",
+    "/beliefs",
+    "/core",
+    "/diary",
+    "/work",
+    "/health",
+    "/bench",
+    "/help",
+    "/search?q=heroku&by=words",
+    "/files/memory/2026-11-21.md",
+    "/files/memory/2026-11-21.md?view=source",
+    "/forget",
+)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(
+        not CHROMIUM and os.environ.get("CI_BROWSER") != "require", reason="no chromium: apt install chromium"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    bank = new_bank(tmp_path_factory.mktemp("browser") / "notes")
+    with Memory.open(bank.root, now=bank.clock) as memory:
+        for text in (
+            "Alice moved the API to Fly.io because Heroku doubled its price.",
+            "Alice met Bob in Lisbon.",
+        ):
+            memory.insert(text, tags=["infra"], entities=["Alice", "Bob"])
+        for text in HOSTILE:
+            memory.insert(f"payload {text}")
+        memory.core.replace("Who I serve", "Noor, who likes short answers.")
+        memory.pages.create("infra", "Infrastructure", "Where do our services run")
+    return bank.root
+
+
+@pytest.fixture(scope="module")
+def link(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The one-time link of a page that is served by a process."""
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-m", "ua_memory", "--bank", str(root), "web", "--no-open", "--write"],
+        env={**os.environ, "UA_MEMORY_DAEMON": "off"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdout is not None
+    yield next(found[0] for line in server.stdout if (found := re.findall(r"http://\S+/enter\S+", line)))
+    server.terminate()
+    server.wait(20)
+    server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def chrome(link: str) -> Iterator[Any]:
+    """A browser that has used the link: (browser, its state, the address)."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(link)
+        page.locator("h1").first.wait_for()
+        assert page.url == link.partition("enter")[0], "it leads to the first page"
+        yield browser, context.storage_state(), link.partition("/enter")[0]
+        browser.close()
+
+
+class Watched:
+    """A page, with what it said and asked for."""
+
+    def __init__(self, chrome: Any, **how: Any) -> None:
+        browser, state, self.base = chrome
+        self.context = browser.new_context(storage_state=state, **how)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+
+    def go(self, url: str) -> Any:
+        self.page.goto(self.base + url)
+        self.page.locator("h1").first.wait_for()
+        return self.page
+
+
+@pytest.fixture
+def watch(chrome: Any) -> Iterator[Callable[..., Watched]]:
+    """Opens pages, which are closed at the end: no more than eight are told what is new."""
+    opened: list[Watched] = []
+
+    def watched(**how: Any) -> Watched:
+        opened.append(Watched(chrome, **how))
+        return opened[-1]
+
+    yield watched
+    for one in opened:
+        one.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_is_quiet_and_asks_nobody_else(watch: Callable[..., Watched], scheme: str) -> None:
+    seen = watch(color_scheme=scheme)
+    for url in VIEWS:
+        page = seen.go(url)
+        assert page.title().endswith("ua-memory")
+        assert page.locator("img, iframe, object, embed").count() == 0
+    assert seen.said == []
+    assert [url for url in seen.asked if not url.startswith(seen.base)] == []
+
+
+@pytest.mark.parametrize("width", [320, 640, 3840])
+def test_no_view_scrolls_sideways(watch: Callable[..., Watched], width: int) -> None:
+    seen = watch(viewport={"width": width, "height": 900}, bypass_csp=True)
+    for url in VIEWS:
+        assert seen.go(url).evaluate("document.documentElement.scrollWidth") <= width, url
+
+
+def test_what_is_typed_is_searched_and_the_focus_stays(watch: Callable[..., Watched]) -> None:
+    seen = watch()
+    page = seen.go("/")
+    page.keyboard.press("/")
+    page.keyboard.type("heroku")
+    page.locator(".hit").first.wait_for()
+    assert "Fly.io" in page.locator(".hit").first.inner_text()
+    page.keyboard.type(" price")
+    page.wait_for_timeout(600)
+    assert page.locator("header input[name=q]").input_value() == "heroku price"
+    assert page.locator("header input[name=q]").evaluate("box => box === document.activeElement")
+    assert page.url.endswith("/search?q=heroku%20price")
+    assert seen.said == []
+
+
+def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:
+    seen = watch()
+    page = seen.go("/")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_text("In its file").wait_for()
+    for key, title in (("n", "Names"), ("h", "Diary"), ("c", "Core memory"), ("w", "Work"), ("d", "Days")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.get_by_role("heading", name=title, level=1).wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("heading", name="Keys").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("heading", name="Days", level=1).wait_for()
+    assert seen.said == []
+
+
+def test_what_is_new_is_told_and_nothing_moves(watch: Callable[..., Watched], root: Path) -> None:
+    seen = watch()
+    page = seen.go("/")
+    page.get_by_text("● live").wait_for()
+    before = page.locator("main").inner_text()
+    assert Place(root).run("insert", "The kettle is blue.", daemon="off").code == 0
+    page.get_by_text("1 new · r").wait_for(timeout=5000)
+    assert page.locator("main").inner_text() == before
+    page.keyboard.press("r")
+    page.get_by_text("The kettle is blue.").wait_for()
+    assert seen.said == []
+
+
+def test_it_works_without_scripts(watch: Callable[..., Watched]) -> None:
+    seen = watch(java_script_enabled=False)
+    page = seen.go("/")
+    page.get_by_label("Search").fill("heroku")
+    page.keyboard.press("Enter")
+    page.locator(".hit").first.wait_for()
+
+
+@pytest.mark.skipif(not AXE, reason="no axe-core: UA_MEMORY_AXE=axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible(watch: Callable[..., Watched], scheme: str) -> None:
+    seen = watch(color_scheme=scheme, bypass_csp=True)
+    source = Path(str(AXE)).read_text("utf-8")
+    for url in VIEWS:
+        page = seen.go(url)
+        page.add_script_tag(content=source)
+        found = page.evaluate("axe.run()")["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], url
+
+
+@pytest.mark.skipif(not PICTURES, reason="UA_MEMORY_PICTURES=docs/images makes them")
+def test_pictures(watch: Callable[..., Watched]) -> None:
+    folder = Path(str(PICTURES)).absolute()
+    folder.mkdir(exist_ok=True)
+    seen = watch(viewport={"width": 1100, "height": 700})
+    for name, url in (
+        ("days", "/"),
+        ("search", "/search?q=heroku&by=words"),
+        ("name", "/names/Alice"),
+        ("core", "/core"),
+    ):
+        seen.go(url).screenshot(path=folder / f"{name}.png")
