@@ -22,6 +22,7 @@ from ua_memory.daemon.connect import NoAnswer, exchange
 from ua_memory.daemon.spawn import in_background
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
+from ua_memory.memory import Memory
 from ua_memory.paths import make_private
 from ua_memory.text.redaction import redact
 from ua_memory.views.hits import search_shape
@@ -33,10 +34,12 @@ from ua_memory.web.pages import Failed
 if TYPE_CHECKING:
     from ua_memory.caller import Clock
     from ua_memory.config import Config
-    from ua_memory.memory import Memory
+    from ua_memory.index.sync import Progress, Refresh, Stop
 
 HITS = 20
 """Hits of a search."""
+SAME_LOOK = 1.0
+"""Seconds in which the files are not looked at again for a page, unless there is a new commit."""
 STOPS = 10.0
 """Seconds in which a page must have ended that was told to."""
 MASKED = frozenset(("list", "search", "explain", "entities", "status", "stats"))
@@ -159,12 +162,30 @@ def _stop(call: Call, local: Path, running: Mapping[str, Any] | None) -> None:
     call.stdout.write("Stopped.\n")
 
 
+class _PageMemory(Memory):
+    """A `Memory` that looks at the files once a second, and after a commit: a page is made of several
+    commands."""
+
+    _seen: tuple[Refresh, float, str | None] | None = None
+
+    def refresh(
+        self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
+    ) -> Refresh:
+        if self._seen is not None:
+            done, at, head = self._seen
+            if time.monotonic() - at < SAME_LOOK and head == self.store.history.head():
+                return done
+        done = super().refresh(progress, vectors=vectors, stop=stop)
+        self._seen = done, time.monotonic(), self.store.history.head()
+        return done
+
+
 class WebBank:
     """The bank as one thread of the page sees it: commands in this process, and the daemon's searches."""
 
     def __init__(self, call: Call, root: Path) -> None:
         self._call, self._root = call, root
-        self._memory: Memory | None = None
+        self._memory: _PageMemory | None = None
 
     def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
         """See `web.pages.BankPages`. Secrets are masked, as in recall."""
@@ -247,16 +268,16 @@ class WebBank:
         """The bank, which stays open for the next command, unless its settings have changed."""
         yield self._opened(config, now)
 
-    def _opened(self, config: Config | None = None, now: Clock | None = None) -> Memory:
+    def _opened(self, config: Config | None = None, now: Clock | None = None) -> _PageMemory:
         from ua_memory.caller import settings_of
-        from ua_memory.memory import Memory
 
         if self._memory is not None and config not in (None, self._memory.config):
             self._memory.close()
             self._memory = None
         if self._memory is None:
             config = config or settings_of(self._call, self._root, lenient=True)
-            self._memory = Memory.open(self._root, config=config, now=now, door="web")
+            opened = Memory.open(self._root, config=config, now=now)
+            self._memory = _PageMemory(opened.store, door="web")
         return self._memory
 
 

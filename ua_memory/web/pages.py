@@ -245,12 +245,15 @@ def beliefs(bank: BankPages, _query: Query) -> Shown:
     return Shown("beliefs.html", bank.ask(*words), words, {"opinions": opinions})
 
 
-def core(bank: BankPages, _query: Query) -> Shown:
-    """Core memory against its budget, and what is proposed for it."""
+def core(bank: BankPages, query: Query) -> Shown:
+    """Core memory against its budget; what is proposed for it only if asked: that takes all facts."""
     words = ("core", "list")
-    state = bank.ask("status").get("core", {})
-    proposals = bank.ask("core", "proposals", fails=False).get("proposals", [])
-    return Shown("core.html", bank.ask(*words), words, {"state": state, "proposals": proposals})
+    state = bank.ask("status", "--quick").get("core", {})
+    asked = bool(query.get("proposals"))
+    proposals = bank.ask("core", "proposals", fails=False).get("proposals", []) if asked else []
+    return Shown(
+        "core.html", bank.ask(*words), words, {"state": state, "proposals": proposals, "asked": asked}
+    )
 
 
 # -- what happened -----------------------------------------------------------------------------------------
@@ -276,22 +279,23 @@ def revision(bank: BankPages, query: Query) -> Shown:
 
 
 def work(bank: BankPages, _query: Query) -> Shown:
-    """What waits, what ran last, what it cost, and how the bank is."""
-    words = ("status",)
+    """What waits, what ran last and what it cost. What takes longer the more there is, is `health`."""
+    words = ("status", "--quick")
     last = {
         op: bank.ask("log", "--op", op, "-n", "1", fails=False).get("revisions", [])
         for op in ("consolidate", "flush", "refresh", "sync")
     }
     more = {
         "waiting": bank.ask("queue", "list", fails=False).get("waiting", []), "last": last,
-        "stats": bank.ask("stats", fails=False), "cost": bank.ask("stats", "--cost", fails=False),
+        "cost": bank.ask("stats", "--cost", fails=False),
     }  # fmt: skip
     return Shown("work.html", bank.ask(*words), words, more)
 
 
 def health(bank: BankPages, _query: Query) -> Shown:
-    """What `doctor` finds."""
-    return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",))
+    """What `doctor` finds, and how much there is."""
+    stats = bank.ask("stats", fails=False)
+    return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",), {"stats": stats})
 
 
 def probes(bank: BankPages, query: Query) -> Shown:
