@@ -73,7 +73,8 @@ def _served(root: Path, env: dict[str, str], runs: int) -> Iterator[Figure]:
         base, day = link.partition("/enter")[0], FIRST.date().isoformat()
         views = {
             "/": QUICK, f"/days/{day}": QUICK, f"/f/{_id(day)}": QUICK, "/names": OTHERS,
-            "/names/Ada%20Ames": OTHERS, "/sessions": OTHERS, "/core": OTHERS, "/diary": OTHERS, "/work": OTHERS,
+            "/names/Ada%20Ames": OTHERS, "/sessions": OTHERS, "/core": OTHERS, "/diary": OTHERS,
+            "/work": OTHERS,
             "/pages": OTHERS, "/beliefs": OTHERS, f"/files/memory/{day}.md": OTHERS,
             "/search?by=words&q=QUERY": TYPED,
         }  # fmt: skip

@@ -2,7 +2,7 @@
 
 Skipped where there is no Chromium (`apt install chromium`) or no Playwright (`pip install playwright`),
 unless `CI_BROWSER=require`. With `UA_MEMORY_AXE=axe.min.js` accessibility is checked, too (`npm pack
-axe-core`), and `UA_MEMORY_PICTURES=docs/images` makes the pictures of docs/web.md anew.
+axe-core`), and `UA_MEMORY_PICTURES=docs/images` with `-k pictures` makes those of docs/web.md.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +75,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bank.root
 
 
-@pytest.fixture(scope="module")
-def link(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def served(root: Path) -> Iterator[str]:
     """The one-time link of a page that is served by a process."""
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "ua_memory", "--bank", str(root), "web", "--no-open", "--write"],
@@ -90,8 +92,8 @@ def link(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.stdout.close()
 
 
-@pytest.fixture(scope="module")
-def chrome(link: str) -> Iterator[Any]:
+@contextmanager
+def signed_in(link: str) -> Iterator[Any]:
     """A browser that has used the link: (browser, its state, the address)."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     with sync_api.sync_playwright() as play:
@@ -103,6 +105,12 @@ def chrome(link: str) -> Iterator[Any]:
         assert page.url == link.partition("enter")[0], "it leads to the first page"
         yield browser, context.storage_state(), link.partition("/enter")[0]
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chrome(root: Path) -> Iterator[Any]:
+    with served(root) as link, signed_in(link) as found:
+        yield found
 
 
 class Watched:
@@ -222,15 +230,46 @@ def test_it_is_accessible(watch: Callable[..., Watched], scheme: str) -> None:
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], url
 
 
+PROJECT = (
+    "Alice moved the API to Fly.io because Heroku doubled its price. #infra",
+    "The staging database runs Postgres 16 and is copied from production each Monday. #infra",
+    "Bob prefers pnpm, and never wants a lock file of npm in a commit.",
+    "The invoice job takes ten minutes since the index on orders.created is back. #invoices",
+    "Alice met Noor in Lisbon; they agreed on the release of 12 January.",
+    "Deploys stop on Fridays at noon. #rules",
+    "The new logo is green, and Noor has the files.",
+)
+
+
+@pytest.fixture(scope="module")
+def root_of_pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank as somebody has one after some months, for the pictures."""
+    bank = new_bank(tmp_path_factory.mktemp("pictures") / "notes")
+    today = date.today()
+    for ago in range(0, 200, 3):
+        day = today - timedelta(days=ago)
+        lines = [f"- {PROJECT[(ago * n) % len(PROJECT)]}\n" for n in range(1, 2 + ago % 5)]
+        (bank.root / "memory").mkdir(exist_ok=True)
+        (bank.root / f"memory/{day}.md").write_text(f"# {day}\n\n" + "".join(dict.fromkeys(lines)))
+    with Memory.open(bank.root) as memory:
+        memory.core.replace("Who I serve", "Noor, who likes short answers.")
+        with (Path(__file__).parents[1] / "examples/session.jsonl").open("rb") as talk:
+            memory.flush(talk, force=True)
+    return bank.root
+
+
 @pytest.mark.skipif(not PICTURES, reason="UA_MEMORY_PICTURES=docs/images makes them")
-def test_pictures(watch: Callable[..., Watched]) -> None:
+def test_pictures(root_of_pictures: Path) -> None:
     folder = Path(str(PICTURES)).absolute()
     folder.mkdir(exist_ok=True)
-    seen = watch(viewport={"width": 1100, "height": 700})
-    for name, url in (
-        ("days", "/"),
-        ("search", "/search?q=heroku&by=words"),
-        ("name", "/names/Alice"),
-        ("core", "/core"),
-    ):
-        seen.go(url).screenshot(path=folder / f"{name}.png")
+    with Memory.open(root_of_pictures) as memory:
+        (session,) = [one.name for one in memory.sessions.all()]
+    with served(root_of_pictures) as link, signed_in(link) as chrome:
+        seen = Watched(chrome, viewport={"width": 1100, "height": 700})
+        for name, url in (
+            ("days", "/"),
+            ("search", "/search?q=why+did+we+leave+heroku&by=words"),
+            ("name", "/names/Alice"),
+            ("session", f"/sessions/{session}"),
+        ):
+            seen.go(url).screenshot(path=folder / f"{name}.png")
