@@ -549,9 +549,13 @@ class Memory:
     @cached_property
     def searching(self) -> Searching:
         """What there is to know about a search besides its hits."""
+        from ua_memory.index.sync import within
         from ua_memory.recall.search import Searching
 
-        return Searching(self.store, lambda: self.index, self.refresh, self.get)
+        def refresh() -> Refresh:
+            return self.refresh(stop=within(self.config.search_seconds))
+
+        return Searching(self.store, lambda: self.index, refresh, self.get)
 
     @cached_property
     def entities(self) -> Entities:

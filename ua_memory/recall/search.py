@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -697,18 +697,21 @@ class _SearchTracer:
 
     def _arms(self, item: IndexItem) -> Mapping[str, tuple[int, float]]:
         """Where each arm has the item, looked for further down by words and meaning where it is not among
-        their candidates."""
+        their candidates. Items are not read for that: texts alone are ranked by meaning."""
         found = _places(self.there.arms, item)
         how, said, query = self.how, self.there.known, self.one.asked.query
-        wide: dict[str, Sequence[ArmHit]] = {}
+        wide: dict[str, Iterable[tuple[str, str, float]]] = {}
         if "keyword" not in found:
-            wide["keyword"] = recall_arms.find_by_words(how.index.words, query, WIDE, how.where)
-        if said is not None and "semantic" not in found:
+            hits = how.index.words.search(query, WIDE, how.where)
+            wide["keyword"] = ((item.key, hit.key, hit.score) for hit in hits)
+        if said is not None and "semantic" not in found and not (how.where or query.phrases):
             near = how.index.nearest([said.vector], WIDE)[0]
-            wide["semantic"] = recall_arms.find_by_meaning(
-                how.index, said.vector, near, WIDE, how.where, query
-            )
-        return {**_places(wide, item), **found}
+            wide["semantic"] = ((item.vhash, name, cosine) for name, cosine in near)
+        for arm, order in wide.items():
+            ranks = ((n, score) for n, (own, other, score) in enumerate(order, 1) if own == other)
+            if place := next(ranks, None):
+                found[arm] = place
+        return found
 
 
 def _stands_for(folded: Sequence[IndexItem], item: IndexItem) -> bool:
