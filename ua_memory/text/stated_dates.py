@@ -229,3 +229,61 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
 
 
 _READERS = tuple(_readers())
+
+
+# -- moments -----------------------------------------------------------------------------------------------
+# Time words that name no day: in december, this morning, next sprint, by Friday, the end of the month.
+
+
+MONTH_NAMES = {name.casefold(): n for n, name in enumerate(calendar.month_name) if n}
+DAY_NAMES = {name.casefold(): n for n, name in enumerate(calendar.day_name)}
+_UNCLEAR = ("march", "may", "august")
+_CLEARLY = "|".join(name for name in (*MONTH_NAMES, *DAY_NAMES) if name not in _UNCLEAR)
+_PREPOSED = (
+    r"(?:in|since|until|till|by|during|over|from|of|for|last|next|this|early|late|mid)[ \n-](?:the[ \n])?"
+)
+_MOMENT = late(
+    r"\b(?P<phrase>(?:this|that|last|next|coming|past)[ \n]"
+    r"(?:morning|afternoon|evening|night|noon|weekend|week|month|quarter|year|decade|century|sprint|semester))\b"
+    rf"|\b(?P<clear>{_CLEARLY})s?\b"
+    rf"|\b{_PREPOSED}(?P<doubtful>{'|'.join(_UNCLEAR)}|spring|summer|autumn|fall|winter|morning|afternoon|evening)s?\b"
+    r"|\bat[ \n](?P<hour>noon|midnight|dawn|night)\b",
+)
+_DIRECTED = late(
+    rf"\b(?:(?P<on>by|until|till|before)|(?P<back>since))[ \n](?P<day>{'|'.join(DAY_NAMES)})\b"
+    r"|\bend[ \n]of[ \n](?:the|this)[ \n](?P<end>month|year)\b",
+    re.IGNORECASE,
+)
+
+
+def moments(text: str) -> Iterator[str]:
+    """The time words of a text that are written small; capitalised ones are claimed as names are."""
+    for match in _MOMENT.finditer(text):
+        yield " ".join(next(filter(None, match.groups())).split())
+
+
+def resolves(moment: str, stretches: set[tuple[date, date]]) -> bool:
+    """Whether one of these stretches of days (start, and the day after the end) lies in such a month, or is
+    such a day of the week."""
+    if moment in DAY_NAMES:
+        return any(
+            start.weekday() == DAY_NAMES[moment] and (end - start).days == 1 for start, end in stretches
+        )
+    return moment in MONTH_NAMES and any(
+        start.month == MONTH_NAMES[moment] and (end - start).days < 32 for start, end in stretches
+    )
+
+
+def meant(text: str, said: date) -> Iterator[date]:
+    """The days that words mean which have a direction: "by Friday" is the first Friday after the day it was
+    said, "since Monday" the last Monday before it, "the end of the month" that month's last day.
+
+    "On Friday" is none of them: nobody can tell the last from the next.
+    """
+    for match in _DIRECTED.finditer(text):
+        if match["end"]:
+            month = said.month if match["end"].casefold() == "month" else 12
+            yield date(said.year, month, calendar.monthrange(said.year, month)[1])
+            continue
+        off = (DAY_NAMES[match["day"].casefold()] - said.weekday()) % 7 or 7
+        yield said + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)
