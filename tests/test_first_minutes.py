@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -204,3 +205,35 @@ def test_without_a_bank_or_an_index_nothing_is_offered_and_nothing_is_said(
     for where in (Shell(tmp_path, tmp_path), shell):
         done = where.ok("completion", "bash", "--", "search", "--tag", "")
         assert done.out == done.err == ""
+
+
+# -- what to type --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_doctor_says_what_to_type_where_it_cannot_write(shell: Shell) -> None:
+    (shell.cwd / "memory").chmod(0o500)
+    try:
+        done = shell("doctor")
+        assert done.code == 12 and f"hint: chmod u+rwx {shell.cwd / 'memory'}" in done.out
+    finally:
+        (shell.cwd / "memory").chmod(0o700)
+
+
+def test_doctor_says_what_to_type_where_the_lock_is_a_folder(shell: Shell) -> None:
+    lock = Path(shell.ok("status", "--json").json["trail"]) / "ua-memory" / "lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    done = shell("doctor")
+    assert done.code == 12 and f"hint: rm -r {lock}" in done.out
+
+
+def test_a_query_has_a_time_and_a_text_metadata(shell: Shell) -> None:
+    text = "We decided that Alice moves the API to Fly.io: Heroku costs 400 dollars."
+    shell.ok("retain", text, "--timestamp", "2026-03-05", "--metadata", "ticket=SHOP-12")
+    assert "Fly.io" in shell.ok("search", "Fly.io", "--tag", "ticket:SHOP-12").out
+    assert "Fly.io" in shell.ok("search", "what was decided last week?", "--now", "2026-03-12", "-n", "1").out
+    assert "Fly.io" in shell.ok("recall", "Fly.io", "--since", "last week", "--until", "last week",
+                                "--now", "2026-03-12").out  # fmt: skip
+    assert shell("search", "x", "--now", "soon").code == 2
+    assert shell("retain", "x", "--metadata", "ticket").code == 2

@@ -65,6 +65,10 @@ Timestamp = Annotated[
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag for all its facts; repeatable.")
 ]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", metavar="KEY=VALUE", help="A tag KEY:VALUE of the text; repeatable."),
+]
 Came = Annotated[
     Literal["person", "agent", "tool", "web", "import"] | None,
     typer.Option(metavar="WORD", help="Whose words: person, agent, tool, web or import."),
@@ -89,6 +93,7 @@ def retain(
     about: About = None,
     timestamp: Timestamp = None,
     tag: Tags = None,
+    metadata: Metadata = None,
     origin: Came = None,
     client: Client = None,
     session: app.Session = None,
@@ -110,6 +115,7 @@ def retain(
         "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
         "timestamp": memory.documents.moment(timestamp), "origin": origin or who, "client": client or through,
         "session": session, "request": request, "redo": redo,
+        "metadata": dict(each.partition("=")[::2] for each in metadata or ()),
     }  # fmt: skip
     items = _batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
     carry_out(call, memory, items, wait=wait, dry_run=dry_run)

@@ -97,6 +97,10 @@ Sources = Annotated[
     list[str] | None, _several("--source", "WORD", "Of this origin (person, agent, web, …) or client.")
 ]
 Retired = Annotated[bool, typer.Option("--retired", help="Include what no longer holds.")]
+Now = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."),
+]
 
 
 @app.verb(search_app)
@@ -114,6 +118,7 @@ def search(
     kind: Kinds = None,
     source: Sources = None,
     retired: Retired = False,
+    now: Now = None,
     explain: Explain = False,
     why_not: WhyNot = "",
     batch: Batch = False,
@@ -124,7 +129,7 @@ def search(
     lists what passes them, as `ua-memory list` does.
     """
     tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source, retired)
+    filters = chosen(memory, since, until, tags, kind, source, retired, at(memory, now))
     if why_not:
         return _show_why_not(
             call, memory, one(query), why_not, limit=limit, min_score=min_score, filters=filters
@@ -146,6 +151,11 @@ def search(
 def _show_why_not(call: Call, memory: Memory, query: str, target: str, **how: Any) -> None:
     found = memory.searching.why_not(query, target, **how)
     show(call, found, lambda found: views.trace_shape(query, found), views.show_trace)
+
+
+def at(memory: Memory, now: str | None) -> datetime | None:
+    """When a query was asked, None for now. Usage."""
+    return parse_moment(now, "--now", memory.store.now()) if now else None
 
 
 def one(words: list[str] | None) -> str:
@@ -344,6 +354,7 @@ def recall(
     kind: Kinds = None,
     source: Sources = None,
     retired: Retired = False,
+    now: Now = None,
 ) -> None:
     """Format search hits as a block for a prompt.
 
@@ -352,7 +363,7 @@ def recall(
     nothing is printed.
     """
     tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source, retired)
+    filters = chosen(memory, since, until, tags, kind, source, retired, at(memory, now))
     with progress(call, "Indexing") as tell:
         found = memory.recall(
             one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
@@ -373,12 +384,7 @@ def explain(
     call: Call,
     memory: Memory,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="As for search.")],
-    now: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."
-        ),
-    ] = None,
+    now: Now = None,
 ) -> None:
     """Show how a query is interpreted: its time, its names, its search terms.
 

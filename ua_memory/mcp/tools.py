@@ -439,16 +439,15 @@ _BUDGETS = ("low", "mid", "high")
 SCOPE = {
     "tags": Param("texts", "Only what has one of these tags."),
     "tags_match": Param(
-        "text", "any_strict, all_strict: any or all of the tags (default any_strict); any, all: or no tag; "
-        "exact: these and no other.",
+        "text", "any_strict (default), all_strict; any, all: or no tag at all; exact: no other tag.",
         among=("any_strict", "all_strict", "any", "all", "exact"),
     ),
-    "tag_groups": Param("objects", 'Tags combined: [{"or": [{"tags": ["a"]}, {"not": {"tags": ["b"]}}]}].'),
-    "since": Param("text", "From this day on: 2026-11-21, 2026-11, 30d, last week."),
-    "until": Param("text", "Up to and including this day."),
+    "tag_groups": Param("objects", 'Tags by and, or, not: [{"not": {"tags": ["a"]}}].'),
+    "since": Param("text", "From this day on: 2026-11-21, 30d, last week."),
+    "until": Param("text", "Up to this day."),
 }  # fmt: skip
-KINDS_ASKED = Param("texts", "Only these kinds: world, experience, preference, observation, …")
-ASKED_AT = Param("text", 'When it is asked, if not now: 2026-11-21. Its "last week" counts from then.')
+KINDS_ASKED = Param("texts", "world, experience, preference, observation, …")
+ASKED_AT = Param("text", "When it is asked, if not now: 2026-11-21.")
 
 LIST_FACTS = McpTool(
     "list_facts", "List facts",
@@ -476,8 +475,8 @@ CORRECT_FACT = McpTool(
 ASKING_TOOLS = (
     McpTool(
         "recall", "Recall",
-        "Recall all that memory has on a topic, within a number of tokens, for the start of a task; also by "
-        "tags and days. For one question archival_memory_search is shorter.",
+        "Recall what memory has on a topic, within a number of tokens, for the start of a task; also by tags "
+        "and days. For one question use archival_memory_search.",
         {
             "query": Param("text", "Words or a question, also about a time.", needed=True),
             "max_tokens": Param("integer", "Maximum tokens of the answer.", least=1),

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -271,14 +272,18 @@ def _git(store: Store) -> Check:
 
 def _writable(store: Store) -> Check:
     root = store.bank.root
-    bad = [str(p) for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
-    if (store.bank.state / "lock").is_dir():
-        bad.append(f"{store.bank.state / 'lock'}, is a folder")
+    bad = [p for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
+    if (lock := store.bank.state / "lock").is_dir():
+        return Check(
+            "writing", False, f"not writable: {lock}, is a folder", shlex.join(["rm", "-r", str(lock)])
+        )
     free = shutil.disk_usage(root).free
     if bad:
-        return Check(
-            "writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them, or remove them"
-        )
+        me = os.getuid() if hasattr(os, "getuid") else 0
+        mine = all(path.stat().st_uid == me for path in bad)
+        mend = ["chmod", "u+rwx"] if mine else ["sudo", "chown", "-R", str(me)]
+        seen = f"not writable: {', '.join(map(str, bad))}"
+        return Check("writing", False, seen, shlex.join([*mend, *map(str, bad)]))
     return Check(
         "writing",
         free > 50 << 20,
