@@ -439,6 +439,10 @@ def test_a_plan_of_an_undo_that_brings_back_what_was_forgotten_shows_it(there: B
         memory.forget(f"^{one.fact.id}")
         (back_again,) = memory.history.plan_undo().changes
         assert back_again.after == f"- Erik owes Alice 40 euros ^{one.fact.id}"
+        memory.history.undo()
+        (goes_again,) = memory.history.plan_redo().changes
+        assert (goes_again.before, goes_again.after) == (back_again.after, None)
+        memory.history.redo()
         # of the revision that had it, nothing is told as long as it is forgotten
         assert memory.history.changes(one.result.revision) == []
 
@@ -473,3 +477,15 @@ def test_what_a_revision_changed_by_statement(there: Bank) -> None:
     there.write(there.text() + "\n- boards are pine ^myown\n")
     (given,) = audit.changes(there.store)
     assert (given.id, given.before, given.after) == ("myown", "- boards are pine", "- boards are pine ^myown")
+
+
+def test_a_block_of_core_memory_and_the_settings_are_told_once(there: Bank) -> None:
+    there.write("# Core\n\n## Me\n\nlikes tea\n", "MEMORY.md")
+    there.store.adopt()
+    there.edit("tea", "green tea", "MEMORY.md")
+    there.write(there.text("ua-memory.toml") + "\n[search]\nlimit = 7\n", "ua-memory.toml")
+    block, settings = audit.changes(there.store)
+    assert (block.record, block.before, block.after) == (
+        "core", "## Me\n\nlikes tea", "## Me\n\nlikes green tea",
+    )  # fmt: skip
+    assert settings.record == "settings" and settings.after and settings.after.endswith("limit = 7\n")

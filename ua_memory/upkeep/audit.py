@@ -138,7 +138,7 @@ class StatementChange:
     """A statement, a paragraph or a block of core memory that a change adds, rewords or removes. `before` and
     `after` are its lines, None where it is not there; `line` is its first line after the change, before it
     where it is removed. `record` is fact, observation, opinion, passage, core, entity, page, model or
-    document."""
+    document; or settings, the whole file."""
 
     path: str
     line: int
@@ -164,7 +164,7 @@ def changes(store: Store, revision: str | None = None) -> Iterator[StatementChan
     sha = store.history.resolve(statements.bare(revision)) if revision else None
     before = parent(store, sha) if sha else store.history.head()
     paths = store.history.show(sha).paths if sha else store.survey().changed
-    texts = sorted(path for path in paths if path.endswith(".md") and is_truth(path))
+    texts = sorted(path for path in paths if path == SETTINGS or (path.endswith(".md") and is_truth(path)))
     forgotten = tombstones.read(store)
     for start in range(0, len(texts), READ_AT_ONCE):
         part = texts[start : start + READ_AT_ONCE]
@@ -181,9 +181,14 @@ def _on_disk(store: Store, paths: Sequence[str]) -> list[bytes | None]:
 
 def file_changes(
     path: str, before: bytes | None, after: bytes | None, masked: Callable[[str], str],
-    forgotten: tombstones.Tombstones,
+    forgotten: tombstones.Tombstones | None = None,
 ) -> list[StatementChange]:  # fmt: skip
-    """What differs between two contents of a file, by line."""
+    """What differs between two contents of a file, by line; without what is `forgotten`."""
+    if path == SETTINGS:
+        was, now = (
+            None if data is None else masked(data.decode("utf-8", "replace")) for data in (before, after)
+        )
+        return [StatementChange(path, 1, "settings", None, was, now)] if was != now else []
     sides = [_shown(data, path, forgotten) for data in (before, after)]
     old, new = ([one[0] for one in side] for side in sides)
     gone, come = list[int](), list[int]()
@@ -209,11 +214,13 @@ _Shown = tuple[Record, str]
 """A record, without what is told of its file by others of it, and its lines."""
 
 
-def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones) -> list[_Shown]:
-    document = markdown_document.parse(data or b"", path)
+def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones | None) -> list[_Shown]:
+    document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is FileKind.CORE
     found: list[_Shown] = []
     for record in document.records:
-        if type(record) not in _CHANGED or (isinstance(record, Statement) and forgotten.forbid(record)):
+        if type(record) not in _CHANGED or (core and isinstance(record, Passage)):
+            continue  # what stands in core memory is told by its blocks
+        if forgotten and isinstance(record, Statement) and forgotten.forbid(record):
             continue
         first, last = record.place.line - 1, record.place.end
         if isinstance(record, Page | MentalModel):  # the body's paragraphs are records of their own

@@ -88,10 +88,9 @@ def plan(store: Store, revision: str | None = None, *, door: str, redone: bool =
         clashes = _prepare(store, draft, done) if done else ()
         if done is None:
             _prepare_held(store, draft)
-        forgotten = tombstones.read(store, draft.read(tombstones.PATH))
     found: list[StatementChange] = []
     for path, data in sorted(draft.changed().items()) if not clashes else ():
-        found += audit.file_changes(path, draft.touched[path].start, data, store.redacted, forgotten)
+        found += audit.file_changes(path, draft.touched[path].start, data, store.redacted)
     sides = tuple(
         ConflictSides(path, clash.line, *(store.redacted(_text(side)) for side in (clash.ours, clash.theirs)))
         for path, clash in clashes
