@@ -182,6 +182,8 @@ def in_digits(text: str) -> str:
 
 def _spelt_number(match: re.Match[str]) -> str:
     found, total, part = list[int](), 0, 0
+    if whole := numerals().get(match[0].casefold()) if "-" in match[0] else None:
+        return str(whole)  # dix-sept
     if re.search(r"\d[ -]$", match.string[: match.start()]) and numerals().get(match[0].casefold(), 0) > 99:
         return match[0]  # 1.5 million
     for word in re.findall(r"[^\W\d_]+", match[0].casefold()):
@@ -757,6 +759,7 @@ _COMPARED_BY = (
 _COMPARISON = late(rf"{_COMPARED_BY}(?:(?!{_COMPARED_BY})[^\W\d_]+ ){{0,5}}(?P<than>than|als|que) ")
 _ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
 _ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
+_NEARLY = late(r"\b(?:almost|nearly) (\w+)")
 _NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
 _ZU = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
 _CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|only|just|sondern|sino|mais)\b(?P<but>.*)")
@@ -1174,7 +1177,8 @@ def _nearest_signs(part: _Part, said: Sequence[_Part]) -> _Part | None:
 def _level(text: str, sentence: str, question: bool = False) -> int:
     """How far from done: 3 it may be, 2 it is meant to be, 1 it will be, 0 it is."""
     plain = _little()["no_condition"].sub(" ", sentence if _ZU.search(text) else text)
-    told_of = _has("at_times", plain) and not _DONE.search(plain)
+    nearly = _NEARLY.search(plain)
+    told_of = (nearly and is_past(nearly[1])) or (_has("at_times", plain) and not _DONE.search(plain))
     if told_of or _has("unsure", plain) or _has("whole", _little()["no_condition"].sub(" ", sentence)):
         return 3
     return 2 if question or _has("intended", text) else 1 if _has("ahead", text) else 0
