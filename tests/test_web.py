@@ -7,9 +7,16 @@ page in a real one.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
+import pty
 import re
+import select
+import struct
+import subprocess
+import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -631,3 +638,42 @@ def test_what_the_page_loads_is_in_the_package() -> None:
         assert render.static(name)
     script = render.static("page.js").decode()
     assert "eval" not in script and "http://" not in script.replace("http://www.w3.org", "")
+
+
+# -- searching in a terminal -------------------------------------------------------------------------------
+
+
+def test_a_search_is_typed_and_its_hit_chosen(filled: Path) -> None:
+    """`search -i`: words as they are typed, arrows, what a hit rests on, and its id at the end."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 90, 0, 0))
+    env = {**os.environ, "UA_MEMORY_DAEMON": "off", "TERM": "xterm-256color"}
+    argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(filled), "search", "-i", "--kind", "world"]
+    process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    shown = ""
+
+    def sees(text: str) -> bool:
+        nonlocal shown
+        if select.select([ours], [], [], 0.1)[0]:
+            shown += os.read(ours, 1 << 16).decode("utf-8", "replace")
+        return text in shown
+
+    def types(keys: str, then: str) -> None:
+        nonlocal shown
+        shown = ""
+        os.write(ours, keys.encode())
+        until(lambda: sees(then), 30)
+
+    until(lambda: sees("Ctrl-Y print its id"), 30)
+    types("alice", "moved the API")
+    types("\x1b[B\x1b[A", "▶")
+    types("\r", "Enter goes back")
+    assert "said by" in shown
+    types("\n", "by words")
+    types("\x19", "\x1b[?1049l")
+    assert process.wait(20) == 0
+    until(lambda: sees("^") or sees("memory/"), 5)
+    os.close(ours)
+    done = Place(filled).run("search", "-i", "alice", daemon="off")
+    assert done.code == 2 and "needs a terminal" in done.err

@@ -41,6 +41,8 @@ STARTS = frozenset(("search", "list", "today", "yesterday", "recall", "hook", "i
 HOOK_WITHIN = 1.0
 """Seconds that a client's hook waits for a daemon that is busy or loads its model; then words must do."""
 RESTART = "ua-memory daemon restart"
+PICKING = frozenset(("-i", "--interactive"))
+"""Options of `search` that are for whoever sits at the terminal."""
 LEAVING = (b'"SessionEnd"', b'"PreCompact"')
 """Events at which a client does not wait: no daemon is asked, which may be busy."""
 HAND_OVER = 100
@@ -77,7 +79,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
         app.main(words)  # help, a server over HTTP, or what is wrong with these words
     data: bytes | None = None
-    if mode != "off" and verb in FORWARDED and words[:2] != ["hook", "shell"] and hasattr(os, "getuid"):
+    typed = verb == "search" and not PICKING.isdisjoint(words)  # at this process's terminal
+    asks = verb in FORWARDED and not typed and words[:2] != ["hook", "shell"]
+    if mode != "off" and asks and hasattr(os, "getuid"):
         data = _asked(words, verb, mode)
     if verb == "recall" and mode == "auto" and _cold_recall(words):
         _leave(0)

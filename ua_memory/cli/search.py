@@ -103,6 +103,11 @@ Now = Annotated[
 ]
 
 
+Interactive = Annotated[
+    bool, typer.Option("--interactive", "-i", help="Search as you type, and choose with the arrow keys.")
+]
+
+
 @app.verb(search_app)
 def search(
     call: Call,
@@ -120,6 +125,7 @@ def search(
     retired: Retired = False,
     now: Now = None,
     explain: Explain = False,
+    interactive: Interactive = False,
     why_not: WhyNot = "",
     batch: Batch = False,
 ) -> None:
@@ -130,6 +136,14 @@ def search(
     """
     tags = scope(call, tag, tags_match, tag_groups)
     filters = chosen(memory, since, until, tags, kind, source, retired, at(memory, now))
+    if interactive:
+        from ua_memory.cli.web import pick
+
+        first = {"tag": (tag or [""])[0], "kind": (kind or [""])[0], "source": (source or [""])[0]}
+        given = {"since": filters.since, "until": filters.until, **first}
+        memory.close()  # the thread of each search has a bank of its own
+        options = [f"--{name}={value}" for name, value in given.items() if value]
+        return pick(call, memory.store.bank.root, " ".join(query or ()), options)
     if why_not:
         return _show_why_not(
             call, memory, one(query), why_not, limit=limit, min_score=min_score, filters=filters

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,12 +27,14 @@ from ua_memory.memory import Memory
 from ua_memory.paths import make_private
 from ua_memory.text.redaction import redact
 from ua_memory.views.hits import search_shape
-from ua_memory.views.output import note
+from ua_memory.views.output import note, visible
 from ua_memory.web.app import HOST, IDLE, Served, bound, serve
 from ua_memory.web.guard import OneTimeLink
 from ua_memory.web.pages import Failed
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
     from ua_memory.caller import Clock
     from ua_memory.config import Config
     from ua_memory.index.sync import Progress, Refresh, Stop
@@ -184,13 +187,13 @@ class WebBank:
     """The bank as one thread of the page sees it: commands in this process, and the daemon's searches."""
 
     def __init__(self, call: Call, root: Path) -> None:
-        self._call, self._root = call, root
+        self._call, self.root = call, root
         self._memory: _PageMemory | None = None
 
     def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
         """See `web.pages.BankPages`. Secrets are masked, as in recall."""
         at = argv.index("--") if "--" in argv else len(argv)
-        words = ["--bank", str(self._root), *argv[:at], "--json", *argv[at:]]
+        words = ["--bank", str(self.root), *argv[:at], "--json", *argv[at:]]
         if argv[0] == "search":  # this process loads no model
             return self._by_daemon(words) or {}
         code, found, error = self._apart(words) if argv[0] == "bench" else self._run(words)
@@ -217,7 +220,7 @@ class WebBank:
 
     def by_meaning(self, query: str, filters: Sequence[str]) -> dict[str, Any] | None:
         """See `web.pages.BankPages`."""
-        words = ["--bank", str(self._root), "search", "--json", "--explain", "-n", str(HITS), *filters]
+        words = ["--bank", str(self.root), "search", "--json", "--explain", "-n", str(HITS), *filters]
         return self._by_daemon([*words, "--", query])
 
     def today(self) -> str:
@@ -247,7 +250,7 @@ class WebBank:
     def _apart(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """As `_run`, in a process of its own, which may load a model."""
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "ua_memory", *words], env=dict(self._call.env), cwd=self._root,
+            [sys.executable, "-P", "-m", "ua_memory", *words], env=dict(self._call.env), cwd=self.root,
             stdin=subprocess.DEVNULL, capture_output=True, check=False,
         )  # fmt: skip
         return done.returncode, *_read(done.stdout.decode(), done.stderr.decode())
@@ -257,7 +260,7 @@ class WebBank:
         out, err = io.StringIO(), io.StringIO()
         person = frozenset({"stdin"})  # whoever has the cookie; an agent that started the page stays an agent
         call = Call(
-            argv=words, cwd=self._root, home=self._call.home, env=self._call.env, stdin=io.BytesIO(),
+            argv=words, cwd=self.root, home=self._call.home, env=self._call.env, stdin=io.BytesIO(),
             stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._lent,
         )  # fmt: skip
         code = app.run(call)
@@ -275,10 +278,173 @@ class WebBank:
             self._memory.close()
             self._memory = None
         if self._memory is None:
-            config = config or settings_of(self._call, self._root, lenient=True)
-            opened = Memory.open(self._root, config=config, now=now)
+            config = config or settings_of(self._call, self.root, lenient=True)
+            opened = Memory.open(self.root, config=config, now=now)
             self._memory = _PageMemory(opened.store, door="web")
         return self._memory
+
+
+# -- picking -----------------------------------------------------------------------------------------------
+# `ua-memory search -i`: searching as one types, in a terminal, over the same data as the page.
+
+
+MEANING = 0.18
+"""Seconds after the last key in which the daemon is asked for what is found by meaning."""
+AGAIN = 2.0
+"""Seconds after which a daemon is asked again that was not there yet."""
+ALTERNATE, NORMAL = "\x1b[?1049h", "\x1b[?1049l"
+"""Switch to the terminal's other screen, and back."""
+KEYS = "↑↓ choose · Enter open · Ctrl-E edit · Ctrl-Y print its id · Esc leave"
+NAMED = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down",
+    "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back", "\x15": "clear", "\x1b": "leave",
+    "\x03": "leave", "\x04": "leave", "\x05": "edit", "\x19": "print",
+}  # fmt: skip
+"""What keys send, and what they do. Other control sequences do nothing."""
+_KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
+
+
+class Picker:
+    """A query that is typed, and its hits, one of them chosen."""
+
+    def __init__(self, call: Call, root: Path, query: str, filters: Sequence[str]) -> None:
+        self.call, self.filters, self.query = call, filters, query
+        self.words, self.meaning = WebBank(call, root), WebBank(call, root)
+        self.found: dict[str, Any] = {"results": []}
+        self.at, self.by = 0, "words"
+
+    def run(self) -> str:
+        """Until somebody leaves: what is to be printed then."""
+        import termios
+        import tty
+        from concurrent.futures import ThreadPoolExecutor
+
+        fd, before = 0, termios.tcgetattr(0)
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                while True:
+                    tty.setcbreak(fd)
+                    plain = termios.tcgetattr(fd)
+                    plain[3] &= ~(termios.ISIG | termios.IEXTEN)  # Ctrl-C and Ctrl-Y are keys as any other
+                    termios.tcsetattr(fd, termios.TCSADRAIN, plain)
+                    self.call.stdout.write(ALTERNATE)
+                    done = self._keys(fd, thread)
+                    self._restore(fd, before)
+                    if done not in ("enter", "edit"):
+                        return self._target() if done == "print" else ""
+                    self._open(edit=done == "edit")
+            finally:
+                self._restore(fd, before)
+
+    def _restore(self, fd: int, before: list[Any]) -> None:
+        import termios
+
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        self.call.stdout.write(NORMAL)
+        self.call.stdout.flush()
+
+    def _keys(self, fd: int, thread: Executor) -> str:
+        """Follow what is typed until a key says that something else is to be done; that key's name."""
+        import select
+
+        asked: Future[dict[str, Any] | None] | None = None
+        if not self.found["results"]:
+            self._search()
+        due = time.monotonic() + MEANING
+        while True:
+            self._show()
+            wait = 0.05 if asked else max(due - time.monotonic(), 0) if self.by != "meaning" else None
+            wait = wait if self.query.strip() else None
+            if not select.select([fd], [], [], wait)[0]:
+                if asked is None:
+                    asked = thread.submit(self.meaning.by_meaning, self.query, self.filters)
+                elif asked.done():
+                    self._take(asked.result())
+                    asked, due = None, time.monotonic() + AGAIN
+                continue
+            for key in _KEY.findall(os.read(fd, 256).decode("utf-8", "ignore")):
+                name = NAMED.get(key, "")
+                if name == "leave" or (name in ("enter", "edit", "print") and self.chosen):
+                    return name
+                if name in ("up", "down"):
+                    last = max(len(self.found["results"]) - 1, 0)
+                    self.at = min(max(self.at + (1 if name == "down" else -1), 0), last)
+                elif name in ("back", "clear") or key.isprintable():
+                    self.query = {"back": self.query[:-1], "clear": ""}.get(name, self.query + key)
+                    self._search()
+                    due, asked = time.monotonic() + MEANING, None
+
+    @property
+    def chosen(self) -> dict[str, Any] | None:
+        """The hit that is chosen."""
+        rows: list[dict[str, Any]] = self.found["results"]
+        return rows[self.at] if self.at < len(rows) else None
+
+    def _search(self) -> None:
+        text = self.query.strip()
+        self.found = self.words.by_words(text, self.filters) if text else {"results": []}
+        self.at, self.by = 0, "words"
+
+    def _take(self, found: dict[str, Any] | None) -> None:
+        """Take what was found by meaning; the hit that is chosen stays chosen, if it is among it."""
+        before = self.chosen
+        self.by = "meaning" if found else "words"
+        if found:
+            self.found = found
+            places = [(row["path"], row["startLine"]) for row in found["results"]]
+            place = (before["path"], before["startLine"]) if before and self.at else None
+            self.at = places.index(place) if place in places else 0
+
+    def _target(self) -> str:
+        one = self.chosen or {}
+        return f"^{one['id']}" if one.get("id") else f"{one['path']}:{one['startLine']}"
+
+    def _open(self, *, edit: bool) -> None:
+        """Show the chosen hit's sources, or open it in the editor."""
+        verb = "edit" if edit else "why"
+        child = Call(
+            argv=["--bank", str(self.words.root), verb, "--", self._target()], cwd=self.call.cwd,
+            home=self.call.home, env=self.call.env, stdin=self.call.stdin, stdout=self.call.stdout,
+            stderr=self.call.stderr, terminals=self.call.terminals, width=self.call.width, now=self.call.now,
+        )  # fmt: skip
+        app.run(child)
+        if not edit:
+            self.call.stdout.write("\nEnter goes back.")
+            self.call.stdout.flush()
+            self.call.stdin.readline()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
+        width, height = os.get_terminal_size(1)
+        console = Console(file=self.call.stdout, force_terminal=True, width=width, highlight=False)
+        self.call.stdout.write("\x1b[H\x1b[J")
+        console.print(
+            Text.assemble(("> ", "bold"), visible(self.query), ("▏", "dim")), no_wrap=True, crop=True
+        )
+        rows = self.found["results"][: max((height - 3) // 2, 1)]
+        if rows and not self.found.get("answered"):
+            console.print("  Nothing found. The nearest:", style="dim")
+        for n, hit in enumerate(rows):
+            lead = "▶ " if n == self.at else "  "
+            place = f"{hit['score']:.2f}  {hit.get('day') or ''}  {hit['citation']}"
+            console.print(
+                Text(lead + visible(" ".join(hit["snippet"].split())), "bold" if n == self.at else ""),
+                no_wrap=True, overflow="ellipsis", crop=True,
+            )  # fmt: skip
+            console.print(Text(f"    {visible(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True)
+        told = f"by {self.by} · {KEYS}" if self.query.strip() else KEYS
+        console.print(Text(told, "dim"), no_wrap=True, overflow="ellipsis", end="")
+        self.call.stdout.flush()
+
+
+def pick(call: Call, root: Path, query: str, filters: Sequence[str]) -> None:
+    """Search as one types; what was chosen to be printed is printed at the end. Usage without a terminal."""
+    if not {"stdin", "stdout"} <= call.terminals:
+        raise Usage("-i needs a terminal", hint="ua-memory search WORDS")
+    if chosen := Picker(call, root, query, filters).run():
+        call.stdout.write(f"{chosen}\n")
 
 
 def _read(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
