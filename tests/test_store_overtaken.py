@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from killing import whole
-from truth import DAY, first_author, in_trail, insert, make, on_disk, write
+from truth import DAY, first_author, git, in_trail, insert, make, on_disk, write
 
 from ua_memory.store import swap
 from ua_memory.store.store import Store
@@ -295,3 +295,34 @@ def test_words_that_came_too_late_leave_the_other_files_alone(store: Store) -> N
     assert (store.bank.root / other).stat().st_ino == saved
     assert on_disk(store, other) == in_trail(store, other) == ["one", "both, and by hand"]
     assert on_disk(store) == in_trail(store) == ["first", "written late", "both"]
+
+
+@pytest.mark.parametrize("words", [["add", "memory"], ["rm", "-q", "--cached", "MEMORY.md"]])
+def test_a_save_while_git_writes_its_index(store: Store, words: list[str]) -> None:
+    """As a checkout does; but these put nothing into the file, and the save goes the way of any other."""
+    insert(store, "first")
+    editor = Editor(store)
+    editor.read()
+
+    def saved() -> None:
+        editor.save()
+        git(store.bank.root, *words)
+
+    amid({("before", 0): saved, ("after", 0): editor.on_top}, lambda: insert(store, "second"))
+    all_once(store, editor, "first", "second")
+    assert not [r for r in store.history.log() if r.trailer("Memory-Op") == "merge"], "nothing was put back"
+
+
+@pytest.mark.parametrize("words", [["checkout", "HEAD~1", "--", "memory"], ["rm", "-r", "-q", "memory"]])
+def test_git_puts_a_file_back_and_then_it_is_saved(store: Store, words: list[str]) -> None:
+    """What came out first is git's, and goes back; the save was made before that, and is no less a save."""
+    insert(store, "first")
+    insert(store, "second")
+    editor = Editor(store)
+    editor.read()
+    amid(
+        {("before", 0): lambda: git(store.bank.root, *words), ("after", 0): editor.on_top},
+        lambda: insert(store, "third"),
+    )
+    assert {"third", "by hand 0"} <= set(on_disk(store))
+    all_once(store, editor, "first", "second", "third")

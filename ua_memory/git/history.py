@@ -821,6 +821,13 @@ class History(Remotes):
         (found,) = self.read_objects([name])
         return found.data if found and found.kind == "blob" else self.run("cat-file", "blob", name)
 
+    def has_committed(self, path: str, data: bytes) -> bool:
+        """Whether any commit of any branch, also one that was left, has this content of a file."""
+        if self.read_objects([blob := blob_id(data)]) == [None]:
+            return False
+        words = ("--all", "--reflog", "-m", "--full-history", "-n1", "--format=%H")
+        return bool(self.run("log", *words, f"--find-object={blob}", "--", path).strip())
+
     def log(
         self, paths: Sequence[str] = (), *, limit: int | None = None, rev: str = "HEAD"
     ) -> list[Revision]:

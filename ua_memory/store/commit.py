@@ -252,8 +252,9 @@ class WriteContext:
     pending: Path
     inspect_save: Callable[[str, bytes | None, bytes | None, Sequence[bytes]], TouchedFile]
     person: Person
-    git_moved: Callable[[InFlight], bool] = lambda _: False
-    """Whether a git may have moved files since the revision began: what comes out then may be its doing."""
+    by_git: Callable[[InFlight, str, bytes | None], bool] = lambda *_: False
+    """Whether a git may have put this content into a file since the revision began: some commit has it, too,
+    so that nothing is lost where it makes way for another."""
 
 
 def with_save(record: InFlight, number: int, came: bytes, context: WriteContext) -> InFlight:
@@ -297,6 +298,20 @@ def with_swap_back(record: InFlight, number: int, came: bytes | None) -> InFligh
     """The record once what came out is to stand in the file again: git may have put it there, on its way to
     another branch. Whoever did, nothing is lost: the trail has ours, and the next look at the file tells."""
     return record.with_change(number, record.changes[number].next(came, came))
+
+
+def with_save_over_git(record: InFlight, number: int, came: bytes, context: WriteContext) -> InFlight:
+    """The record after a person's save came out where git's content went back: it was made before that, from
+    ours, and takes away nothing of it."""
+    change = record.changes[number]
+    ours = record.with_change(number, replace(change, wanted=change.placed))
+    merged = with_save(ours, number, came, context)
+    return merged.with_change(number, replace(merged.changes[number], placed=change.wanted))
+
+
+def _is_giving_back(record: InFlight, change: FileChange, context: WriteContext) -> bool:
+    last = change.taken[-1:]
+    return last == (change.wanted,) and context.by_git(record, change.path, change.wanted)
 
 
 def _merged_on_top(record: InFlight, change: FileChange, came: bytes, context: WriteContext) -> bytes:
@@ -522,13 +537,15 @@ def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlig
         came = swap.swapped_out(file, out)
         # A file that was gone for a moment: an editor that renames the old one away, or a deletion within
         # these milliseconds, which its owner will have to repeat.
-        by_git = came not in (change.placed, change.wanted) and context.git_moved(record)
+        by_git = came not in (change.placed, change.wanted) and context.by_git(record, change.path, came)
         if not by_git and (came is None or came in (change.placed, change.wanted)):
             if turn > DURABLE_ROUNDS:
                 swap.sync_swapped(file.parent)
             return with_named_facts(record, number)
         if came is None or by_git:
             record = with_swap_back(record, number, came)
+        elif _is_giving_back(record, change, context):
+            record = with_save_over_git(record, number, came, context)
         else:
             record = with_save(record, number, came, context)
         # Who saves faster than a disk can sync would keep us here; a kill finds the record in any case.

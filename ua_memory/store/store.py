@@ -57,7 +57,7 @@ class Store:
         self.history = History(bank.git_dir, bank.root, own=bank.own)
         self._inspector = EditInspector(bank, config, self.history, self.survey)
         self._context = WriteContext(
-            bank.root, bank.pending, self._inspector.inspect_save, self.history.person, self._git_moved
+            bank.root, bank.pending, self._inspector.inspect_save, self.history.person, self._is_by_git
         )
         self.link_names = LinkNames(bank.root)
         self._began: tuple[RepositoryState, str | None] = RepositoryState(), None
@@ -268,6 +268,16 @@ class Store:
             return False
         now = git_history.moment(self.history)
         return git_history.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
+
+    def _is_by_git(self, record: InFlight, path: str, came: bytes | None) -> bool:
+        """Whether a git may have put this content into a file since a revision began. `git add` and `git
+        status` write the index as a checkout does, but put nothing in place: what no commit has is a person's
+        save."""
+        if not self._git_moved(record):
+            return False
+        with contextlib.suppress(GitFailed):
+            return came is None or self.history.has_committed(path, came)
+        return False
 
     def _await_switch(self, record: InFlight) -> None:
         """Wait for a git that came in between, until HEAD names the branch that it goes to."""
