@@ -10,6 +10,7 @@ from killing import whole
 from truth import DAY, copied, git, in_trail, insert, make, name_person, on_disk, open_again, write
 
 from ua_memory.knowledge import core, statements
+from ua_memory.store import draft
 from ua_memory.store.store import Store
 from ua_memory.upkeep import undo
 
@@ -194,3 +195,18 @@ def test_a_branch_switch_that_takes_the_files_is_held(store: Store) -> None:
     git(store.bank.root, "rm", "-q", "-r", "--cached", "memory")
     shutil.rmtree(store.bank.root / "memory")
     assert DAY in open_again(store.bank.root).survey().held
+
+
+@pytest.mark.parametrize("kept", [0, 4])
+def test_a_file_read_half_written_is_no_disappearance(
+    store: Store, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor kept waiting in the midst of a write, and done soon after: the rest is not deleted."""
+    content = store.read(DAY) + b"- by hand\n"
+    write(store, DAY, content.decode())
+    read, half = draft.read, [b"".join(content.splitlines(keepends=True)[:kept])]
+    monkeypatch.setattr(draft, "read", lambda *of, **how: half.pop() if half else read(*of, **how))
+    insert(store, "new")
+    store.adopt()
+    assert on_disk(store) == in_trail(store) == [*(f"fact {n}" for n in range(10)), "by hand", "new"]
+    whole(store)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from truth import finish, python
@@ -156,7 +158,8 @@ def test_who_has_a_file_open_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(reading.fcntl, "F_SETLEASE"), reason="no leases here")
-def test_a_reader_waits_for_who_truncates_and_writes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0.15, 1])
+def test_a_reader_waits_for_who_truncates_and_writes(tmp_path: Path, seconds: float) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(b"old\n")
     child = python(
@@ -164,14 +167,38 @@ def test_a_reader_waits_for_who_truncates_and_writes(tmp_path: Path) -> None:
         import sys, time
         with open(sys.argv[1], "w") as f:
             print("open", flush=True)
-            time.sleep(0.15)
+            time.sleep(float(sys.argv[2]))
             f.write("whole\\n")
         """,
         file,
+        seconds,
     )
     assert child.stdout and child.stdout.readline() == "open\n"
     assert read(file) == b"whole\n"
     finish([child])
+
+
+@pytest.mark.skipif(not hasattr(reading.fcntl, "F_SETLEASE"), reason="no leases here")
+def test_who_truncates_a_file_that_is_being_read_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editor opens it just after it was seen to be at rest: what is read is the old file, whole."""
+    file, whole = tmp_path / "a.md", reading._whole
+    file.write_bytes(b"old\n")
+    children = []
+
+    def slowly(handle: BinaryIO) -> bytes:
+        write = "import sys; print('on its way', flush=True); open(sys.argv[1], 'w').write('new')"
+        children.append(child := python(write, file))
+        assert child.stdout and child.stdout.readline()
+        time.sleep(0.1)
+        return whole(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "_whole", slowly)
+        assert read(file) == b"old\n"
+    finish(children)
+    assert read(file) == b"new"
 
 
 def test_without_leases_the_last_change_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

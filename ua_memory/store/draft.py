@@ -24,7 +24,7 @@ from ua_memory.store.files import read
 from ua_memory.store.lock import synchronized
 from ua_memory.store.merge3 import changes
 from ua_memory.store.saves import DroppedLine, Edit
-from ua_memory.store.scan import FileSurvey, contents
+from ua_memory.store.scan import FileSurvey, bytes_on_disk, contents
 from ua_memory.text import redaction
 
 # -- draft -------------------------------------------------------------------------------------------------
@@ -237,6 +237,9 @@ SEEN_EDITS = "young.json"
 """In the state folder: {path: [its newest revision, its blob there, the blob on disk]} of edits that a search
 has read and that are too recent to be committed. A stale buffer saved over one would lose it."""
 SEEN_MOST = 20
+LOOKS = 3
+"""So often an edited file is looked at anew where it has changed since it was read: it may have been half
+written, and what it lacked would be taken for deleted."""
 SINGLE_LOOKUPS = 8
 """Files that git is asked for one by one: a process each, and each of 4 ms."""
 
@@ -269,6 +272,15 @@ class EditInspector:
         """A file as a revision meets it. `owed` are the bytes that commits still owed will give the trail;
         `adopting` takes a link in its place for a file that went, where else Usage is raised; `accept` lets
         a held disappearance stand."""
+        for _ in range(LOOKS):
+            found = self._inspect(path, owed, adopting, accept)
+            if found.disk in (found.trail, bytes_on_disk(self._root / path)):
+                break
+        return found
+
+    def _inspect(
+        self, path: str, owed: Mapping[str, bytes | None], adopting: bool, accept: bool
+    ) -> TouchedFile:
         try:
             disk = read(file := confined(self._root, path))
         except Usage:

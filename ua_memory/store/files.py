@@ -8,7 +8,7 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -38,7 +38,10 @@ STILL_NS = 2_000_000_000
 UNSEARCHED = f"the file is larger than {MAX_INDEXED >> 20} MB: the rest is not searched; split it"
 
 _F_SETSIG = 10
-_WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+_WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 0.5)
+_EMPTY_ALONE = 9
+"""After so many of the waits a file that somebody has open for writing is read as it stands, unless it is
+empty: between truncating and writing, a busy machine may keep an editor waiting for long."""
 _BETWEEN_NAMES = 6
 """So many of the waits are given to a file that is missing: an editor that renames the old one away
 and then writes the new one leaves none for a moment."""
@@ -52,8 +55,9 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
     """
     for turn, wait in enumerate(_WAITS):
         try:
-            with discovery.open_regular(file) as handle:
-                if not being_written(handle.fileno()):
+            # The lease is held while it is read: who opens the file to shorten and write it waits so long.
+            with discovery.open_regular(file) as handle, _lease(handle.fileno(), "F_RDLCK") as free:
+                if free is not False or (turn >= _EMPTY_ALONE and os.fstat(handle.fileno()).st_size):
                     data = _whole(handle)
                     break
         except (FileNotFoundError, NotADirectoryError):
@@ -98,34 +102,40 @@ def being_written(fd: int) -> bool:
 
     Where there are no leases the answer is no, and the exchange alone guards.
     """
-    return _lease(fd, "F_RDLCK") is False
+    with _lease(fd, "F_RDLCK") as free:
+        return free is False
 
 
 def abandoned(file: Path) -> bool:
     """Whether nobody has the file open any more, so that nothing can still be written to it."""
     try:
-        with file.open("rb+") as handle:
-            free = _lease(handle.fileno(), "F_WRLCK")
-        if free is not None:
-            return free
+        with file.open("rb+") as handle, _lease(handle.fileno(), "F_WRLCK") as free:
+            if free is not None:
+                return free
         # Compared with the stamp of the file alone: no time of a memory comes from this clock.
         return time.time_ns() - file.stat().st_mtime_ns > STILL_NS
     except OSError:
         return True
 
 
-def _lease(fd: int, kind: str) -> bool | None:
-    """Whether a lease could be had, which nobody's open file forbids; None where there are none."""
+@contextlib.contextmanager
+def _lease(fd: int, kind: str) -> Iterator[bool | None]:
+    """Hold a lease; whether it could be had, which nobody's open file forbids; None where there are none."""
     if not hasattr(fcntl, "F_SETLEASE"):
-        return None
+        yield None
+        return
     try:
         # A broken lease is announced by a signal; SIGURG is the one that is ignored by default.
         fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, kind))
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except OSError as error:
-        return False if error.errno == errno.EAGAIN else None
-    return True
+        yield False if error.errno == errno.EAGAIN else None
+        return
+    try:
+        yield True
+    finally:
+        with contextlib.suppress(OSError):  # the kernel took it away from who kept it too long
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 # -- proof -------------------------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ def held_files(
     found = {}
     for path in words:
         trail = owed[path] if path in owed else had[mine[path]] if path in mine else None
-        found[path] = Edit(path, trail, _bytes_on_disk(bank.root / path))
+        found[path] = Edit(path, trail, bytes_on_disk(bank.root / path))
     held = {path for path in saves.held(found, few) if path in mine}
     held = {
         path for path in held if not saves.detect_stale(found[path], saves.FileHistory(path, history, None))
@@ -241,7 +241,7 @@ def contents(history: History, names: Sequence[str]) -> dict[str, bytes]:
     return {name: history.blob(name) if data is None else data for name, data in found}
 
 
-def _bytes_on_disk(file: Path) -> bytes | None:
+def bytes_on_disk(file: Path) -> bytes | None:
     return None if file.is_symlink() else read(file)
 
 
