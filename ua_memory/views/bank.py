@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from shlex import quote
@@ -55,12 +56,13 @@ def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str
     found = [("ua-memory status", "facts disappeared: bring them back, or confirm it")] if held else []
     if empty:
         found.append(('ua-memory insert "We left Heroku for Fly.io: its price doubled"', "remember a fact"))
-    found.append(('ua-memory search "why did we leave Heroku"', "find it again"))
+        found.append(('ua-memory search "why did we leave Heroku"', "find it again"))
+    else:
+        found.append(("ua-memory search WORDS", "find what is remembered"))
     if waiting:
         found.append(("ua-memory queue list", f"{count(waiting, 'conversation or text')} not read yet"))
     if client or empty:
-        said = "give your agent this memory" if not client else f"give {client} this memory"
-        found.append((f"ua-memory install {client or 'claude-code'}", said))
+        found.append((f"ua-memory install {client or 'claude-code'}", "set up memory in your agent"))
     more = (("ua-memory today", "what was remembered today"), ("ua-memory status", "the bank's state"))
     return [*found, *(each for each in more if each[0] not in dict(found))][:3]
 
@@ -88,12 +90,17 @@ class Overview:
     steps: Sequence[NextStep]
 
 
+LAST = 100
+"""Characters that are shown of what the newest revision did."""
+
+
 def show_overview(screen: Screen, one: Overview, now: datetime) -> None:
     """Where the bank is, and what to do next."""
     rows: list[list[Piece]] = [[("Bank", "strong"), (one.root, "path")]]
     rows.append([("Files", "strong"), f"{one.files:,}"])
     if one.newest:
-        rows.append([("Last", "strong"), f"{ago(one.newest.when.astimezone(now.tzinfo), now)}, {one.last}"])
+        last = textwrap.shorten(one.last, LAST, placeholder=" …")
+        rows.append([("Last", "strong"), f"{ago(one.newest.when.astimezone(now.tzinfo), now)}, {last}"])
     screen.rows(rows)
     _show_steps(screen, one.steps)
     _show_more(screen)

@@ -580,27 +580,27 @@ class _Bar:
 
     def start(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
         from rich.text import Text
 
         class HowFarColumn(ProgressColumn):
-            """How many of how many; as long as nobody knows how many there are, a clock."""
+            """How many of how many and the time that is left; a clock, as long as nobody knows how many."""
 
             def render(self, task: Any) -> Text:
-                clock = str(timedelta(seconds=int(task.elapsed or 0)))
-                return Text(
-                    clock if task.total is None else f"{task.completed:.0f}/{task.total:.0f}", "green"
-                )
+                if task.total is None:
+                    return Text(str(timedelta(seconds=int(task.elapsed or 0))))
+                left = task.time_remaining
+                clock = f"  {timedelta(seconds=int(left))} left" if left is not None else ""
+                return Text(f"{task.completed:.0f}/{task.total:.0f}{clock if call.width >= 60 else ''}")
 
+        call = self.call
         with self.lock:
             if self.over:
                 return
-            call = self.call
             console = Console(file=call.stderr, force_terminal=True, width=call.width, _environ=call.env)
-            columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn(), HowFarColumn()]
-            done, total = self.known or (0, None)
-            columns += [TimeRemainingColumn(compact=True)] if call.width >= 60 and total is not None else []
+            columns = TextColumn("{task.description}"), BarColumn(), HowFarColumn()
             self.bar = Progress(*columns, console=console, transient=True)
+            done, total = self.known or (0, None)
             self.task = self.bar.add_task(self.what, completed=done, total=total)
             self.bar.start()
 
