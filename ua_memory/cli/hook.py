@@ -251,7 +251,7 @@ BY_VERB: Mapping[tuple[str, ...], str] = {
     **{(verb,): "ids" for verb in ("get", "edit", "open", "why", "retire", "forget", "log")},
     **{("pages", verb): "pages" for verb in _EDITED}, **{("models", verb): "models" for verb in _EDITED},
     **{("core", verb): "blocks" for verb in ("get", "replace")},
-    **{("entities", verb): "names" for verb in ("get", "merge", "alias", "split")},
+    **{("entities", verb): "names" for verb in ("show", "merge", "alias", "split", "rename")},
     **{("sessions", verb): "sessions" for verb in ("get", "forget")},
 }  # fmt: skip
 """Which values stand behind an option, and behind a verb and its sub-verb."""
