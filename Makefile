@@ -13,6 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV     ?= .venv
 BENCH    ?= .venv-bench
 DIST     ?= .venv-dist
+SITE     ?= .venv-docs
 EDITABLE ?= --editable
 WORKERS  ?= auto
 N        ?= 2000
@@ -104,8 +105,16 @@ $(DIST)/.installed:
 dist: $(STAMP) $(DIST)/.installed  ## sdist and wheel in dist/, checked, installed by uv, pipx and pip, the demo run from each
 	@PATH="$(abspath $(DIST)/bin):$$PATH" .ci/dist "$(abspath $(BIN))/python"
 
+$(SITE)/.installed: pyproject.toml
+	@echo "installing into $(SITE)"
+	$(call make_venv,$(SITE),$(shell sed -n 's/^docs = \[\(.*\)\].*/\1/p' pyproject.toml))
+	@touch "$@"
+
+docs: $(SITE)/.installed  ## the documentation as a site, in site/; open site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet $(ARGS)
+
 clean:  ## remove what the targets above have made
-	rm -rf .venv .venv-bench .venv-dist build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-dist .venv-docs build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find ua_memory tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years dist clean
+.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years dist docs clean

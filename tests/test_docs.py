@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,8 @@ from ua_memory.cli.app import VERBS, group, run
 from ua_memory.errors import EXIT_CODES
 from ua_memory.views import output as boundary
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 
 
 def help_of(*verb: str) -> str:
@@ -104,14 +108,56 @@ def test_the_table_of_exit_codes_is_the_codes() -> None:
     assert all(meaning.strip() for _, meaning in rows)
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    root = DOCS.parent
-    for file in [root / "README.md", root / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
-        for target in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]+)", file.read_text("utf-8")):
-            assert (file.parent / target).exists(), f"{file.relative_to(root)} links to {target}"
+# -- links ---------------------------------------------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return re.sub(r"^( *)(`{3,}).*?^\1\2$", "", page.read_text("utf-8"), flags=re.M | re.S)
+
+
+def anchors(page: Path) -> set[str]:
+    """What can follow `#` in a link to a page: its headings, written as GitHub and `make docs` do."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    found = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?", prose(page))
+    for target, anchor in found:
+        there = page.parent / target if target else page
+        assert there.exists(), f"{page.relative_to(ROOT)} links to {target}"
+        assert not anchor or anchor in anchors(there), f"{page.relative_to(ROOT)} links to {target}#{anchor}"
+
+
+def test_the_anchors_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    page.write_text("# Of `a-b`, and C's\n\n```sh\n# no heading\n```\n\n## Two – words\n")
+    assert anchors(page) == {"of-a-b-and-cs", "two--words"}
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_asks_nothing_of_the_network(tmp_path: Path) -> None:
+    mkdocs = shutil.which("mkdocs", path=f"{ROOT / '.venv-docs/bin'}:{os.environ['PATH']}")
+    if not mkdocs or not (ROOT / "mkdocs.yml").exists():
+        pytest.skip("no mkdocs: make docs")
+    site = tmp_path / "site"
+    done = subprocess.run(
+        [mkdocs, "build", "--strict", "--site-dir", str(site)],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    pages = {page.relative_to(site).as_posix(): page.read_text("utf-8") for page in site.rglob("*.html")}
+    assert {"index.html", "docs/first-day.html", "docs/decisions/index.html"} <= pages.keys()
+    fetched = re.compile(r'<(?:script|img|iframe)[^>]* src="?(?:https?:)?//|<link[^>]* href="?(?:https?:)?//')
+    assert not [name for name, page in pages.items() if fetched.search(page)]
+    assert (site / "search/search_index.js").stat().st_size > 100_000
 
 
 def test_the_tests_that_documents_name_are_there() -> None:
-    for file in [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+    for file in PAGES:
         for name in re.findall(r"`((?:tests|benchmarks|examples)/[\w./-]*)", file.read_text("utf-8")):
-            assert (DOCS.parent / name).exists(), f"{file.name} names {name}"
+            assert (ROOT / name).exists(), f"{file.name} names {name}"

@@ -268,7 +268,7 @@ def declared() -> dict[str, str]:
     extras = project.get("optional-dependencies", {})
     wanted = [
         *project["dependencies"],
-        *(each for name, group in extras.items() if name not in ("dev", "browser") for each in group),
+        *(each for name, group in extras.items() if name not in ("dev", "browser", "docs") for each in group),
     ]
     names = [each.replace("<", " ").replace(">", " ").replace("=", " ").split()[0] for each in wanted]
     return {IMPORT_NAMES.get(name, name): name for name in names}
