@@ -30,7 +30,7 @@ def claims(path: Path) -> list[Claim]:
     return [
         Claim(
             one["kind"] if one["lie"] else "true",
-            ((one["speaker"], one["turn"]),),
+            (("person" if one["speaker"] == "user" else one["speaker"], one["turn"]),),
             one["quote"],
             one["statement"],
         )

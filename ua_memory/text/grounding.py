@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from unicodedata import category, normalize
 
 from ua_memory.text import stated_dates
@@ -65,6 +65,8 @@ _HALF = (
     r"de l'après-midi)"
 )
 _HOUR = r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
+_DIGIT = late(r"\d")
+_MAYBE_CLOCK = late(r"\d ?(?:h|uhr|[ap]\.?m\b|o'clock|in|at|nachm|de)|(?:past|to|halb) \d", re.IGNORECASE)
 _DECADES = late(r"\b(\d) decades\b", re.IGNORECASE)
 _AND_A_HALF = late(r"\b(\d+|one) and a half\b", re.IGNORECASE)
 _CLOCKS = (
@@ -175,7 +177,7 @@ def in_digits(text: str) -> str:
         text = _number_words().sub(_spelt_number, text)
     text = _DECADES.sub(lambda match: f"{match[1]}0 years", text)
     text = _AND_A_HALF.sub(lambda match: f"{'1' if match[1][0] in 'oO' else match[1]}.5", text)
-    for pattern, later in _CLOCKS if any(map(str.isdigit, text)) else ():
+    for pattern, later in _CLOCKS if _MAYBE_CLOCK.search(text) else ():
         text = pattern.sub(partial(_time_of_day, later), text)
     return text
 
@@ -358,7 +360,7 @@ def terms(text: str) -> frozenset[str]:
 
 
 def _term_stem(word: str) -> str:
-    for ending in ("ing", "ed", "es", "s"):
+    for ending in ("ing", "ed", "es", "s") if word[-1:] in ("g", "d", "s") else ():
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
@@ -430,7 +432,11 @@ class _Evidence:
         self._words = {form for word in _CLAIM_WORD.findall(text) for form in _forms(word)}
         self._stems = {stem for word in self._words for stem in _stems(word)}
         self._roots = {_root(word) for word in self._words}
-        self._amounts = Amounts(without(text))
+        self._pieces = text
+
+    @cached_property
+    def _amounts(self) -> Amounts:
+        return Amounts(without(self._pieces))
 
     def has(self, kind: str, claim: str) -> bool:
         if kind == "date":
@@ -568,7 +574,7 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
         plain = word.casefold()
         if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
             continue
-        if first and (plain in foreign_light() or any(one.fullmatch(plain) for one in _little().values())):
+        if plain in foreign_light() or (first and any(one.fullmatch(plain) for one in _little().values())):
             continue
         if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
             continue
@@ -580,7 +586,7 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
 def _forms(word: str) -> set[str]:
     """A word, and it without the genitive's or the plural's s: `Heroku's` is Heroku, but James is not jam."""
     plain = word.casefold().strip("'-")
-    forms = {plain, *re.split("[-']", plain)}
+    forms = {plain, *plain.replace("'", "-").split("-")}
     forms |= {form[:-2] for form in forms if form.endswith("'s")}
     forms |= {form[:-1] for form in forms if form.endswith("s") and len(form) > 3}
     return forms - {""}
@@ -636,7 +642,8 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
     Those of the question that was `asked` prove nothing either way, nor do names and numbers, which are
     claims of their own. A text that has nothing else ("No, no.") says nothing, unless it was asked for.
     """
-    text, evidence = in_digits(text), [*map(in_digits, evidence)]
+    if _DIGIT.search(text := in_digits(text)):
+        evidence = [*map(in_digits, evidence)]
     stands = _standing(_terms(evidence))
     apart = _terms([asked]) | _without_weight() | _capitals([text, *evidence])
     if not all(any(map(stands, one.split())) for one in _little()["status"].findall(text.casefold())):
@@ -936,7 +943,8 @@ def _in_words_of(text: str, pieces: Sequence[str]) -> str:
 
 
 def _plainly(text: str) -> str:
-    text = _AMOUNT.sub(_as_number, in_digits(_plain_claim(text).casefold()))
+    text = in_digits(_plain_claim(text).casefold())
+    text = _AMOUNT.sub(_as_number, text) if _DIGIT.search(text) else text
     text = _BIG_ORDINAL.sub(lambda match: f"{_ORDINALS[match[0]]}th", text)
     for pattern, instead in _CONTRACTED if "'" in text else ():
         text = pattern.sub(instead, text)
@@ -1124,7 +1132,9 @@ def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str]) -> str:
         for scope in _scopes(one.text, refusing=True):
             head = next(iter(scope[1:] if contrast else scope), "")
             but = contrast and has & {*_stems_of(contrast["but"])} - {*one.stems}
-            if other or head not in has - denied - {_root(one.who or "speaker")}:
+            who = one.who or "speaker"
+            speaker = {_root(who)} if one.text.strip(" .!") != f"not {who}" else set()
+            if other or head not in has - denied - speaker:
                 continue
             if not but or has & {*scope[1:]}:
                 return f"what was said has “not {head}…”"
@@ -1222,7 +1232,8 @@ def _shifted(near: Sequence[_Part], text: str) -> str:
     past = near and all(
         _has("once", one.text) or (_has("ended", one.text) and _DONE.search(one.text)) for one in near
     )
-    return "it was said only of the past" if past and not _has("was", _plainly(text)) else ""
+    told = _has("was", _plainly(text)) or any(map(is_past, _plainly(text).split()))
+    return "it was said only of the past" if past and not told else ""
 
 
 # of whom

@@ -408,11 +408,8 @@ def irregular() -> Mapping[str, str]:
 
 def is_past(verb: str) -> bool:
     """Whether it looks like the past of a verb, or its participle."""
-    return (
-        verb.endswith("ed")
-        or verb in ("had", "did", "were")
-        or any(verb in row[2:] for row in _rows_of(verb, "~"))
-    )
+    known = verb in ("had", "did", "were") or any(verb in row[2:] for row in _rows_of(verb, "~"))
+    return verb.endswith("ed") or (known and verb[-1] != "s")
 
 
 def _rows_of(word: str, signs: str) -> Iterator[list[str]]:
