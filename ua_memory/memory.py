@@ -649,7 +649,7 @@ class Memory:
         """Revisions: list, diff, blame, undo."""
         from ua_memory.upkeep.undo import BankHistory
 
-        return BankHistory(self.store, self.door)
+        return BankHistory(self.store, self.door, lambda block: self.facts.files_of(block))
 
     @cached_property
     def health(self) -> Health:

@@ -43,6 +43,11 @@ HITS = 20
 """Hits of a search."""
 SAME_LOOK = 1.0
 """Seconds in which the files are not looked at again for a page, unless there is a new commit."""
+OF_FILES = frozenset(("list", "entities", "pages", "models", "observations", "opinions"))
+"""Commands that print the same as long as the files are the same; what they printed is kept."""
+MOST_KNOWN = 64
+NAMES = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
+"""What JSON names things by: no words of anybody's."""
 STOPS = 10.0
 """Seconds in which a page must have ended that was told to."""
 MASKED = frozenset(("list", "search", "explain", "entities", "status", "stats"))
@@ -170,6 +175,7 @@ class _PageMemory(Memory):
     commands."""
 
     _seen: tuple[Refresh, float, str | None] | None = None
+    _changes = 0
 
     def refresh(
         self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
@@ -179,8 +185,14 @@ class _PageMemory(Memory):
             if time.monotonic() - at < SAME_LOOK and head == self.store.history.head():
                 return done
         done = super().refresh(progress, vectors=vectors, stop=stop)
+        self._changes += bool(done.added or done.changed or done.removed)
         self._seen = done, time.monotonic(), self.store.history.head()
         return done
+
+    def _version(self) -> tuple[object, ...]:
+        """What stays the same as long as commands that only read the files print the same."""
+        self.refresh(vectors=False)
+        return self.store.history.head(), self._changes, self.store.now().date()
 
 
 class WebBank:
@@ -189,6 +201,7 @@ class WebBank:
     def __init__(self, call: Call, root: Path) -> None:
         self._call, self.root = call, root
         self._memory: _PageMemory | None = None
+        self._known: dict[tuple[str, ...], tuple[object, dict[str, Any]]] = {}
 
     def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
         """See `web.pages.BankPages`. Secrets are masked, as in recall."""
@@ -196,16 +209,20 @@ class WebBank:
         words = ["--bank", str(self.root), *argv[:at], "--json", *argv[at:]]
         if argv[0] == "search":  # this process loads no model
             return self._by_daemon(words) or {}
+        if (known := self._known.get(argv)) and known[0] == self._opened()._version():
+            return known[1]
         code, found, error = self._apart(words) if argv[0] == "bench" else self._run(words)
         if code and not found:
             if not fails:
                 return {}
             raise Failed(code, error)
-        if argv[0] in MASKED:
-            return found
-        masked = _masked(found, self._opened().config.redact)
-        assert isinstance(masked, dict)
-        return masked
+        if argv[0] not in MASKED:
+            found = _masked(found, self._opened().config.redact)
+        if argv[0] in OF_FILES:
+            while len(self._known) >= MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[argv] = self._opened()._version(), found
+        return found
 
     def by_words(self, query: str, filters: Sequence[str]) -> dict[str, Any]:
         """See `web.pages.BankPages`."""
@@ -459,5 +476,5 @@ def _masked(value: Any, patterns: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_masked(each, patterns) for each in value]
     if isinstance(value, dict):
-        return {key: _masked(each, patterns) for key, each in value.items()}
+        return {key: each if key in NAMES else _masked(each, patterns) for key, each in value.items()}
     return value

@@ -490,7 +490,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "13"
+SCHEMA_VERSION = "14"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 COLUMNS = (
@@ -513,6 +513,7 @@ SCHEMA = (
     "CREATE INDEX items_texthash ON items (texthash)",
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
     "CREATE INDEX items_run ON items (run) WHERE run != ''",
+    "CREATE INDEX items_order ON items (date, day, path, line, key)",
     "CREATE INDEX items_day ON items (record, day, origin, session)",
     "CREATE TABLE cites (cited TEXT, item INTEGER, PRIMARY KEY (cited, item)) WITHOUT ROWID",
     "CREATE INDEX cites_item ON cites (item)",

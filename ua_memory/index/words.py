@@ -556,7 +556,7 @@ class WordIndex(IndexMeta):
         file first; those without a day last. They are read as they are taken."""
         condition, values = where.sql()
         ((total,),) = self.db.execute(f"SELECT count(*) FROM items WHERE {condition}", values)
-        order = "date DESC, day DESC, path DESC, line DESC, key"
+        order = "date DESC, day DESC, path DESC, line DESC, key DESC"  # the index items_order, read backwards
         rows = self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition} ORDER BY {order}", values)
         return total, map(from_row, rows)
 

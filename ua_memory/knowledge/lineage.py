@@ -11,7 +11,7 @@ from ua_memory.errors import NotFound, ProblemsFound
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import statements, trust
 from ua_memory.knowledge.sessions import SessionFiles
-from ua_memory.knowledge.statements import Statement
+from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.knowledge.trust import BrokenLink
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, lines
@@ -169,15 +169,16 @@ class Chain:
 # Following a chain down: what stands at a target, what it cites, who wrote it.
 
 
-def why(store: Store, target: str) -> Chain:
-    """The chain behind `^id`, `PATH:LINE` or a whole file; a page also by its bare name (`infra:8`).
+def why(store: Store, target: str, known: Known | None = None) -> Chain:
+    """The chain behind `^id`, `PATH:LINE` or a whole file; a page also by its bare name (`infra:8`). `known`
+    tells the files that an id may be in.
 
     NotFound for an id that is nowhere (a forgotten one is named as such), a file, a line without text.
     """
     tracer = _Tracer(store)
     named = statements.read(target)
     try:
-        found = statements.find_excerpts(store, target)
+        found = statements.find_excerpts(store, target, known)
     except NotFound:
         if named.id and (on := tracer.buried(ref_of(named.file, named.id))) is not None:
             what = f"it was forgotten{f' on {on}' if on else ''}"

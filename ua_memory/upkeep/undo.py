@@ -15,7 +15,7 @@ from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, give_back_all
 from ua_memory.knowledge.lineage import Chain
-from ua_memory.knowledge.statements import Statement
+from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
 from ua_memory.records import CoreBlock, Entity, Record
@@ -321,10 +321,10 @@ def _shown(clashes: Sequence[tuple[str, Clash]]) -> str:
 
 
 class BankHistory:
-    """The history of one bank; `door` names who takes something back."""
+    """The history of one bank; `door` names who takes something back, `known` tells an id's files."""
 
-    def __init__(self, store: Store, door: str) -> None:
-        self._store, self._door = store, door
+    def __init__(self, store: Store, door: str, known: Known | None = None) -> None:
+        self._store, self._door, self._known = store, door, known
 
     def log(
         self, about: str | None = None, *, op: str | None = None, limit: int | None = 20,
@@ -384,7 +384,7 @@ class BankHistory:
 
     def why(self, target: str) -> Chain:
         """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
-        return lineage.why(self._store, target)
+        return lineage.why(self._store, target, self._known)
 
     def git(self, words: Sequence[str], env: Mapping[str, str]) -> int:
         """Run git on the history for a person, on this process's own streams and in their environment; the
