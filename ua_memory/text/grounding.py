@@ -760,10 +760,11 @@ _COMPARES, _PRICED = ("than", "als", "que"), ("for", "für", "pour", "por", "par
 _TOGETHER = frozenset(["with", "mit", "avec", "con"])
 _EXCHANGES = late("replac|swap|exchang|ersetz|tausch|remplac|reemplaz|sustitu")
 _COMPARED_BY = (
-    r"\b(?!(?:d?er|aber|oder|immer|over|under|after|never|ever|other|her)\b)(?:[^\W\d_]+er|more|less|not|weniger|"
+    r"\b(?!(?:d?er|aber|oder|immer|over|under|after|never|ever|other|her)\b)"
+    r"(?:[^\W\d_]+er|as(?! well| soon| long| far)|more|less|not|weniger|"
     r"menos|mehr|worse|mieux|plus|moins|más|mejor|peor|mayor|menor|meilleure?) "
 )
-_COMPARISON = late(rf"{_COMPARED_BY}(?:(?!{_COMPARED_BY})[^\W\d_]+ ){{0,5}}(?P<than>than|als|que) ")
+_COMPARISON = late(rf"{_COMPARED_BY}(?:(?!{_COMPARED_BY})[^\W\d_]+ ){{0,5}}(?P<than>than|als|que|as) ")
 _ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
 _ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
 _NEARLY = late(r"\b(?:almost|nearly) (\w+)")
@@ -809,7 +810,7 @@ _CONTRACTED = (
 _ONE_WORD = {"zum": "zu", "zur": "zu", "vom": "von", "al": "a", "del": "de", "au": "à", "du": "de"}
 _OTHERWISE = late(
     rf"\b(?:(?P<one>{'|'.join(_ONE_WORD)})\b|for (?P<reason>\w+) reasons\b|"
-    r"(?:less|weniger|moins|menos) (?!than|als|que|de|of|or|oder|ou|o))"
+    r"(?:less|fewer|weniger|moins|menos) (?!than|als|que|de|of|or|oder|ou|o))"
 )
 _SENTENCE = late(r"(?<=[.!?;])\s+|\n")
 _CLAUSE = late(
@@ -933,7 +934,7 @@ def _in_words_of(text: str, pieces: Sequence[str]) -> str:
         if found:
             return f"{match['less'] or ''}{found}{past}"
         found = next((other for other in opposites(word) if _root(other) in there), "")
-        found = there[_root(found)] if found and word[-2:] == "er" else f"{found}{past}"
+        found = there[_root(found)] if found and word.endswith(("er", "est")) else f"{found}{past}"
         return f"{'' if match['less'] else 'not '}{found}" if found.removesuffix("ed") else match[0]
 
     return _WORD_IN_SENTENCE.sub(instead, text)
