@@ -768,7 +768,7 @@ def test_one_module_looks_at_the_process() -> None:
     }
     # These run in the caller's process, before a daemon is asked or where there is none; cli/daemon lends
     # the daemon's own to its caller.
-    own = {"daemon/connect.py", "cli/fast.py", "mcp/relay.py", "cli/without_daemon.py"}
+    own = {"daemon/connect.py", "cli/fast.py", "mcp/relay.py", "cli/without_daemon.py", "cli/web.py"}
     assert found == {"ua_memory/caller.py", "cli/app.py", "cli/daemon.py", *own}
     assert len(world.findall((root / "cli" / "app.py").read_text("utf-8"))) == 1, "only to hush a closed pipe"
 

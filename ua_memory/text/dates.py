@@ -461,7 +461,8 @@ def _open(text: DateText, i: int) -> Found | None:
             if found is None:
                 continue
             return _sided(text, settle(text, found[0]), how, i, j), found[1]
-    if text.low(i) in ("from", "starting", "as", "beginning"):
+    part = text.low(i) == "beginning" and text.low(i + 1) == "of"
+    if text.low(i) in ("from", "starting", "as", "beginning") and not part:
         return _onwards(text, i)
     return None
 

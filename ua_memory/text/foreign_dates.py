@@ -43,7 +43,8 @@ def _words(text: str) -> dict[str, str]:
 class Language:
     """One language: `names` are dates by themselves, `joins` only beside them.
 
-    `signs` tell which language it is; `doubtful` names are words of another one, too.
+    `signs` tell which language it is; `doubtful` names are words of another one, too. `asks` are small words
+    of a question, which beside a name tell it though they are words of English, too.
     """
 
     code: str
@@ -51,6 +52,7 @@ class Language:
     joins: dict[str, str]
     signs: frozenset[str]
     doubtful: frozenset[str] = frozenset()
+    asks: frozenset[str] = frozenset()
 
 
 _DE = Language(
@@ -90,6 +92,7 @@ _DE = Language(
         )
     ),
     frozenset(several("april august september november winter morgen mai ostern tag tage juni juli sommer")),
+    frozenset(several("was war wer wo wie ist los passiert gemacht habe haben hab ich wir es da")),
 )
 _FR = Language(
     "fr",
@@ -408,7 +411,9 @@ def language(text: str) -> str | None:
         names = words & set(spoken.names)
         sure = names - spoken.doubtful
         signs = words & spoken.signs - names
-        short = bool(sure) and all(word in spoken.names or _known(word, spoken) for word in words)
+        short = bool(sure) and all(
+            word in spoken.names or word in spoken.asks or _known(word, spoken) for word in words
+        )
         dated = len(words) <= 2 and bool(names) and re.search(r"\b\d{4}\b", text) is not None
         if not names and re.search(r"\b(?:19|20)\d\d\b", text):
             bounds = {word for word in words if spoken.joins.get(word) in _BOUNDS}
