@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -229,3 +229,19 @@ def test_a_prompt_is_shown_more_of_a_passage_than_a_list() -> None:
 
 
 PASSAGE = IndexItem("k", "session", "session", "s.md", 1, 1, 0, None, "", "t", "l", "v")
+
+
+@pytest.mark.parametrize(
+    ("day", "after", "before"),
+    [
+        ("2026-11-18", "2026-11-21", "2026-11-14"),
+        ("2026-11-21", "2026-11-28", "2026-11-14"),
+        ("2026-11-22", "2026-11-28", "2026-11-14"),
+    ],
+)
+def test_the_weekend_after_an_event(day: str, after: str, before: str) -> None:
+    for how, saturday in (("after", after), ("before", before)):
+        event = event_of(f"what did we do the weekend {how} the regatta")
+        assert event is not None and event.phrase == "the regatta"
+        first = date.fromisoformat(saturday)
+        assert event.window(date.fromisoformat(day)) == (first, first + timedelta(days=2))

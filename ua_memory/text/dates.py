@@ -616,17 +616,22 @@ def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
 class TimedByEvent:
     """What a query names instead of a day: `phrase`, how its days lie to it, and where both stand in the
     query. `how` is after, before, since, until or during; `days` how far off it is where that is said, and
-    `length` the days meant there."""
+    `length` the days meant there; `weekend`: the next Saturday and Sunday, or those before."""
 
     phrase: str
     how: str
     at: tuple[int, int]
     days: int = 0
     length: int = 0
+    weekend: bool = False
 
     def window(self, day: date) -> tuple[date | None, date | None]:
         """The days meant where it happened on `day`; the end is exclusive, None an open side."""
         one = timedelta(days=1)
+        if self.weekend:
+            weekday = day.weekday()
+            off = (5 - weekday if weekday < 5 else 12 - weekday) if self.how == "after" else -weekday - 2
+            return day + off * one, day + (off + 2) * one
         if self.days:
             before = max(self.days, self.length)
             start = day + timedelta(days=self.days if self.how == "after" else -before)
@@ -638,7 +643,7 @@ class TimedByEvent:
 
 _EVENT = late(
     r"\b(?:(?:(?P<number>the|a|an|one|two|three|four|five|six|seven|ten|\d{1,3})\s+)?"
-    r"(?P<unit>day|morning|evening|night|week|month)s?\s+)?(?P<how>after|before|since|until|during)\s+"
+    r"(?P<unit>day|morning|evening|night|weekend|week|month)s?\s+)?(?P<how>after|before|since|until|during)\s+"
     r"(?P<phrase>(?:the|my|our|your|his|her|their|its|this|that|i|we|you|he|she|they|it|[A-Z][\w.'’-]*)\s+.*?)"
     r"(?=[?!.]*\s*$|[,;:]|\s+(?:what|who|where|which|how|did|was|were|is|do|does)\b)",
     re.IGNORECASE,
@@ -657,6 +662,8 @@ def event_of(text: str) -> TimedByEvent | None:
     if how not in ("after", "before") or not unit:
         at = found.start("how") if unit else found.start()
         return TimedByEvent(found["phrase"].strip(), how, (at, found.end()))
+    if unit.casefold() == "weekend":
+        return TimedByEvent(found["phrase"].strip(), how, found.span(), 1, 2, weekend=True)
     length = _LENGTHS.get(unit.casefold(), 1)
     count = int(number) if number.isdigit() else _NUMBERS.index(number) if number in _NUMBERS else 1
     days = count * length if length == 1 or count > 1 else 1
