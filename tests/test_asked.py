@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from ua_memory.index.sync import Index
 from ua_memory.markdown.document import parse
 from ua_memory.recall.search import IN_PROMPT, Hit, likely, search, search_many
 from ua_memory.records import Passage
+from ua_memory.text import dates
 from ua_memory.text.dates import event_of
 
 FILES = {
@@ -245,3 +246,13 @@ def test_the_weekend_after_an_event(day: str, after: str, before: str) -> None:
         assert event is not None and event.phrase == "the regatta"
         first = date.fromisoformat(saturday)
         assert event.window(date.fromisoformat(day)) == (first, first + timedelta(days=2))
+
+
+def test_a_question_in_german_that_english_words_begin() -> None:
+    now = datetime(2026, 11, 25, 10, tzinfo=UTC)
+    yesterday, june = "2026-11-24", "2026-06-01"
+    asked = {"was war gestern": yesterday, "wer war gestern da": yesterday, "beginning of June": june}
+    for query, start in asked.items():
+        assert dates.read(query, now, UTC).start == start
+    assert not dates.read("what was the war about", now, UTC)
+    assert dates.read("beginning of June", now, UTC).end == "2026-06-11"
