@@ -1,0 +1,161 @@
+"""docs/first-day.md and the session of README.md: every command is run as it stands, and prints what it says.
+
+Clients are stubs that do what their installed hooks say; `python3 -m venv` makes a stub of pip.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from daemons import until
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = Path(sys.executable).with_name("ua-memory")
+VARYING = {
+    r"\^[a-z0-9]{10}": "^ID",
+    r"\b[0-9a-f]{7}\b": "COMMIT",
+    r"\d{4}-\d\d-\d\d": "DAY",
+    r"\w+day,? \d+ \w+ \d{4}": "DAY",
+    r"\b\d\d:\d\d\b": "TIME",
+    r"\b[01]\.\d\d\b": "SCORE",
+    r"DAY-\d{4}-": "DAY-TIME-",
+    r"\.md:[\d-]+": ".md:LINE",
+}
+"""What differs from run to run, and what is compared instead."""
+
+STUBS = {
+    "python3": """#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exit 1
+mkdir -p "$3/bin" && ln -sf "$UA_MEMORY_PROGRAM" "$3/bin/ua-memory"
+printf '#!/bin/sh\\n[ "$*" = "install ." ]\\n' > "$3/bin/pip" && chmod +x "$3/bin/pip"
+""",
+    "crontab": """#!/bin/sh
+case "$1" in -l) cat "$HOME/crontab" 2>/dev/null || { echo "no crontab for noor" >&2; exit 1; } ;;
+-) cat > "$HOME/crontab" ;; *) cat "$1" > "$HOME/crontab" ;; esac
+""",
+    "claude": f"#!{sys.executable} -P\n" + '''
+import json, os, pathlib, subprocess, sys
+name = pathlib.Path(sys.argv[0]).name
+settings = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json"}[name]
+home = pathlib.Path(os.environ["HOME"])
+hooks = json.loads((home / settings).read_text())["hooks"]
+session = "0b7c52e1-6f0d-4d0e-9a53-2f1d7f4f3c88"
+transcript = home / ".claude/projects/home-noor" / f"{session}.jsonl"
+transcript.parent.mkdir(parents=True, exist_ok=True)
+
+def tell(event, **more):
+    about = {"hook_event_name": event, "session_id": session, "cwd": os.getcwd(), **more}
+    if name == "claude":
+        about["transcript_path"] = str(transcript)
+    for each in (each for group in hooks.get(event, []) for each in group["hooks"]):
+        run = [each["command"], *each["args"]] if "args" in each else ["sh", "-c", each["command"]]
+        done = subprocess.run(run, input=json.dumps(about), capture_output=True, text=True)
+        with (home / f"{name}.given").open("a") as given:
+            given.write(done.stdout)
+
+def write(number, role, text):
+    record = {"type": role, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None,
+              "isSidechain": False, "sessionId": session, "timestamp": f"2026-11-22T10:00:0{number}Z",
+              "message": {"role": role, "content": [{"type": "text", "text": text}]}}
+    with transcript.open("a") as file:
+        file.write(json.dumps(record) + "\\n")
+
+tell("SessionStart", source="startup")
+for number, prompt in enumerate(sys.stdin.read().splitlines()):
+    if not prompt.startswith("/"):
+        tell("UserPromptSubmit", prompt=prompt)
+        write(2 * number, "user", prompt)
+        write(2 * number + 1, "assistant", "All right.")
+        tell("Stop")
+tell("SessionEnd", reason="prompt_input_exit")
+''',
+}  # fmt: skip
+STUBS["codex"] = STUBS["claude"]
+
+
+def steps(text: str) -> list[tuple[str, str, str]]:
+    """Command, what is typed into it, and what it prints, of every `console` block of a text."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+        for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *rows = step.splitlines()
+            typed = [row.removeprefix("> ") for row in rows if row.startswith("> ")]
+            shown = [row for row in rows if not row.startswith("> ")]
+            found.append((command, "\n".join(typed), "\n".join(shown).strip()))
+    return found
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether a command printed what a page shows, where `…` is anything."""
+    for pattern, name in VARYING.items():
+        shown, printed = re.sub(pattern, name, shown), re.sub(pattern, name, printed)
+    return re.fullmatch(re.escape(shown).replace("…", ".*"), printed.strip(), re.S) is not None
+
+
+class Desk:
+    """A home folder with a checkout in it, and a shell whose folder is remembered from command to command."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.folder = home, home / "checkout"
+        for folder in ("checkout", "stubs", "vault/notes", "vault/.obsidian", ".claude", ".codex"):
+            (home / folder).mkdir(parents=True)
+        for name, text in STUBS.items():
+            (home / "stubs" / name).write_text(text)
+            (home / "stubs" / name).chmod(0o755)
+        path = f"{home}/stubs:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin"
+        self.env = {**os.environ, "HOME": str(home), "PATH": path, "UA_MEMORY_PROGRAM": str(PROGRAM)}
+        self.env |= {"UA_MEMORY_DAEMON": "off"}
+
+    def types(self, command: str, typed: str = "") -> str:
+        script = f"{command}\ncode=$?; pwd > {self.home}/folder; exit $code"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=self.folder, env=self.env, input=typed, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+        self.folder = Path((self.home / "folder").read_text().strip())
+        return done.stdout.replace(str(self.home), "/home/noor")
+
+    def follows(self, page: str) -> None:
+        """Do what a page says; each section begins in the folder in which the first did."""
+        text, start = (ROOT / page).read_text("utf-8"), self.folder
+        assert not re.search("^```(sh|bash)", text, re.M), "only blocks of the kind `console` are run"
+        for section in text.split("\n## "):
+            self.folder = start
+            for command, typed, shown in steps(section):
+                printed = self.types(command, typed)
+                assert same(shown, printed), f"$ {command}\n{printed}\n--- {page} has\n{shown}"
+                if command == "claude":
+                    until(lambda: "Alice is away" in self.types("cat ~/ua-memory/memory/*.md"), 60)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    if not PROGRAM.exists():
+        pytest.skip("ua-memory is not installed beside this python")
+    return Desk(tmp_path / "noor")
+
+
+def test_first_day(desk: Desk) -> None:
+    desk.follows("docs/first-day.md")
+    for client in ("claude", "codex"):
+        given = (desk.home / f"{client}.given").read_text()
+        assert "Prefers short answers." in given and "because the price doubled" in given
+
+
+def test_the_session_in_the_readme(desk: Desk) -> None:
+    desk.folder = desk.home
+    (desk.home / ".local/bin").mkdir(parents=True)
+    (desk.home / ".local/bin/ua-memory").symlink_to(PROGRAM)
+    desk.follows("README.md")
+
+
+def test_a_page_that_says_something_else_is_noticed() -> None:
+    printed = "Remembered in memory/2027-01-02.md:17 (^aaaaaaaaaa, commit 1234567)\n"
+    assert same("Remembered in memory/2026-11-22.md:5 (^2ezoepcbgq, …)", printed)
+    assert not same("Remembered in memory/2026-11-22.md:5", "Remembered in MEMORY.md:5")
+    assert not same("", "something") and same("…", "")
