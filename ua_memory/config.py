@@ -264,6 +264,12 @@ class Config:
     daemon_warm_minutes: float = _setting(
         3.0, "daemon.warm_minutes", "minutes without a command until it unloads index and model", low=0
     )
+    daemon_upkeep_minutes: float = _setting(
+        5.0,
+        "daemon.upkeep_minutes",
+        "minutes without a command until the daemon consolidates and refreshes pages; 0: never",
+        low=0,
+    )
     watch_seconds: float = _setting(
         30.0, "watch.quiet_seconds", "seconds without a save before a watched file is retained", low=0
     )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ua_memory.retain.extractor import Mode
     from ua_memory.retain.flush import Done, Flush
     from ua_memory.retain.flush import Tell as FlushTell
-    from ua_memory.retain.queue import QueueEntry
+    from ua_memory.retain.queue import JobRun, QueueEntry
     from ua_memory.retain.retain import Documents, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
     from ua_memory.retain.survey import TranscriptImport, Watches
@@ -89,6 +89,8 @@ class Status:
     """Purges of the history that are not finished."""
     proposals: int = 0
     """What is proposed for core memory and not decided."""
+    jobs: Mapping[str, JobRun | None] = field(default_factory=dict)
+    """The last run of each kind of work that is done unasked."""
 
 
 class Memory:
@@ -462,14 +464,18 @@ class Memory:
 
         Busy while another run is at it. What a model raises ends the run, and is in the result.
         """
-        from ua_memory.reflect.consolidate import ConsolidationRun
+        from ua_memory.reflect.consolidate import ConsolidationRun, summarize
+        from ua_memory.retain.queue import Jobs
 
         with self.access.open(model, usd) as asked:
             run = ConsolidationRun(
                 self.store, door=self.door, model=asked, limit=limit, retry=retry, accept=accept, tell=tell,
                 batch_api=batch_api, clean=self.store.redacted,
             )  # fmt: skip
-            done = run.run()
+            with Jobs(self.store).noted("consolidate") as note:
+                done = run.run()
+                note.result, note.ended = summarize(done.changes, done.facts), done.ended
+                note.left = bool(done.left)
             if after:
                 after(done, asked)
         return done
@@ -503,6 +509,7 @@ class Memory:
     def status(self, *, quick: bool = False) -> Status:
         """The state of the bank. Reads only; with `quick` nothing that takes longer the more there is: no
         problems, no damage, beliefs or proposals."""
+        from ua_memory.retain.queue import Jobs
         from ua_memory.upkeep import audit, doctor
 
         store, seen = self.store, self.store.survey()
@@ -520,7 +527,7 @@ class Memory:
             damage=damage, index=doctor.index_state(store), settings=self.config.problems,
             beliefs=self.observations.counts() if whole and any(map(os.path.exists, consolidated)) else None,
             purges=tuple(self.purges.unfinished()) if purging else (),
-            proposals=len(self.proposals.list()) if whole and not damage else 0,
+            proposals=len(self.proposals.list()) if whole and not damage else 0, jobs=Jobs(store).all(),
         )  # fmt: skip
 
     # -- parts -----------------------------------------------------------------------------------------

@@ -177,10 +177,12 @@ def status(
         done = f"confirmed: {', '.join(held)}" if held else "nothing to accept"
         Screen(call).note(*memory.store.adopt(accept=True).notes, done)
     found = memory.status(quick=quick)
-    watch = (protocol.status(memory.store.bank.root, call.env) or {}).get("watch", {})
+    daemon = protocol.status(memory.store.bank.root, call.env)
+    watch = (daemon or {}).get("watch", {})
+    jobs = views.job_views(found, memory.config, daemon, memory.store.now())
     if call.as_json:
-        return emit(call, views.status_shape(found, watch, held))
-    return views.show_status(Screen(call), found, _last(memory, found), watch, memory.store.now())
+        return emit(call, views.status_shape(found, watch, jobs, held))
+    return views.show_status(Screen(call), found, _last(memory, found), watch, jobs, memory.store.now())
 
 
 def _last(memory: Memory, found: Status) -> str:

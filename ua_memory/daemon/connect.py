@@ -128,7 +128,7 @@ def make_socket_folder(env: Mapping[str, str]) -> str:
 
 
 PASSED = (
-    *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME"),
+    *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
     *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
     *("CLAUDECODE", "CODEX_", "PI_", "OPENCLAW_", "HERMES_", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT"),
     *("CLAUDE_CONFIG_DIR", "CLAWDBOT_"),

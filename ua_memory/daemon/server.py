@@ -382,6 +382,7 @@ class Service:
             "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.warm,
             "idle_seconds": round(self.worker.resting, 1), "caught_up": self.upkeep.caught_up,
             "watch": self.watch.state(),
+            "model": self.flushing.modelled(), "upkeep": self.flushing.can_tend(),
             **({"flushing": self.flushing.key} if self.flushing.key else {}),
         }  # fmt: skip
 

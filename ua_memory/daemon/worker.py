@@ -25,12 +25,14 @@ from ua_memory.daemon.spawn import background
 from ua_memory.errors import UaMemoryError
 from ua_memory.git.history import History
 from ua_memory.index import embedding
-from ua_memory.llm.model import Endpoint, endpoint_of
+from ua_memory.llm.model import Endpoint, Message, Model, Reply, endpoint_of
 from ua_memory.memory import Memory
+from ua_memory.retain.queue import BETWEEN, UNASKED, UPKEEP, JobRun, Jobs
 from ua_memory.store.scan import SnapshotCache
 
 if TYPE_CHECKING:
     from ua_memory.daemon.watch import Watch
+    from ua_memory.reflect.consolidate import ConsolidationResult
     from ua_memory.retain.queue import QueueEntry
 
 
@@ -183,8 +185,9 @@ class Worker:
 
 
 # -- flushing ----------------------------------------------------------------------------------------------
-# Taking up what waits for its flush, or to be retained, while nobody asks for anything: one at a time, in a
-# process of its own, so that no command waits for a model and nothing of a model stays in memory.
+# Taking up what waits for its flush, or to be retained, and, after a longer rest, new facts for consolidation
+# and stale pages, while nobody asks for anything: one at a time, in a process of its own, so that no command
+# waits for a model and nothing of a model stays in memory.
 #
 # As a module it is that process: `python -m ua_memory.daemon.worker BANK KEY`.
 
@@ -197,6 +200,12 @@ YOUNG = 30.0
 """Seconds in which whoever handed turns over is left to flush them."""
 WATCHED = "watched"
 """In place of a key: what has changed at watched paths."""
+LOOK = 60.0
+"""Seconds between two looks at whether there is any of that to do."""
+PORTION = 200
+"""Facts that one such consolidation takes, the oldest first; the next one goes on."""
+STANDS_BACK = 10
+"""How far (`nice`) it stands back."""
 
 
 def endpoint(config: Config, env: Mapping[str, str]) -> Endpoint | None:
@@ -228,7 +237,8 @@ class Flushing:
         self._root, self._env, self._say = root, dict(env), say
         self._process: subprocess.Popen[bytes] | None = None
         self._next, self._names, self._told = 0.0, "", False
-        self._next_look = 0.0
+        self._last: dict[str, JobRun | None] = {}
+        self._next_look = self._next_upkeep = 0.0
         self.watches = False
         """Whether paths are watched: then the daemon does not exit for want of commands."""
         self.key, self._text = "", False
@@ -244,13 +254,24 @@ class Flushing:
         if self._process is not None:
             self._ended(memory)
         elif memory.config.enabled and resting >= REST and (waiting := _waiting(memory)):
-            found = due(waiting, memory.store.now(), modelled=self._modelled())
+            found = due(waiting, memory.store.now(), modelled=self.modelled())
             if found:
                 self._text = memory.queue.is_text(found.key)
                 self._begin(found.key)
             self._tell(waiting)
         if not self.key and memory.config.enabled and resting >= REST:
             self._look(memory)
+        if not self.key and memory.config.enabled and self.rests(memory.config, resting):
+            self._next_upkeep = time.monotonic() + LOOK
+            jobs = Jobs(memory.store)
+            self._last = {job: jobs.last(job) for job in UNASKED}
+            if jobs.unasked() and self.can_tend():
+                self._begin(UPKEEP)
+
+    def rests(self, config: Config, resting: float) -> bool:
+        """Whether it is time to see if there is something to consolidate."""
+        after = config.daemon_upkeep_minutes * 60
+        return 0 < after <= resting and time.monotonic() >= self._next_upkeep
 
     def idle(self, pending: Path) -> bool:
         """Whether there is nothing to look at: told by the names in a folder alone."""
@@ -274,16 +295,24 @@ class Flushing:
                 process.kill()
                 process.wait()
 
-    def _modelled(self) -> bool:
+    def _settings(self) -> Config:
+        return config_module.load(self._root, self._env, lenient=True)
+
+    def modelled(self) -> bool:
         """Whether what we start has a model: its owner may name one while we run."""
-        return endpoint(config_module.load(self._root, self._env, lenient=True), self._env) is not None
+        return endpoint(self._settings(), self._env) is not None
+
+    def can_tend(self) -> bool:
+        """Whether consolidation may run unasked: by a model, or, without one, where the owner wants none.
+        Where a caller may have one that we have not, its work is not done by comparison first."""
+        return self.modelled() or self._settings().provider == "none"
 
     def _look(self, memory: Memory) -> None:
         """Take in what has changed at watched paths; looking there costs at most 0.2 % of a core."""
         if time.monotonic() < self._next_look:
             return
         began = time.monotonic()
-        if memory.watches.due(modelled=self._modelled()):
+        if memory.watches.due(modelled=self.modelled()):
             self._begin(WATCHED)
         self._next_look = time.monotonic() + 500 * (time.monotonic() - began)
 
@@ -296,7 +325,9 @@ class Flushing:
         if code is None:
             return
         left = next((one for one in _waiting(memory) if one.key == self.key), None)
-        if self.key == WATCHED:
+        if self.key == UPKEEP:
+            self._say_upkeep(Jobs(memory.store), code)
+        elif self.key == WATCHED:
             self._say(f"retained watched files{f' (exit code {code})' if code else ''}")
         elif left is None:
             self._say(f"{'retained' if self._text else 'flushed'} {self.key}")
@@ -307,9 +338,21 @@ class Flushing:
         self._next = time.monotonic() + (YOUNG if code else 0.0)
         self._process, self.key = None, ""
 
+    def _say_upkeep(self, jobs: Jobs, code: int) -> None:
+        """What came of it; a failure is said once, not each time that it is tried again. One that left no
+        note, since it was killed or another was at work, is tried again after the longest pause."""
+        before, self._last = self._last, {job: jobs.last(job) for job in UNASKED}
+        for job, last in self._last.items():
+            if last and last.failed < 2 and last != before.get(job):
+                after = f" failed, not before {last.again:%H:%M:%S}" if last.failed else ""
+                self._say(f"{job}{after}: {last.result}")
+        if code and self._last == before:
+            self._say(f"upkeep ended with exit code {code}")
+            self._next_upkeep = time.monotonic() + BETWEEN.total_seconds()
+
     def _tell(self, waiting: Sequence[QueueEntry]) -> None:
         number = sum(one.modelled is not False for one in waiting)
-        if number and not self._told and not self._modelled():
+        if number and not self._told and not self.modelled():
             self._told = True
             self._say(f"{number} waiting for a model; this daemon was started without one")
 
@@ -329,6 +372,9 @@ def main(argv: Sequence[str]) -> int:
     with Memory.open(root, config=config_module.load(root, env), door="daemon") as memory:
         model = endpoint(memory.config, env)
         try:
+            if key == UPKEEP:
+                os.nice(STANDS_BACK)
+                return consolidate(memory, model)
             if key == WATCHED:
                 memory.watches.run(model=model, unasked=True)
             else:
@@ -336,6 +382,30 @@ def main(argv: Sequence[str]) -> int:
         except UaMemoryError as error:
             return error.exit_code
     return 0
+
+
+class Yielding:
+    """A model that is asked with the index closed: an answer takes long, and a command may want to search."""
+
+    def __init__(self, model: Model, memory: Memory) -> None:
+        self._model, self._memory = model, memory
+        self.name, self.once = model.name, model.once
+
+    def ask(self, system: str, messages: Sequence[Message], **more: Any) -> Reply:
+        self._memory.close()
+        return self._model.ask(system, messages, **more)
+
+
+def consolidate(memory: Memory, at: Endpoint | None) -> int:
+    """Consolidate and refresh stale pages within the limits of one run. The exit code is that of the error
+    that ended it."""
+
+    def after(done: ConsolidationResult, model: Model | None) -> None:
+        if not done.ended:
+            memory.pages.refresh_stale(model and Yielding(model, memory))
+
+    done = memory.consolidate(model=at, limit=PORTION, after=after)
+    return done.ended.exit_code if done.ended else 0
 
 
 # -- warm --------------------------------------------------------------------------------------------------
@@ -601,8 +671,11 @@ class Upkeep:
                 self._say(f"could not pack the history: {error}")
 
     def _flush(self, flushing: Flushing, resting: float) -> None:
-        if flushing.idle(self._warm.pending):
+        rests = flushing.rests(self._warm.config, resting)
+        if flushing.idle(self._warm.pending) and not rests:
             return
+        if rests:
+            self._warm.unload()  # a page's search needs the index, and one process may have it open
         try:
             with self._warm.own() as memory:
                 flushing.tend(memory, resting)

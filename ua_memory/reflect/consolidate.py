@@ -299,7 +299,7 @@ class ConsolidationRun:
 
     def _say(self, draft: Draft, changes: Sequence[ObservationChange], names: Mapping[str, set[str]]) -> None:
         count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
-        draft.subject = f"consolidate: {summarize(changes)}, of {counted(count, 'fact')}"
+        draft.subject = f"consolidate: {summarize(changes, count)}"
         draft.body = "\n".join(
             f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
         )
@@ -319,10 +319,11 @@ class ConsolidationRun:
             yield
 
 
-def summarize(changes: Sequence[ObservationChange]) -> str:
-    """`2 created, 1 strengthened`, or `nothing new`."""
-    counted = Counter(change.how for change in changes)
-    return ", ".join(f"{number} {how}" for how, number in counted.items()) or "nothing new"
+def summarize(changes: Sequence[ObservationChange], facts: int) -> str:
+    """`2 created, 1 strengthened, of 9 facts`, or `nothing new, of 9 facts`."""
+    each = Counter(change.how for change in changes)
+    said = ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing new"
+    return f"{said}, of {counted(facts, 'fact')}"
 
 
 def _belief(observation: Observation, theirs: bool) -> KnownObservation:

@@ -50,6 +50,7 @@ from ua_memory.reflect.sections import (
     own_sentences,
     plain,
 )
+from ua_memory.retain.queue import Jobs
 from ua_memory.store.draft import Draft, difference
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
@@ -57,6 +58,7 @@ from ua_memory.text import tokens as text_tokens
 from ua_memory.text.grounding import contradiction, supported, terms
 from ua_memory.text.names import entities
 from ua_memory.text.noise import defanged
+from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Facts
@@ -1352,7 +1354,7 @@ class Pages:
         """
         all_done: list[RefreshResult] = []
         failed: UaMemoryError | None = None
-        with self._models.open(model) as asked:
+        with self._models.open(model) as asked, Jobs(self._store).noted("refresh", trial=dry_run) as note:
             refresher = self._refresher(asked, model)
             for page in self.list():
                 try:
@@ -1366,8 +1368,9 @@ class Pages:
                     all_done.append(one)
                     if done:
                         done(one)
-        if failed:
-            raise failed
+            if failed:
+                raise failed
+            note.result = f"{counted(sum(bool(one.revision) for one in all_done), 'page')} refreshed"
         return all_done
 
     def _refresher(self, model: Model | None, at: ModelOrEndpoint) -> Refresher:

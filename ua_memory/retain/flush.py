@@ -39,7 +39,7 @@ from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import MOST, Extraction
-from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, key_of
+from ua_memory.retain.queue import STOPPED, Jobs, QueueEntry, TurnQueue, key_of
 from ua_memory.retain.subagent import (
     DIRECTIVE,
     Candidate,
@@ -628,7 +628,7 @@ class Flusher:
             fresh = [*self._as_wanted_now(unread)]
             words = self._keep_words(waiting.session, fresh)
             try:
-                flushed = self._flushed(replace(waiting, turns=tuple(fresh)), words) if fresh else None
+                flushed = self._noted(replace(waiting, turns=tuple(fresh)), words) if fresh else None
             except SystemExit:
                 self.queue.failed(key, STOPPED, self.store.now())
                 raise
@@ -642,6 +642,12 @@ class Flusher:
         yield from (
             replace(t, text=self._clean(t.text)) if own else t for t in filter_turns(turns, self.store.config)
         )
+
+    def _noted(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
+        with Jobs(self.store).noted("flush") as note:
+            done = self._flushed(waiting, words)
+            note.result = f"{counted(len(done.facts), 'fact')} from {done.client}"
+        return done
 
     def _flushed(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"

@@ -31,6 +31,7 @@ from ua_memory.paths import make_private
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain.extractor import ExtractedChunk, Mode
 from ua_memory.store import swap
+from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session, Turn
 
 # -- rows --------------------------------------------------------------------------------------------------
@@ -158,6 +159,111 @@ def next_try(at: datetime, count: int, chance: float) -> datetime:
     failed together."""
     wait = min(FIRST * 2.0 ** min(count - 1, 20), MOST)
     return at + timedelta(seconds=wait * (0.5 + chance / 2))
+
+
+# -- jobs --------------------------------------------------------------------------------------------------
+# What became of the work that is done without being asked for: its last run, whoever started it, and when it
+# may be tried again. One small file a job in `local/`, which may be deleted.
+
+
+UPKEEP, UNASKED = "upkeep", ("consolidate", "refresh")
+"""What the daemon does unasked after a rest, and the jobs of which that is made."""
+JOBS = (*UNASKED, "flush", "sync")
+BETWEEN = timedelta(minutes=30)
+"""From one run of a job that nobody asked for to the next: a bank that is written to all day is not
+consolidated after each pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """A run that ended at `at`. `failed` have failed in a row, this one among them; before `again` none
+    is tried unasked. `head` is the newest revision after it, '' if it left something to do."""
+
+    at: datetime
+    result: str
+    failed: int = 0
+    again: datetime | None = None
+    head: str = ""
+
+
+@dataclass(slots=True)
+class JobNote:
+    """What a run says of itself: `ended` is the error that ended it early."""
+
+    result: str = ""
+    left: bool = False
+    ended: Exception | None = None
+
+
+class Jobs:
+    """The last run of each job of a bank."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def last(self, job: str) -> JobRun | None:
+        """None if it has not run, or its file cannot be read."""
+        try:
+            row = json.loads(self._file(job).read_bytes())
+            again = datetime.fromisoformat(row["again"]) if row["again"] else None
+            at, head = datetime.fromisoformat(row["at"]), str(row["head"])
+            return JobRun(at, str(row["result"]), int(row["failed"]), again, head)
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def all(self) -> dict[str, JobRun | None]:
+        """The last run of each job."""
+        return {job: self.last(job) for job in JOBS}
+
+    def due(self, job: str) -> bool:
+        """Whether a run is worth its while: something has changed since the last one, and it may be tried."""
+        last = self.last(job)
+        if last is None:
+            return True
+        return last.head != self.head() and self._store.now() >= (last.again or last.at)
+
+    def unasked(self) -> bool:
+        """Whether to consolidate and refresh. Pages are not tried while consolidation fails: it would be
+        asked again before its time, and they ask the same model."""
+        last = self.last("consolidate")
+        return self.due("consolidate") or bool(last and not last.failed and self.due("refresh"))
+
+    def head(self) -> str:
+        """The newest revision, '' before the first."""
+        return next((one.id for one in self._store.history.log(limit=1)), "")
+
+    @contextmanager
+    def noted(self, job: str, *, trial: bool = False) -> Iterator[JobNote]:
+        """Note how a run ends, unless it is a `trial`. One that finds another at work is none."""
+        note = JobNote()
+        try:
+            yield note
+        except Busy:
+            raise
+        except Exception as error:
+            note.ended = error
+            raise
+        finally:
+            if not trial and (note.result or note.ended):
+                self._note(job, note)
+
+    def _note(self, job: str, note: JobNote) -> None:
+        last, now = self.last(job), self._store.now()
+        failed = (last.failed if last else 0) + 1 if note.ended else 0
+        again = next_try(now, failed, 1.0) if note.ended else now + BETWEEN
+        # Of a bug only its name: what it says may have words of memory in it.
+        result = getattr(note.ended, "what", type(note.ended).__name__) if note.ended else note.result
+        row = plain(JobRun(now, result, failed, again, "" if note.left or failed else self.head()))
+        file = self._file(job)
+        beside = file.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(OSError):  # the work is done all the same
+            make_private(file.parent)
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+                json.dump(row, out)
+            beside.replace(file)
+
+    def _file(self, job: str) -> Path:
+        return self._store.bank.local / f"job-{job}.json"
 
 
 # -- queue -------------------------------------------------------------------------------------------------

@@ -22,10 +22,12 @@ from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
 from ua_memory.paths import is_truth
+from ua_memory.retain.queue import Jobs
 from ua_memory.store import swap
 from ua_memory.store.files import MAX_FILE
 from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
+from ua_memory.text.wording import counted
 from ua_memory.upkeep.merge import Merge, prepare, settings
 from ua_memory.upkeep.sync import RemoteTombstones, SyncResult, joined, sync
 
@@ -424,7 +426,10 @@ class Remote:
         """Pull, merge and push the trail. `remote` is its address, to be given once. Where another machine
         has purged its history, this one's goes into the bundle `backup` before it follows: a new file
         outside of the bank. Conflict where it has to be named."""
-        return sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
+        with Jobs(self._store).noted("sync", trial=dry_run) as note:
+            done = sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
+            note.result = f"{counted(done.received, 'revision')} received, {done.sent} sent"
+        return done
 
     def export(self, file: Path | str, *, sessions: bool = False, dry_run: bool = False) -> ArchiveResult:
         """The whole bank, with its history, as one archive that can be verified; with the words of its

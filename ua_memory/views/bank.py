@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,12 @@ from ua_memory.config import sensitive
 from ua_memory.discovery import SETTINGS
 from ua_memory.errors import NotFound
 from ua_memory.llm.model import PRICES_AS_OF, is_subscription
+from ua_memory.retain.queue import UNASKED, UPKEEP
 from ua_memory.text.wording import dollars
 from ua_memory.views import flushed, output
 from ua_memory.views.output import Piece, Screen, ago, count
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from ua_memory.bench import BenchReport, MeanRow, Probe, ProbeFigures, ProbeRun, Ranking
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.memory import Status
     from ua_memory.records import Problem
+    from ua_memory.retain.queue import JobRun
     from ua_memory.upkeep.audit import Stats
     from ua_memory.upkeep.doctor import Check
     from ua_memory.upkeep.purge import Unfinished
@@ -193,7 +195,80 @@ def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
 HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
 
 
-def status_shape(found: Status, watch: Mapping[str, Any], accepted: Sequence[str] | None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job's last run, and when the next one is: at `next`, or `why` not."""
+
+    name: str
+    last: JobRun | None
+    next: datetime | None = None
+    why: str = ""
+
+
+def job_views(
+    found: Status, config: Config, daemon: Mapping[str, Any] | None, now: datetime
+) -> Sequence[JobView]:
+    """How the work stands that is done unasked; `daemon` is what it says of itself, None if none answers."""
+    nobody = "memory is switched off" if not config.enabled else "" if daemon else "no daemon runs"
+    for_pages = _next_unasked(config, daemon or {}, now) if daemon else nobody
+    told = {
+        "sync": "only when asked: ua-memory sync",
+        "flush": nobody or _next_flush(found, daemon or {}, now),
+    }
+    if not found.waiting:
+        told["flush"] = "nothing waits"
+    if not config.daemon_upkeep_minutes:
+        for_pages = "off: daemon.upkeep_minutes is 0"
+    each = []
+    for job, last in found.jobs.items():
+        then = told.get(job, nobody or for_pages)
+        if isinstance(then, datetime) and job in UNASKED and last:
+            same = found.head is not None and last.head == found.head.id
+            then = "nothing new since then" if same else max(then, last.again or then)
+        each.append(JobView(job, last, *((then, "") if isinstance(then, datetime) else (None, then))))
+    return each
+
+
+def _next_flush(found: Status, daemon: Mapping[str, Any], now: datetime) -> datetime | str:
+    tries = [one for one in found.waiting if not one.aside]
+    if not tries:
+        return "set aside: ua-memory queue retry"
+    if all(one.modelled is not False for one in tries) and not daemon.get("model"):
+        return NO_MODEL
+    return min(max(one.tried.again or now, now) for one in tries)
+
+
+def _next_unasked(config: Config, daemon: Mapping[str, Any], now: datetime) -> datetime | str:
+    """Of a consolidation, and of pages."""
+    if daemon.get("flushing") == UPKEEP:
+        return "running"
+    rest = timedelta(minutes=config.daemon_upkeep_minutes)
+    return now + rest if daemon.get("upkeep") else NO_MODEL
+
+
+NO_MODEL = "the daemon has no model"
+
+
+def _job_shape(job: JobView) -> dict[str, Any]:
+    last = job.last
+    ran = last and {"at": last.at.isoformat(timespec="seconds"), "result": last.result, "failed": last.failed}
+    after = {"next": job.next.isoformat(timespec="seconds")} if job.next else {"why": job.why}
+    return {**({"last": ran} if ran else {}), **after}
+
+
+def _job(job: JobView, now: datetime, *, relative: bool) -> Piece:
+    """`consolidate: 4 hours ago, 2 created, of 9 facts; next not before 14:32`."""
+    after = f"next not before {job.next.astimezone(now.tzinfo):%H:%M}" if job.next else job.why
+    if job.last is None:
+        return f"{job.name}: not run yet; {after}"
+    failed = "failed: " if job.last.failed else ""
+    said = f"{_moment(job.last.at, now, relative=relative)}, {failed}{job.last.result}"
+    return f"{job.name}: {said}; {after}", "warn" if failed else ""
+
+
+def status_shape(
+    found: Status, watch: Mapping[str, Any], jobs: Sequence[JobView], accepted: Sequence[str] | None
+) -> dict[str, Any]:
     """How a bank stands, as JSON. `watch` is how its daemon hears of changes, empty where none runs;
     `accepted` the files whose disappeared facts were confirmed to be gone."""
     watched = {key: watch[key] for key in ("mode", "why") if key in watch}
@@ -208,6 +283,7 @@ def status_shape(found: Status, watch: Mapping[str, Any], accepted: Sequence[str
         "held": list(found.held),
         "pending": list(found.pending),
         "waiting": [flushed.waiting_shape(one) for one in found.waiting],
+        "jobs": {job.name: _job_shape(job) for job in jobs},
         "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
         **({"damage": found.damage} if found.damage else {}),
         "settings": list(found.settings),
@@ -221,7 +297,9 @@ def status_shape(found: Status, watch: Mapping[str, Any], accepted: Sequence[str
     }
 
 
-def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, Any], now: datetime) -> None:
+def show_status(
+    screen: Screen, found: Status, last: str, watch: Mapping[str, Any], jobs: Sequence[JobView], now: datetime
+) -> None:
     """How a bank stands; `last` is what its newest revision did, `watch` as `status_shape` has it."""
     rows: list[tuple[str, Piece]] = [
         ("Bank", (found.root, "path")),
@@ -237,6 +315,9 @@ def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, An
         ),
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
+    shown = [job for job in jobs if job.last or job.name in UNASKED]
+    work = [_job(job, now, relative=screen.fancy) for job in shown]
+    rows += [("" if number else "Work", said) for number, said in enumerate(work)]
     rows.append(("Settings", ("\n".join(found.settings), "bad")))
     if beliefs := found.beliefs:
         said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
@@ -294,9 +375,12 @@ def _last(found: Status, says: str, now: datetime, *, relative: bool) -> str:
     """The newest revision: how long ago for a person, the time for a script."""
     if found.head is None:
         return ""
-    then = found.head.when.astimezone(now.tzinfo)
-    moment = ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
-    return f"{moment}, {found.head.id[:7]} {says}"
+    return f"{_moment(found.head.when, now, relative=relative)}, {found.head.id[:7]} {says}"
+
+
+def _moment(then: datetime, now: datetime, *, relative: bool) -> str:
+    then = then.astimezone(now.tzinfo)
+    return ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
 
 
 def _index(found: dict[str, object]) -> str:
