@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**/*.md")
-COPIED = ("LICENSE", "docs/images/*.png", "docs/iframe-worker.js", "examples/*")
+COPIED = ("LICENSE", "docs/images/*.png", "docs/iframe-worker.js", "docs/site.css", "examples/*")
 FENCE = re.compile(r"^(`{3,}\w+) +([^\n\"`]+)$", re.M)
 LINK = re.compile(r"\[([^]]+)\]\(([^)#]+\.md)\)")
 
@@ -49,6 +49,9 @@ def on_files(files: Files, config: Any) -> Files:
     return Files([*theirs, *made])
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """What follows the language of a code block, such as the name of a file, becomes its title."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """What follows the language of a code block, such as the name of a file, becomes its title. The first two
+    pages, which stand in no section, have the width of the navigation for their sessions."""
+    if page.parent is None:
+        page.meta["hide"] = ["navigation"]
     return FENCE.sub(r'\1 title="\2"', markdown)
