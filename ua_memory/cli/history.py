@@ -71,7 +71,11 @@ def log(
         before=before,
     )  # fmt: skip
     if call.as_json:
-        return emit(call, {"revisions": [output.revision(one) for one in done(limit=number)]})
+        found = done(limit=number)
+        told = entries(memory, found, about, memory.store.history.taken_back(), each=True)
+        says = {one.revision: one.says for one in told}
+        rows = [{**output.revision(one), "says": says.get(one.id, one.subject)} for one in found]
+        return emit(call, {"revisions": rows})
     return views.show_log(Screen(call), _entries(memory, done, about, number, each=each), now.date())
 
 

@@ -43,7 +43,7 @@ HITS = 20
 """Hits of a search."""
 SAME_LOOK = 1.0
 """Seconds in which the files are not looked at again for a page, unless there is a new commit."""
-OF_FILES = frozenset(("list", "entities", "pages", "models", "observations", "opinions"))
+OF_FILES = frozenset(("list", "log", "entities", "pages", "models", "observations", "opinions"))
 """Commands that print the same as long as the files are the same; what they printed is kept."""
 MOST_KNOWN = 64
 NAMES = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
