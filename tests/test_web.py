@@ -571,6 +571,10 @@ def test_a_page_and_a_name_are_written(fresh: Browser) -> None:
     assert fresh.post("name", do="merge", one="Benjamin", other="Ben").status_code == 303
     assert "Ben" in (fresh.root / "memory/entities.md").read_text()
     assert fresh.post("page").status_code == 404, "a form that lacks a field"
+    with Memory.open(fresh.root) as memory:
+        id = memory.insert("The kettle is blue.").fact.id
+    assert fresh.post("probe", query="which colour has the kettle", id=str(id)).status_code == 303
+    assert f"which colour has the kettle → ^{id}" in (fresh.root / "probes.md").read_text()
     assert fresh.post("nothing").status_code == 404
 
 

@@ -410,9 +410,15 @@ def do_page(bank: BankPages, form: Query) -> str:
     return f"/pages/{form['id']}"
 
 
+def do_probe(bank: BankPages, form: Query) -> str:
+    """A question and the fact that should be found by it."""
+    bank.ask("bench", "probes", f"--add={form['query']}", "--", f"^{form['id']}")
+    return "/bench"
+
+
 WRITES: Mapping[str, Callable[[BankPages, Query], str]] = {
     "forget": do_forget, "undo": do_undo, "redo": do_redo, "core": do_core, "proposal": do_proposal,
-    "name": do_name, "retire": do_retire, "queue": do_queue, "page": do_page,
+    "name": do_name, "retire": do_retire, "queue": do_queue, "page": do_page, "probe": do_probe,
 }  # fmt: skip
 """What may be done with `--write`, by the last part of its address."""
 VIEWS: Mapping[str, Page] = {
