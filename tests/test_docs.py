@@ -139,6 +139,11 @@ def test_the_anchors_of_a_page(tmp_path: Path) -> None:
     assert anchors(page) == {"of-a-b-and-cs", "two--words"}
 
 
+def test_the_readme_fits_two_screens() -> None:
+    rows = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert len(rows) <= 100 and max(map(len, rows)) <= 120
+
+
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_asks_nothing_of_the_network(tmp_path: Path) -> None:
     mkdocs = shutil.which("mkdocs", path=f"{ROOT / '.venv-docs/bin'}:{os.environ['PATH']}")
