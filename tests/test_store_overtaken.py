@@ -326,3 +326,26 @@ def test_git_puts_a_file_back_and_then_it_is_saved(store: Store, words: list[str
     )
     assert {"third", "by hand 0"} <= set(on_disk(store))
     all_once(store, editor, "first", "second", "third")
+
+
+@pytest.mark.parametrize("kept", [1, 5])
+@pytest.mark.parametrize("turn", [0, 1], ids=["before ours", "on top of ours"])
+def test_a_save_that_comes_out_half_written(
+    store: Store, turn: int, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine kept its editor waiting in the midst of it: what is missing is not deleted, and nothing
+    stands there twice when the rest is written into what was exchanged away."""
+    facts = [f"fact {n}" for n in range(3)]
+    for fact in facts:
+        insert(store, fact)
+    editor, out, looks = Editor(store), swap.swapped_out, []
+
+    def looked(*of: Path) -> bytes | None:
+        looks.append(of)
+        came = out(*of) or b""
+        return b"".join(came.splitlines(keepends=True)[:kept]) if len(looks) == turn + 1 else came
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swap, "swapped_out", looked)
+        amid({("before", n): editor.on_top for n in range(turn + 1)}, lambda: insert(store, "amid"))
+    all_once(store, editor, *facts, "amid")

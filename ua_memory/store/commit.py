@@ -18,7 +18,7 @@ from ua_memory.git.repository import MACHINE, SOMEBODY, Commit, blob_id, parse_t
 from ua_memory.store import pending as store_pending
 from ua_memory.store import saves, swap
 from ua_memory.store.draft import Draft, TouchedFile
-from ua_memory.store.files import abandoned, read
+from ua_memory.store.files import abandoned, is_half_written, read
 from ua_memory.store.merge3 import merge
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.saves import DroppedLine
@@ -535,6 +535,8 @@ def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlig
         change = record.changes[number]
         file, out = context.root / change.path, _out_path(change, record.key, context)
         came = swap.swapped_out(file, out)
+        if came not in (None, change.placed) and is_half_written(out, came or b""):
+            came = change.placed  # an editor is at it still: a leftover, merged when it is whole
         # A file that was gone for a moment: an editor that renames the old one away, or a deletion within
         # these milliseconds, which its owner will have to repeat.
         by_git = came not in (change.placed, change.wanted) and context.by_git(record, change.path, came)

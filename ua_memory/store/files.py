@@ -106,6 +106,15 @@ def being_written(fd: int) -> bool:
         return free is False
 
 
+def is_half_written(file: Path, data: bytes) -> bool:
+    """Whether a file is not as it was read: somebody is writing it, or has since."""
+    try:
+        with discovery.open_regular(file) as handle, _lease(handle.fileno(), "F_RDLCK") as free:
+            return free is False or _whole(handle) != data
+    except OSError:
+        return False
+
+
 def abandoned(file: Path) -> bool:
     """Whether nobody has the file open any more, so that nothing can still be written to it."""
     try:
