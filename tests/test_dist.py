@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PLUGINS = (
+    "claude-code/.claude-plugin/plugin.json", "claude-code/.mcp.json", "claude-code/hooks/hooks.json",
     "claude-code/README.md", "claude-code/skills/recall/SKILL.md", "claude-code/skills/remember/SKILL.md",
     "hermes/__init__.py.in", "hermes/plugin.yaml", "openclaw/index.js", "openclaw/openclaw.plugin.json",
     "openclaw/package.json", "pi/ua-memory.ts",
@@ -71,8 +72,8 @@ def test_the_sdist_builds_and_tests_itself_and_has_no_foreign_data(tmp_path: Pat
         names = {name.partition("/")[2] for name in archive.getnames()}
     top = {name.partition("/")[0] for name in names}
     assert top == {
-        ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "PKG-INFO", "README.md",
-        "bin", "docs", "pyproject.toml", "tests", "ua_memory",
+        ".claude-plugin", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "PKG-INFO",
+        "README.md", "bin", "docs", "pyproject.toml", "tests", "ua_memory",
     }  # fmt: skip
     assert {"bin/ua-memory", "docs/ua-memory.1", "docs/manpage.py", "tests/conftest.py"} <= names
     assert not [name for name in names if "locomo" in name.lower() or "__pycache__" in name]

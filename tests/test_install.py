@@ -211,6 +211,17 @@ def test_a_plugin_is_a_marketplace_that_goes_without_a_trace(shell: Shell) -> No
     assert not (shell.cwd / "market/here").exists()
 
 
+def test_a_checkout_is_a_marketplace_of_the_plugin_that_install_writes(shell: Shell) -> None:
+    here = Path(__file__).parents[1]
+    market = json.loads((here / ".claude-plugin/marketplace.json").read_text())
+    shell.ok("install", "claude-code", "--plugin", "market")
+    made = json.loads((shell.cwd / "market/.claude-plugin/marketplace.json").read_text())["plugins"][0]
+    plugin = market["plugins"][0]
+    assert {**plugin, "source": made["source"]} == made
+    there = tree(shell.cwd / "market/plugins/ua-memory")
+    assert tree(here / plugin["source"]) == there and ".claude-plugin/plugin.json" in there
+
+
 def test_the_line_for_agents(shell: Shell) -> None:
     rules = shell.cwd / "AGENTS.md"
     rules.write_text("# Rules\n")

@@ -365,7 +365,8 @@ def project(folder: str, command: Sequence[str]) -> ClientTarget:
 
 
 def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str, str]) -> ClientTarget:
-    """A folder that is a marketplace with one plugin: hooks, server, and `texts` by path: README, skills."""
+    """A folder that is a marketplace with one plugin: hooks, server, and `texts` by path: README, skills.
+    What is written here for this bank and version takes the place of a text."""
     inner = f"{folder}/plugins/{NAME}"
     owner = {"name": "ua-memory contributors"}
     manifest = {
@@ -382,11 +383,11 @@ def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str
     }
     events = {event: [{"hooks": [hook]}] for event, hook in _hooks(command).items()}
     files = {
+        **{f"{inner}/{path}": text for path, text in texts.items()},
         f"{folder}/.claude-plugin/marketplace.json": _shown(market),
         f"{inner}/.claude-plugin/plugin.json": _shown(manifest),
         f"{inner}/hooks/hooks.json": _shown({"description": DESCRIPTION, "hooks": events}),
         f"{inner}/.mcp.json": _shown({"mcpServers": {"memory": call_of(command, "mcp", *EVERY_TOOL)}}),
-        **{f"{inner}/{path}": text for path, text in texts.items()},
     }
     pieces = [whole_file(file, "plugin", text, NAME, folder) for file, text in files.items()]
     notes = (
