@@ -134,7 +134,7 @@ FAULTS = {
         for n, which in enumerate(("an item's", "a spelling's"))
     },
     "a folder for a lock": Fault(
-        lambda r: folder(state(r) / "lock"), "remove it", False, "remove them", "refused"
+        lambda r: folder(state(r) / "lock"), "remove it", False, "rm -r", "refused"
     ),
     "a lock of noise": Fault(lambda r: (state(r) / "lock").write_bytes(b"\xff" * 99), "", True),
     "a leftover with words": Fault(

@@ -7,6 +7,7 @@ axe-core`), and `UA_MEMORY_PICTURES=docs/images` with `-k pictures` makes those 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -50,11 +51,13 @@ VIEWS = (
     "/files/memory/2026-11-21.md?view=source",
     "/forget",
 )
+READY = CHROMIUM and importlib.util.find_spec("playwright")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(
-        not CHROMIUM and os.environ.get("CI_BROWSER") != "require", reason="no chromium: apt install chromium"
+        not READY and os.environ.get("CI_BROWSER") != "require",
+        reason="no chromium (apt install chromium), or no playwright (pip install playwright)",
     ),
 ]
 
@@ -86,16 +89,19 @@ def served(root: Path) -> Iterator[str]:
         text=True,
     )
     assert server.stdout is not None
-    yield next(found[0] for line in server.stdout if (found := re.findall(r"http://\S+/enter\S+", line)))
-    server.terminate()
-    server.wait(20)
-    server.stdout.close()
+    try:
+        yield next(found[0] for line in server.stdout if (found := re.findall(r"http://\S+/enter\S+", line)))
+    finally:
+        server.terminate()
+        server.wait(20)
+        server.stdout.close()
 
 
 @contextmanager
 def signed_in(link: str) -> Iterator[Any]:
     """A browser that has used the link: (browser, its state, the address)."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+    from playwright import sync_api
+
     with sync_api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         context = browser.new_context()
