@@ -21,7 +21,7 @@ from ua_memory.cli import install as installing
 from ua_memory.clients import settings as schedule
 from ua_memory.mcp import tools as mcp_tools
 
-CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini"]
+CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini", "cursor"]
 
 
 @pytest.fixture
@@ -209,6 +209,28 @@ def test_a_plugin_is_a_marketplace_that_goes_without_a_trace(shell: Shell) -> No
     assert {file.name for file in (inner / "skills").iterdir()} == {"recall", "remember"}
     shell.ok("uninstall", "claude-code", "--plugin", "market/here")
     assert not (shell.cwd / "market/here").exists()
+
+
+def test_cursor_in_a_project_names_the_command_only(shell: Shell) -> None:
+    theirs = '{\n  "mcpServers": {\n    "other": {"url": "http://127.0.0.1:9"}\n  }\n}\n'
+    shell.write(".cursor/mcp.json", theirs)
+    shell.ok("install", "cursor", "--project")
+    servers = json.loads((shell.cwd / ".cursor/mcp.json").read_text())["mcpServers"]
+    assert servers["ua-memory"] == {"command": "ua-memory", "args": ["mcp"]} and "other" in servers
+    shell.ok("uninstall", "cursor", "--project")
+    assert (shell.cwd / ".cursor/mcp.json").read_text() == theirs
+
+
+@pytest.mark.parametrize("client", schedule.SERVERS)
+def test_the_entry_for_any_client(shell: Shell, client: str) -> None:
+    before = tree(shell.home)
+    shown = shell.ok("install", "mcp", "--print", *(["--client", client] if client else []))
+    parsed = tomllib.loads(shown.out) if client == "codex" else json.loads(shown.out)
+    where, (holder,) = schedule.SERVERS[client]
+    entry = parsed[holder]["ua-memory"]
+    assert schedule.words_of(entry)[1:] == ["mcp"] and where in shown.err
+    assert Path(schedule.words_of(entry)[0]).is_absolute() and tree(shell.home) == before
+    assert shell("install", "mcp", "--client", "nobody").code == 2
 
 
 def test_a_checkout_is_a_marketplace_of_the_plugin_that_install_writes(shell: Shell) -> None:

@@ -606,6 +606,13 @@ def gemini(call: Call) -> ClientTarget:
     return settings.gemini_target(str(call.home / ".gemini"), command_of(call))
 
 
+def cursor(call: Call, *, project: bool = False) -> ClientTarget:
+    """Cursor: the person's settings, or the folder's."""
+    folder = (call.cwd if project else call.home) / ".cursor"
+    notes = ("Cursor has no hooks that recall or save: its agent does, by the tools; see the line below",)
+    return settings.cursor_target(str(folder), command_of(call, shared=project), notes)
+
+
 TARGETS: dict[str, Callable[[Call], ClientTarget]] = {
     "claude-code": claude_code, "codex": codex, "pi": pi, "openclaw": openclaw, "hermes": hermes,
 }  # fmt: skip
@@ -737,6 +744,62 @@ def uninstall_claude_code(
     _uninstall(call, claude_code(call, project=project, plugin=plugin, own=auto_memory), agents_md, dry_run)
 
 
+@install_app.command("cursor", cls=app.Verb)
+def install_cursor(
+    ctx: typer.Context,
+    project: Project = False,
+    agents_md: Agents = None,
+    dry_run: DryRun = False,
+    check: Check = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Set up the MCP server of Cursor."""
+    call = caller.call_of(ctx)
+    _install(call, cursor(call, project=project), agents_md, dry_run, check)
+
+
+@uninstall_app.command("cursor", cls=app.Verb)
+def uninstall_cursor(
+    ctx: typer.Context,
+    project: Project = False,
+    agents_md: Agents = None,
+    dry_run: DryRun = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Remove the MCP server of Cursor."""
+    call = caller.call_of(ctx)
+    _uninstall(call, cursor(call, project=project), agents_md, dry_run)
+
+
+@install_app.command("mcp", cls=app.Verb)
+def install_mcp(
+    ctx: typer.Context,
+    client: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help=f"In the form of one of {', '.join(filter(None, settings.SERVERS))}."
+        ),
+    ] = "",
+    print_: Annotated[
+        bool,
+        typer.Option(
+            "--print", show_default=False, help="Print it, as it does in any case; no file is changed."
+        ),
+    ] = True,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Show the MCP server's entry for the settings of any client."""
+    call = caller.call_of(ctx)
+    if client not in settings.SERVERS:
+        known = ", ".join(filter(None, settings.SERVERS))
+        raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
+    found = settings.recipe(client, command_of(call))
+    _shown(call, found, shown(call, found))
+
+
 _both("codex", "hooks and the MCP server of Codex", codex)
 _both("pi", "the extension and the MCP server of pi", pi)
 _both("openclaw", "the plugin and the MCP server of OpenClaw", openclaw)
@@ -761,7 +824,8 @@ def install_cron(
     call = caller.call_of(ctx)
     job = in_place(call, kind) if check and not at else target(call, kind or kind_here(call), at or DEFAULT)
     if not write and not check:
-        _shown(call, job, shown(call, job))
+        notes = job.notes if call.as_json else ("to set it up, add --write", *job.notes)
+        _shown(call, job._replace(notes=notes), shown(call, job))
         return
     steps = cron_plan(call, job)
     if check:
@@ -793,7 +857,7 @@ def _shown(call: Call, job: ClientTarget, text: str) -> None:
         emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
         return
     Screen(call).raw(text)
-    for each in ("to set it up, add --write", *job.notes):
+    for each in job.notes:
         note(call, each)
 
 

@@ -181,19 +181,55 @@ def runs_us(entry: Any) -> bool:
 
 def words_of(entry: Any) -> list[str]:
     """The words behind our command that an entry calls it with (the command itself first); [] for others."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
+    command = entry.get("command") if isinstance(entry, dict) else None
+    if isinstance(command, list):  # OpenCode's are one list
+        words = [each for each in command if isinstance(each, str)]
+    elif isinstance(command, str):
+        more = entry.get("args", [])
+        args = [each for each in more if isinstance(each, str)] if isinstance(more, list) else []
+        try:
+            words = [command] if args else shlex.split(command)
+        except ValueError:
+            return []
+        words += args
+    else:
         return []
-    more = entry.get("args", [])
-    args = [each for each in more if isinstance(each, str)] if isinstance(more, list) else []
-    try:
-        words = [entry["command"]] if args else shlex.split(entry["command"])
-    except ValueError:
-        return []
-    words += args
     for at, word in enumerate(words[:4]):  # `python -P -m ua_memory` is we, too
         if os.path.basename(word) in (NAME, "ua_memory"):  # noqa: PTH119 (no file, a word)
             return words[at:]
     return []
+
+
+def opencode_server(command: Sequence[str]) -> dict[str, Any]:
+    """Our entry as OpenCode has it: one list of words."""
+    return {"type": "local", "command": [*command, "mcp"], "enabled": True}
+
+
+SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "": ("mcp.json, or whatever your client calls it", ("mcpServers",)),
+    "claude-desktop": ("claude_desktop_config.json (Settings, Developer, Edit Config)", ("mcpServers",)),
+    "cline": ("cline_mcp_settings.json (MCP Servers, Configure)", ("mcpServers",)),
+    "codex": ("~/.codex/config.toml", ("mcp_servers",)),
+    "cursor": ("~/.cursor/mcp.json, or .cursor/mcp.json in a project", ("mcpServers",)),
+    "gemini": ("~/.gemini/settings.json", ("mcpServers",)),
+    "opencode": ("~/.config/opencode/opencode.json", ("mcp",)),
+    "vscode": (".vscode/mcp.json", ("servers",)),
+    "windsurf": ("~/.codeium/windsurf/mcp_config.json", ("mcpServers",)),
+    "zed": ("~/.config/zed/settings.json", ("context_servers",)),
+}
+"""Clients of which we know how they write an MCP server: where, and the object that holds it. Those whose
+files `install` does not write are here by their documentation."""
+
+
+def recipe(client: str, command: Sequence[str]) -> ClientTarget:
+    """Our MCP server as a client's settings have it, to be put there by hand; '' for most clients' form."""
+    where, holder = SERVERS[client]
+    entry = opencode_server(command) if client == "opencode" else call_of(command, "mcp")
+    if client == "codex":
+        piece = toml_table(where, "MCP server", ("mcp_servers", NAME), entry)
+    else:
+        piece = mcp_server(where, holder, {"type": "stdio", **entry} if client == "vscode" else entry)
+    return ClientTarget(client or "mcp", (piece,), (f"it belongs into {where}",))
 
 
 EVERY_TOOL = ("--tools", "all")
@@ -460,6 +496,16 @@ def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
     server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"), loose=True)
     notes = ("restart open sessions",)
     return ClientTarget("gemini", (hooks(file, wanted, loose=True), server), notes)
+
+
+# -- cursor settings ---------------------------------------------------------------------------------------
+# Cursor's settings: the MCP server. By its documentation; it has no hook that could add to a prompt.
+
+
+def cursor_target(folder: str, command: Sequence[str], notes: tuple[str, ...]) -> ClientTarget:
+    """`folder` is ~/.cursor, or .cursor in a project."""
+    server = mcp_server(f"{folder}/mcp.json", ("mcpServers",), call_of(command, "mcp"))
+    return ClientTarget("cursor", (server._replace(folder=folder),), notes)
 
 
 # -- hermes settings ---------------------------------------------------------------------------------------
