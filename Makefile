@@ -111,7 +111,7 @@ $(SITE)/.installed: pyproject.toml
 	@touch "$@"
 
 docs: $(SITE)/.installed  ## the documentation as a site, in site/; open site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict $(ARGS)
 
 clean:  ## remove what the targets above have made
 	rm -rf .venv .venv-bench .venv-dist .venv-docs build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
