@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import json
 import os
@@ -11,9 +12,11 @@ import pty
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +33,27 @@ from ua_memory.daemon import connect as address
 from ua_memory.daemon import protocol as client
 from ua_memory.daemon.spawn import Log, runs
 from ua_memory.upkeep import init as bank
+
+
+def on_terminal(begin: Callable[[int], object], width: int = 70) -> str:
+    """What a terminal shows of the process that `begin` starts on it."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    begin(theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                got = os.read(ours, 1 << 16)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not got:
+                break
+            shown += got
+    finally:
+        os.close(ours)
+    return shown.decode()
 
 
 @dataclass
@@ -75,27 +99,13 @@ class Place:
 
     def terminal(self, *argv: str, daemon: str = "auto", width: int = 70) -> Done:
         """The same on a terminal of its own; what it shows is in `out`."""
-        ours, theirs = pty.openpty()
-        import fcntl
-        import struct
-        import termios
+        begun: list[Begun] = []
 
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        begun = forking().begun(argv, self.root, self.environment(daemon), [theirs] * 3)
-        os.close(theirs)
-        shown = b""
-        try:
-            while select.select([ours], [], [], 60)[0]:
-                try:
-                    got = os.read(ours, 1 << 16)
-                except OSError:  # Linux: the other end is closed
-                    break
-                if not got:
-                    break
-                shown += got
-        finally:
-            os.close(ours)
-        return Done(begun.wait(), shown.decode(), "")
+        def begin(theirs: int) -> None:
+            begun.append(forking().begun(argv, self.root, self.environment(daemon), [theirs] * 3))
+
+        shown = on_terminal(begin, width)
+        return Done(begun[0].wait(), shown, "")
 
     # -- its daemon --------------------------------------------------------------------------------
 

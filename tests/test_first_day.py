@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemons import until
+from daemons import on_terminal, until
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = Path(sys.executable).with_name("ua-memory")
 VARYING = {
+    r"  today\b| \(today\)": "",  # not on the terminal of this test, which has no colours
     r"\^[a-z0-9]{10}": "^ID",
     r"\b[0-9a-f]{7}\b": "COMMIT",
     r"\d{4}-\d\d-\d\d": "DAY",
@@ -107,18 +108,33 @@ class Desk:
         for name, text in STUBS.items():
             (home / "stubs" / name).write_text(text)
             (home / "stubs" / name).chmod(0o755)
+        (home / ".gitconfig").write_text("[user]\nname = Noor Lindqvist\nemail = noor@example.org\n")
         path = f"{home}/stubs:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin"
         self.env = {**os.environ, "HOME": str(home), "PATH": path, "UA_MEMORY_PROGRAM": str(PROGRAM)}
-        self.env |= {"UA_MEMORY_DAEMON": "off"}
+        self.env |= {"GIT_CONFIG_GLOBAL": f"{home}/.gitconfig", "TERM": "dumb"}
+        self.env |= {"UA_MEMORY_DAEMON": "off", "UA_MEMORY_PAGER": "cat"}
 
     def types(self, command: str, typed: str = "") -> str:
+        """What a terminal shows of a command."""
         script = f"{command}\ncode=$?; pwd > {self.home}/folder; exit $code"
-        done = subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=self.env, input=typed, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+        begun: list[subprocess.Popen[bytes]] = []
+
+        def begin(terminal: int) -> None:
+            begun.append(
+                subprocess.Popen(
+                    ["bash", "-c", script], cwd=self.folder, env=self.env, stdout=terminal, stderr=terminal,
+                    stdin=subprocess.PIPE if typed else terminal,
+                )
+            )  # fmt: skip
+            if typed:
+                assert begun[0].stdin
+                begun[0].stdin.write(typed.encode())
+                begun[0].stdin.close()
+
+        shown = on_terminal(begin, 200)
+        assert begun[0].wait() == 0, f"$ {command}\n{shown}"
         self.folder = Path((self.home / "folder").read_text().strip())
-        return done.stdout.replace(str(self.home), "/home/noor")
+        return shown.replace("\r\n", "\n").replace(str(self.home), "/home/noor")
 
     def follows(self, page: str) -> None:
         """Do what a page says; each section begins in the folder in which the first did."""
