@@ -21,6 +21,7 @@ from ua_memory.hooks.events import Event
 from ua_memory.knowledge import core
 from ua_memory.knowledge.core_proposals import MOST_WAITING, CoreProposal
 from ua_memory.memory import Memory
+from ua_memory.recall import readonly
 from ua_memory.text.rules import stated_for_good
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 
@@ -139,6 +140,16 @@ def test_accepted_rules_are_lines_of_a_block_by_the_person_in_one_commit(memory:
     )
     memory.core.replace("RULES", "Short answers.", by_person=True)
     assert proposed(memory) == []  # who took it out again is not asked a second time
+
+
+def test_an_accepted_rule_is_told_once_at_a_start(memory: Memory) -> None:
+    stated(memory, "Always use tabs in the Makefile.", said_in=("project:shop",))
+    stated(memory, "Never deploy on Fridays.", said_in=("project:shop",))
+    [tabs] = [one.id for one in memory.proposals.list() if "tabs" in one.text]
+    memory.proposals.accept([tabs], by_person=True)
+    memory.refresh(vectors=False)
+    told = readonly.rules(memory.index.words.db, "shop")
+    assert len(told) == 1 and "Fridays" in told[0]
 
 
 def test_what_was_rejected_stays_rejected_by_the_trail_alone(memory: Memory, clock: Clock) -> None:

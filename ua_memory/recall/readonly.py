@@ -282,11 +282,13 @@ MOST_LINES = 100
 
 def rules(db: sqlite3.Connection, project: str) -> list[str]:
     """The standing rules and preferences that hold in a project, as lines: those that a person stated first,
-    the newest first; those of no project last."""
+    the newest first; those of no project last. Without those that core memory has, which is told besides."""
     scope, here = _of_project(project)
     sql = (
         f"SELECT text, date, own FROM items WHERE kind = 'preference' AND {_STATED}"
         f" AND ({here} OR instr(tags, '\"project:') = 0)"
+        " AND NOT EXISTS (SELECT 1 FROM items AS told"
+        " WHERE told.record = 'core' AND instr(told.text, items.text) > 0)"
         f" ORDER BY {here} DESC, origin = 'person' DESC, date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
     return _lines(db.execute(sql, (scope, scope)))
