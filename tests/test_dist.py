@@ -15,7 +15,7 @@ PLUGINS = (
     "claude-code/.claude-plugin/plugin.json", "claude-code/.mcp.json", "claude-code/hooks/hooks.json",
     "claude-code/README.md", "claude-code/skills/recall/SKILL.md", "claude-code/skills/remember/SKILL.md",
     "hermes/__init__.py.in", "hermes/plugin.yaml", "openclaw/index.js", "openclaw/openclaw.plugin.json",
-    "openclaw/package.json", "pi/ua-memory.ts",
+    "openclaw/package.json", "opencode/ua-memory.js", "pi/ua-memory.ts",
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "lexicon.txt", "little_words.toml", "mcp.json",

@@ -21,7 +21,7 @@ from ua_memory.cli import install as installing
 from ua_memory.clients import settings as schedule
 from ua_memory.mcp import tools as mcp_tools
 
-CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini", "cursor"]
+CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini", "cursor", "opencode"]
 
 
 @pytest.fixture
@@ -219,6 +219,23 @@ def test_cursor_in_a_project_names_the_command_only(shell: Shell) -> None:
     assert servers["ua-memory"] == {"command": "ua-memory", "args": ["mcp"]} and "other" in servers
     shell.ok("uninstall", "cursor", "--project")
     assert (shell.cwd / ".cursor/mcp.json").read_text() == theirs
+
+
+def test_opencodes_settings_may_be_in_jsonc_and_elsewhere(shell: Shell) -> None:
+    theirs = '{\n  // mine\n  "model": "a/b",\n}\n'
+    shell.env["OPENCODE_CONFIG_DIR"] = str(shell.cwd / "oc")
+    shell.write("oc/opencode.jsonc", theirs)
+    shell.ok("install", "opencode")
+    command = [f"{shell.env['PATH']}/ua-memory", "mcp"]
+    assert json.dumps(command[0]) in (shell.cwd / "oc/opencode.jsonc").read_text()
+    plugin = (shell.cwd / "oc/plugin/ua-memory.js").read_text()
+    assert f"const COMMAND = {json.dumps(command[:1])};" in plugin
+    assert not (shell.cwd / "oc/opencode.json").exists()
+    shell.env["PATH"] = "/moved"
+    shell.ok("install", "opencode")
+    assert command[0] not in (shell.cwd / "oc/opencode.jsonc").read_text(), "brought up to date"
+    shell.ok("uninstall", "opencode")
+    assert tree(shell.cwd / "oc") == {"opencode.jsonc": theirs.encode()}
 
 
 @pytest.mark.parametrize("client", schedule.SERVERS)

@@ -613,6 +613,17 @@ def cursor(call: Call, *, project: bool = False) -> ClientTarget:
     return settings.cursor_target(str(folder), command_of(call, shared=project), notes)
 
 
+def opencode(call: Call) -> ClientTarget:
+    """OpenCode: the person's settings and a plugin."""
+    home = caller.absolute(call, call.env.get("XDG_CONFIG_HOME") or str(call.home / ".config"))
+    folder = caller.absolute(call, call.env.get("OPENCODE_CONFIG_DIR") or str(home / "opencode"))
+    names = (folder / f"opencode.{end}" for end in ("json", "jsonc"))
+    file = next((name for name in names if name.exists()), folder / "opencode.json")
+    return settings.opencode_target(
+        str(folder), str(file), command_of(call), _texts("opencode")["ua-memory.js"]
+    )
+
+
 TARGETS: dict[str, Callable[[Call], ClientTarget]] = {
     "claude-code": claude_code, "codex": codex, "pi": pi, "openclaw": openclaw, "hermes": hermes,
 }  # fmt: skip
@@ -802,6 +813,7 @@ def install_mcp(
 
 _both("codex", "hooks and the MCP server of Codex", codex)
 _both("pi", "the extension and the MCP server of pi", pi)
+_both("opencode", "the plugin and the MCP server of OpenCode", opencode)
 _both("openclaw", "the plugin and the MCP server of OpenClaw", openclaw)
 _both("gemini", "hooks and the MCP server of Gemini CLI", gemini)
 _both("hermes", "the memory provider of Hermes", hermes)

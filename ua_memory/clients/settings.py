@@ -508,6 +508,25 @@ def cursor_target(folder: str, command: Sequence[str], notes: tuple[str, ...]) -
     return ClientTarget("cursor", (server._replace(folder=folder),), notes)
 
 
+# -- opencode settings -------------------------------------------------------------------------------------
+# OpenCode's settings: the MCP server, and a plugin, which it finds by its folder. Seen with 1.18.33.
+#
+# It reads opencode.json and opencode.jsonc, both with comments.
+
+
+def opencode_target(folder: str, file: str, command: Sequence[str], plugin: str) -> ClientTarget:
+    """A person's own settings: `folder` is ~/.config/opencode, `file` the one that they are in, `plugin` the
+    text of the one that comes with us."""
+    whole = with_command(plugin, command)
+    pieces = (
+        mcp_server(file, ("mcp",), opencode_server(command), loose=True),
+        whole_file(
+            f"{folder}/plugin/{NAME}.js", "plugin", whole, "ua-memory for OpenCode.", f"{folder}/plugin"
+        ),
+    )
+    return ClientTarget("opencode", pieces, ("restart open sessions",))
+
+
 # -- hermes settings ---------------------------------------------------------------------------------------
 # Hermes's settings: a memory provider in its plugins' folder. Seen with 0.19.0.
 #
