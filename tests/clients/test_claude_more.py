@@ -11,6 +11,7 @@ import pytest
 from real_claude import ClaudeCode, talk, tell
 from real_client import shown, until
 
+ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.client, pytest.mark.slow]
 
 REVIEW = "Is Heroku's price still doubled? We agreed with Bob to review it on 3 March 2027."
@@ -42,15 +43,19 @@ def test_a_tool_is_called_and_shown_as_text(tmp_path: Path, daemon: str) -> None
         assert client.memory().count("Alice moved the API") == 1 and client.log() == ""
 
 
-def test_a_plugin_from_a_local_marketplace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("checkout", [False, True])
+def test_a_plugin_from_a_local_marketplace(tmp_path: Path, checkout: bool) -> None:
     tool = "mcp__plugin_ua-memory_memory__archival_memory_search"
     with ClaudeCode(tmp_path, asks(tool), ANSWER, install=False) as client:
-        market = str(tmp_path / "market")
-        client.install("claude-code", "--plugin", market)
-        for words in (("validate", market), ("validate", f"{market}/plugins/ua-memory"),
-                      ("marketplace", "add", market), ("install", "ua-memory@ua-memory-local")):  # fmt: skip
+        market, inner, name = str(tmp_path / "market"), "plugins/ua-memory", "ua-memory@ua-memory-local"
+        if checkout:
+            market, inner, name = str(ROOT), "ua_memory/data/plugins/claude-code", "ua-memory@ua-memory"
+        else:
+            client.install("claude-code", "--plugin", market)
+        for words in (("validate", market), ("validate", f"{market}/{inner}"),
+                      ("marketplace", "add", market), ("install", name)):  # fmt: skip
             client.does("plugin", *words)
-        assert "ua-memory@ua-memory-local" in client.does("plugin", "list")
+        assert name in client.does("plugin", "list")
         client.says("--allowedTools", tool, "--", REVIEW)
         first = client.requests("review it on 3 March")[0]
         assert "Short answers, says Noor." in first and "Alice moved the API to Fly.io" in first
