@@ -671,14 +671,14 @@ class Upkeep:
                 self._say(f"could not pack the history: {error}")
 
     def _flush(self, flushing: Flushing, resting: float) -> None:
-        rests = flushing.rests(self._warm.config, resting)
-        if flushing.idle(self._warm.pending) and not rests:
+        if flushing.idle(self._warm.pending) and not flushing.rests(self._warm.config, resting):
             return
-        if rests:
-            self._warm.unload()  # a page's search needs the index, and one process may have it open
+        before = flushing.key
         try:
             with self._warm.own() as memory:
                 flushing.tend(memory, resting)
+            if flushing.key == UPKEEP != before:
+                self._warm.unload()  # a page's search needs the index, and one process may have it open
         except (UaMemoryError, OSError) as error:
             if str(error) != self._unseen:
                 self._say(f"could not read the queue: {error}")
