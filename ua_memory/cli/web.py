@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,9 +26,9 @@ from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
 from ua_memory.memory import Memory
 from ua_memory.paths import make_private
-from ua_memory.text.redaction import redact
+from ua_memory.text.redaction import masked
 from ua_memory.views.hits import search_shape
-from ua_memory.views.output import note, visible
+from ua_memory.views.output import emit, note, visible
 from ua_memory.web.app import HOST, IDLE, Served, bound, serve
 from ua_memory.web.guard import OneTimeLink
 from ua_memory.web.pages import Failed
@@ -146,9 +147,9 @@ def _private(file: Path, text: str) -> None:
 def _state(local: Path) -> dict[str, Any]:
     try:
         found = json.loads((local / "web.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        return {"pid": int(found["pid"]), "port": int(found["port"]) & 0xFFFF, "write": bool(found["write"])}
+    except (OSError, ValueError, TypeError, LookupError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _running(local: Path) -> dict[str, Any] | None:
@@ -233,7 +234,11 @@ class WebBank:
             kinds=[k for k in [given.get("kind")] if k], sources=[s for s in [given.get("source")] if s],
         )  # fmt: skip
         found = memory.search_many([query], limit=HITS, filters=where, by_words=True)
-        return search_shape(found[0], explain=True)
+        out = io.StringIO()
+        call = replace(self._call, stdout=out, terminals=frozenset())
+        call.link_names = memory.store.link_names
+        emit(call, search_shape(found[0], explain=True))
+        return _read(out.getvalue(), "")[0]
 
     def by_meaning(self, query: str, filters: Sequence[str]) -> dict[str, Any] | None:
         """See `web.pages.BankPages`."""
@@ -472,7 +477,7 @@ def _read(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _masked(value: Any, patterns: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return redact(value, patterns).text if len(value) > 8 else value
+        return masked(value, patterns) if len(value) > 8 else value
     if isinstance(value, list):
         return [_masked(each, patterns) for each in value]
     if isinstance(value, dict):

@@ -210,6 +210,8 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     )
     if masked(everything) == everything:
         masked = str
+    else:
+        records = _without_parts(records, masked)
     speakers = speakers_of([found["text"] for found in records])
     plain = logs if masked is str and not any(speakers) else None
     known = plain.known(document) if plain else []
@@ -227,6 +229,21 @@ def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -
     if plain:
         plain.keep(document, made)
     yield from made
+
+
+def _without_parts(records: list[dict[str, Any]], masked: Masked) -> list[dict[str, Any]]:
+    """The records without the parts of a key that began in one before: a long block of code is several
+    records, and a part of a key is not recognised by itself."""
+    left = masked("".join(f"\n\0{n}\0\n{found['text']}" for n, found in enumerate(records)))
+    begin, end = (f"-----{word} PRIVATE KEY-----" for word in ("BEGIN", "END"))
+
+    def rest(text: str) -> str:
+        return masked(f"{begin}\n{text}" if "-----END" in text else f"{begin}\n{text}\n{end}")
+
+    return [
+        found if f"\0{n}\0" in left else {**found, "text": rest(found["text"])}
+        for n, found in enumerate(records)
+    ]
 
 
 def titled(document: Document) -> str:
@@ -490,7 +507,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "14"
+SCHEMA_VERSION = "15"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 COLUMNS = (

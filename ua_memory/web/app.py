@@ -35,6 +35,8 @@ POLL = 0.25
 MOST_LIVE = 8
 """Open pages that are told what is new."""
 MOST_CONNECTIONS = 64
+SLOWEST = 10
+"""Seconds that a connection without a request, or with half of one, stays open."""
 FRAGMENT = "fragment"
 """In the header `Accept`, asks for the inside of a page."""
 
@@ -137,9 +139,14 @@ class Web:
         return Response(render.static(name), media_type=render.STATIC[name])
 
     async def _do(self, request: Request) -> Response:
-        from starlette.responses import RedirectResponse
+        from starlette.requests import ClientDisconnect
+        from starlette.responses import PlainTextResponse, RedirectResponse
 
-        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), keep_blank_values=True))
+        try:
+            body = await request.body()
+        except ClientDisconnect:  # or longer than the guard reads
+            return PlainTextResponse("the form is too long\n", 413)
+        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         work = pages.WRITES.get(request.path_params["what"])
         if work is None:
             return await self._missing(request, KeyError())
@@ -208,6 +215,27 @@ def bound(port: int) -> socket.socket:
     return made
 
 
+def _protocol() -> type[asyncio.Protocol]:
+    """HTTP whose connections all end where no request comes in time: uvicorn waits for the first one without
+    end, and anew at each byte of another, so that whoever is on this machine could take all connections."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class PromptProtocol(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.timeout_keep_alive_task = self.loop.call_later(SLOWEST, self.timeout_keep_alive_handler)
+
+        def data_received(self, data: bytes) -> None:
+            waited = self.timeout_keep_alive_task
+            super().data_received(data)
+            idle = self.cycle is None or self.cycle.response_complete
+            if waited and idle and self.timeout_keep_alive_task is None:
+                due = waited.when()
+                self.timeout_keep_alive_task = self.loop.call_at(due, self.timeout_keep_alive_handler)
+
+    return PromptProtocol
+
+
 def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = IDLE) -> None:
     """Serve until SIGINT or SIGTERM, or nobody has asked for `idle` seconds. No request is logged."""
     import uvicorn
@@ -216,9 +244,9 @@ def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = ID
         web = Web(served)
         guard = Guard(web.application(), at.getsockname()[1], link)
         config = uvicorn.Config(
-            guard, log_config=None, access_log=False, server_header=False, lifespan="off",
-            limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1, timeout_keep_alive=10,
-            h11_max_incomplete_event_size=1 << 16,
+            guard, http=_protocol(), ws="none", log_config=None, access_log=False, server_header=False,
+            lifespan="off", limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1,
+            timeout_keep_alive=SLOWEST, h11_max_incomplete_event_size=1 << 16,
         )  # fmt: skip
         server = uvicorn.Server(config)
         # Its own handlers raise the signal once more when it has ended: `--stop` is no failure.

@@ -82,7 +82,7 @@ class Guard:
     """An ASGI application that lets a request through to the inner one, or refuses it.
 
     `port` is where it listens, `link` what a new browser must bring. `seen` is the time of the last request
-    that somebody made, in seconds of the monotonic clock.
+    that was let through, in seconds of the monotonic clock.
     """
 
     def __init__(self, inner: Any, port: int, link: OneTimeLink) -> None:
@@ -93,15 +93,12 @@ class Guard:
         self.seen = time.monotonic()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self.inner(scope, receive, send)
-            return
-        if scope["path"] != "/live":
-            self.seen = time.monotonic()
         status, body, more = self.verdict(scope)
         if status:
             await _answer(send, status, body, more)
             return
+        if scope["path"] != "/live":
+            self.seen = time.monotonic()
 
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":

@@ -25,6 +25,8 @@ LONGEST_QUERY = 400
 """Characters of a query."""
 GRAPH = 12
 """Names around one in its graph."""
+LONGEST_LINE = 2000
+"""Characters of a line beside a card; its file has the rest."""
 REVISIONS = 60
 FILTERS = ("kind", "tag", "source", "session", "person")
 """What a list may be filtered by, in the address and as the options of `ua-memory list`."""
@@ -173,9 +175,10 @@ def card(bank: BankPages, query: Query) -> Shown:
     chain = bank.ask(*words)
     here = bank.ask("get", "--", target)
     path, line = here["path"], int(here["startLine"])
-    around = (
-        bank.ask("get", "--", f"{path}:{max(line - 5, 1)}-{int(here['endLine']) + 5}", fails=False) or here
-    )
+    # Cut out here: a part of a key of many lines is not recognised by itself, and would not be masked.
+    first, every = max(line - 5, 1), bank.ask("get", "--", path)["text"].split("\n")
+    lines = [each[:LONGEST_LINE] for each in every[first - 1 : int(here["endLine"]) + 5]]
+    around = {"startLine": first, "lines": lines}
     authors = bank.ask("blame", "--", f"{path}:{line}-{here['endLine']}", fails=False)
     up = bank.ask("why", "--up", "--", target, fails=False)
     more = {"target": target, "here": here, "around": around, "authors": authors.get("lines", []), "up": up}
@@ -203,7 +206,8 @@ def names(bank: BankPages, query: Query) -> Shown:
 
 def name(bank: BankPages, query: Query) -> Shown:
     """One name: its facts, its days, and the names that it appears with."""
-    words = ("entities", "show", "--limit=100", "--", query["name"])
+    name = query["name"].removesuffix("/") if query["name"].endswith(".json/") else query["name"]
+    words = ("entities", "show", "--limit=100", "--", name)
     found = bank.ask(*words)
     beside = found.get("beside", [])[:GRAPH]
     around = {row["name"] for row in beside}

@@ -78,8 +78,8 @@ def file_url(path: str, line: int = 0) -> str:
 
 
 def name_url(name: str) -> str:
-    """The page of a name."""
-    return f"/names/{quote(name, safe='')}"
+    """The page of a name; one that ends in `.json` is told from another's JSON by a slash."""
+    return f"/names/{quote(name, safe='')}" + ("/" if name.endswith(".json") else "")
 
 
 def session_url(name: str, turn: str = "") -> str:
