@@ -119,8 +119,9 @@ def test_what_a_command_line_is_likely_to_ask(argv: tuple[str, ...], query: str)
 
 def _plain(text: str) -> str:
     """Without what differs from one run to the next: a bar of progress comes where a machine is busy; and
-    without what `status` says of work that a daemon does unasked."""
-    text = re.sub(r'"jobs": \{(?:[^{}]|\{[^{}]*\})*\}', '"jobs": {}', text)
+    without what `status` says of the daemon."""
+    for name in ("jobs", "watch"):
+        text = re.sub(rf', "{name}": \{{(?:[^{{}}]|\{{[^{{}}]*\}})*\}}', "", text)
     text = re.sub(r"\x1b\[\?25l.*?\x1b\[\?25h(\r|\x1b\[1A|\x1b\[2K)*", "", text, flags=re.S)
     return re.sub(r"\d+ (seconds?|minutes?) ago", "N ago", text)
 
