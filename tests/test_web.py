@@ -144,7 +144,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         memory.pages.create("infra", "Infrastructure", "Where do our services run")
         assert one.fact.id
     (bank.root / "memory" / "note.md").write_text(
-        "# A note\n\nSee [[Alice]] and <b>this</b>.\n\n- a [x] line\n"
+        "# A note\n\nSee [[Alice]] and <b>this</b>; `[[ -f x ]]` asks for a file.\n\n- a [x] line\n"
     )
     return bank.root
 
@@ -515,6 +515,7 @@ def test_pages_say_what_there_is(browser: Browser) -> None:
     assert "short answers" in browser.page("/core").text
     note = browser.get("/files/memory/note.md").text
     assert 'href="/names/Alice"' in note and "&lt;b&gt;this" in note
+    assert "<code>[[ -f x ]]</code>" in note
 
 
 def test_an_empty_bank_teaches_its_first_steps(fresh: Browser) -> None:
@@ -608,6 +609,7 @@ def test_a_page_and_a_name_are_written(fresh: Browser) -> None:
         id = memory.insert("The kettle is blue.").fact.id
     assert fresh.post("probe", query="which colour has the kettle", id=str(id)).status_code == 303
     assert f"which colour has the kettle → ^{id}" in (fresh.root / "probes.md").read_text()
+    assert fresh.post("probe", query="a\0b", id=str(id)).status_code < 500
     assert fresh.post("nothing").status_code == 404
 
 
@@ -745,8 +747,9 @@ def test_a_search_is_typed_and_its_hit_chosen(filled: Path) -> None:
         until(lambda: sees(then), 30)
 
     until(lambda: sees("Ctrl-Y print its id"), 30)
-    types("alice", "moved the API")
-    types("\x1b[B\x1b[A", "▶")
+    types("\x1b[200~ali\nce\r\x1b[201~" + "\x15alice", "moved the API")
+    types("\x1b[B", "▶")
+    types("\x1b[A", "▶")
     types("\r", "Enter goes back")
     assert "said by" in shown
     types("\n", "by words")

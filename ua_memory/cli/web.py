@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import json
@@ -31,7 +32,7 @@ from ua_memory.views.hits import search_shape
 from ua_memory.views.output import emit, note, visible
 from ua_memory.web.app import HOST, IDLE, Served, bound, serve
 from ua_memory.web.guard import OneTimeLink
-from ua_memory.web.pages import Failed
+from ua_memory.web.pages import LONGEST_QUERY, Failed
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -212,7 +213,9 @@ class WebBank:
             return self._by_daemon(words) or {}
         if (known := self._known.get(argv)) and known[0] == self._opened()._version():
             return known[1]
-        code, found, error = self._apart(words) if argv[0] == "bench" else self._run(words)
+        # What is added to the probes needs no model; in a process of its own others could read the question.
+        apart = argv[0] == "bench" and not any(each.startswith("--add=") for each in argv)
+        code, found, error = self._apart(words) if apart else self._run(words)
         if code and not found:
             if not fails:
                 return {}
@@ -314,8 +317,9 @@ MEANING = 0.18
 """Seconds after the last key in which the daemon is asked for what is found by meaning."""
 AGAIN = 2.0
 """Seconds after which a daemon is asked again that was not there yet."""
-ALTERNATE, NORMAL = "\x1b[?1049h", "\x1b[?1049l"
-"""Switch to the terminal's other screen, and back."""
+ALTERNATE, NORMAL = "\x1b[?1049h\x1b[?2004h", "\x1b[?2004l\x1b[?1049l"
+"""Switch to the terminal's other screen, where it marks what is pasted, and back."""
+PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 KEYS = "↑↓ choose · Enter open · Ctrl-E edit · Ctrl-Y print its id · Esc leave"
 NAMED = {
     "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down",
@@ -333,7 +337,7 @@ class Picker:
         self.call, self.filters, self.query = call, filters, query
         self.words, self.meaning = WebBank(call, root), WebBank(call, root)
         self.found: dict[str, Any] = {"results": []}
-        self.at, self.by = 0, "words"
+        self.at, self.by, self.shown = 0, "words", ""
 
     def run(self) -> str:
         """Until somebody leaves: what is to be printed then."""
@@ -370,6 +374,8 @@ class Picker:
         import select
 
         asked: Future[dict[str, Any] | None] | None = None
+        utf8, pasting = codecs.getincrementaldecoder("utf-8")("ignore"), False
+        self.shown = ""
         if not self.found["results"]:
             self._search()
         due = time.monotonic() + MEANING
@@ -384,17 +390,26 @@ class Picker:
                     self._take(asked.result())
                     asked, due = None, time.monotonic() + AGAIN
                 continue
-            for key in _KEY.findall(os.read(fd, 256).decode("utf-8", "ignore")):
-                name = NAMED.get(key, "")
+            before = self.query
+            for key in _KEY.findall(utf8.decode(os.read(fd, 1 << 16))):
+                if key in (PASTE, PASTED):
+                    pasting = key == PASTE
+                key = " " if pasting and key in "\r\n\t" else key
+                name = "" if pasting else NAMED.get(key, "")
+                if name not in ("", "back", "clear", "leave") and self.query != before:
+                    self._search()
+                    before = self.query
                 if name == "leave" or (name in ("enter", "edit", "print") and self.chosen):
                     return name
                 if name in ("up", "down"):
                     last = max(len(self.found["results"]) - 1, 0)
                     self.at = min(max(self.at + (1 if name == "down" else -1), 0), last)
                 elif name in ("back", "clear") or key.isprintable():
-                    self.query = {"back": self.query[:-1], "clear": ""}.get(name, self.query + key)
-                    self._search()
-                    due, asked = time.monotonic() + MEANING, None
+                    query = {"back": self.query[:-1], "clear": ""}.get(name, self.query + key)
+                    self.query = query[:LONGEST_QUERY]
+            if self.query != before:  # once for all that was typed or pasted meanwhile
+                self._search()
+            due, asked = time.monotonic() + MEANING, None
 
     @property
     def chosen(self) -> dict[str, Any] | None:
@@ -440,11 +455,10 @@ class Picker:
         from rich.text import Text
 
         width, height = os.get_terminal_size(1)
-        console = Console(file=self.call.stdout, force_terminal=True, width=width, highlight=False)
-        self.call.stdout.write("\x1b[H\x1b[J")
-        console.print(
-            Text.assemble(("> ", "bold"), visible(self.query), ("▏", "dim")), no_wrap=True, crop=True
-        )
+        out = io.StringIO()
+        console = Console(file=out, force_terminal=True, width=width, highlight=False)
+        end = visible(self.query)[-max(width - 4, 1) :]
+        console.print(Text.assemble(("> ", "bold"), end, ("▏", "dim")), no_wrap=True, crop=True)
         rows = self.found["results"][: max((height - 3) // 2, 1)]
         if rows and not self.found.get("answered"):
             console.print("  Nothing found. The nearest:", style="dim")
@@ -458,7 +472,10 @@ class Picker:
             console.print(Text(f"    {visible(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True)
         told = f"by {self.by} · {KEYS}" if self.query.strip() else KEYS
         console.print(Text(told, "dim"), no_wrap=True, overflow="ellipsis", end="")
-        self.call.stdout.flush()
+        if out.getvalue() != self.shown:
+            self.shown = out.getvalue()
+            self.call.stdout.write(f"\x1b[H\x1b[J{self.shown}")
+            self.call.stdout.flush()
 
 
 def pick(call: Call, root: Path, query: str, filters: Sequence[str]) -> None:

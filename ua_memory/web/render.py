@@ -119,19 +119,29 @@ def markdown(text: str) -> Markup:
     parser.disable(["image", "html_block", "html_inline"])
     parser.validateLink = _allowed  # type: ignore[method-assign]
     parser.add_render_rule("link_open", _link_open)
-    return Markup(parser.render(_linked(visible(text))))
+    parser.inline.ruler.before("link", "brackets", _brackets)
+    return Markup(parser.render(visible(text)))
 
 
-def _linked(text: str) -> str:
-    numbers: dict[str, int] = {}
-
-    def cited(found: re.Match[str]) -> str:
-        name, block = found[1].rpartition("/")[2], found[2]
-        n = numbers.setdefault(block, len(numbers) + 1)
-        url = session_url(name, block) if _SESSION_TURN.match(block) else f"/f/{quote(block, safe='')}"
-        return f"[{n}]({url})"
-
-    return _NAMED.sub(lambda found: f"[{found[1]}]({name_url(found[1])})", _CITED.sub(cited, text))
+def _brackets(state: Any, silent: bool) -> bool:
+    """A rule of the parser: what stands in double brackets outside of code is a link."""
+    cited, named = _CITED.match(state.src, state.pos), _NAMED.match(state.src, state.pos)
+    found = cited or named
+    if not found or found.end() > state.posMax:
+        return False
+    if not silent:
+        if cited:
+            name, block = cited[1].rpartition("/")[2], cited[2]
+            numbers = state.env.setdefault("cited", {})
+            shown = str(numbers.setdefault(block, len(numbers) + 1))
+            url = session_url(name, block) if _SESSION_TURN.match(block) else f"/f/{quote(block, safe='')}"
+        else:
+            shown, url = found[1], name_url(found[1])
+        state.push("link_open", "a", 1).attrs = {"href": url}
+        state.push("text", "", 0).content = shown
+        state.push("link_close", "a", -1)
+    state.pos = found.end()
+    return True
 
 
 def _allowed(url: str) -> bool:

@@ -28,10 +28,12 @@ function search() {
   if (!q) return;
   typing = new AbortController();
   const { signal } = typing;
+  let meant = false;
   const show = async (by) => {
     try {
       const text = await fragment(`/search?q=${encodeURIComponent(q)}${by}`, signal);
-      if (signal.aborted) return;
+      if (signal.aborted || (by && meant)) return;  // words that come late replace nothing better
+      meant = !by;
       main.innerHTML = policy.createHTML(text);
       ready();
     } catch (error) {
