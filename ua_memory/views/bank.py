@@ -256,13 +256,15 @@ def _job_shape(job: JobView) -> dict[str, Any]:
     return {**({"last": ran} if ran else {}), **after}
 
 
-def _job(job: JobView, now: datetime, *, relative: bool) -> Piece:
-    """`consolidate: 4 hours ago, 2 created, of 9 facts; next not before 14:32`."""
+def _job(job: JobView, now: datetime, *, relative: bool, told: bool = False) -> Piece:
+    """`consolidate: 4 hours ago, 2 created, of 9 facts; next not before 14:32`. `told`: why it failed is said
+    elsewhere."""
     after = f"next not before {job.next.astimezone(now.tzinfo):%H:%M}" if job.next else job.why
     if job.last is None:
         return f"{job.name}: not run yet; {after}"
     failed = "failed: " if job.last.failed else ""
-    said = f"{_moment(job.last.at, now, relative=relative)}, {failed}{job.last.result}"
+    result = "failed" if failed and told else failed + job.last.result
+    said = f"{_moment(job.last.at, now, relative=relative)}, {result}"
     return f"{job.name}: {said}; {after}", "warn" if failed else ""
 
 
@@ -316,7 +318,8 @@ def show_status(
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
     shown = [job for job in jobs if job.last or job.name in UNASKED]
-    work = [_job(job, now, relative=screen.fancy) for job in shown]
+    told = {"flush"} if any(one.reason for one in found.waiting) else set()
+    work = [_job(job, now, relative=screen.fancy, told=job.name in told) for job in shown]
     rows += [("" if number else "Work", said) for number, said in enumerate(work)]
     rows.append(("Settings", ("\n".join(found.settings), "bad")))
     if beliefs := found.beliefs:
