@@ -32,6 +32,7 @@ import httpx
 import pytest
 from banks import new_bank
 from daemons import Place, until
+from starlette.requests import Request
 
 from ua_memory.caller import Call
 from ua_memory.cli import web
@@ -632,12 +633,18 @@ def test_a_commit_by_another_process_is_told_within_a_second(fresh: Browser) -> 
 
     told, _ = asyncio.run(heard())
     assert told["op"] == "insert" and told["paths"]
-    assert fresh.web.live == 0
 
 
 def test_no_more_than_eight_pages_are_told(fresh: Browser) -> None:
-    fresh.web.live = app.MOST_LIVE
+    async def asked() -> list[Any]:
+        return [await fresh.web._live(Request({"type": "http"})) for _ in range(app.MOST_LIVE + 2)]
+
+    refused = asyncio.run(asked())[-2:]  # also of those that ask at once, before a stream has begun
+    assert [each.status_code for each in refused] == [503, 503]
     assert fresh.get("/live").status_code == 503
+    fresh.web.live = 0
+    fresh.web.stopping.set()
+    assert fresh.get("/live").status_code == 200 and fresh.web.live == 0
 
 
 def test_the_command_serves_opens_again_and_stops(tmp_path: Path) -> None:

@@ -164,30 +164,34 @@ class Web:
 
     # -- live ----------------------------------------------------------------------------------------------
 
-    async def _live(self, request: Request) -> Response:
+    async def _live(self, request: Request) -> Any:
         from sse_starlette import EventSourceResponse
         from starlette.responses import Response
 
         if self.live >= MOST_LIVE:
             return Response("too many open pages\n", 503)
-        return EventSourceResponse(self._news(), ping=20)
+        self.live += 1  # here: the stream begins later, when others may have been let in
+
+        async def counted(scope: Any, receive: Any, send: Any) -> None:
+            try:
+                await EventSourceResponse(self._news(), ping=20)(scope, receive, send)
+            finally:
+                self.live -= 1
+
+        return counted
 
     async def _news(self) -> AsyncIterator[dict[str, str]]:
         """One event for each revision that is new, in order, with what it says."""
-        self.live += 1
-        try:
-            known = self.served.head()
-            yield {"event": "ready", "data": "{}"}
-            while not self.stopping.is_set():
-                await asyncio.sleep(POLL)
-                if (head := self.served.head()) == known:
-                    continue
-                found = await self._in("reads", _since, known)
-                known = head
-                for one in found:
-                    yield {"event": "revision", "data": json.dumps(one)}
-        finally:
-            self.live -= 1
+        known = self.served.head()
+        yield {"event": "ready", "data": "{}"}
+        while not self.stopping.is_set():
+            await asyncio.sleep(POLL)
+            if (head := self.served.head()) == known:
+                continue
+            found = await self._in("reads", _since, known)
+            known = head
+            for one in found:
+                yield {"event": "revision", "data": json.dumps(one)}
 
 
 def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
