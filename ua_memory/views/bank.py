@@ -265,7 +265,8 @@ def _job(job: JobView, now: datetime, *, relative: bool, told: bool = False) -> 
     failed = "failed: " if job.last.failed else ""
     result = "failed" if failed and told else failed + job.last.result
     said = f"{_moment(job.last.at, now, relative=relative)}, {result}"
-    return f"{job.name}: {said}; {after}", "warn" if failed else ""
+    line = f"{job.name}: {said}; {after}"
+    return (line, "warn") if failed else line
 
 
 def status_shape(
