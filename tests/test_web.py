@@ -229,6 +229,13 @@ def test_a_link_works_once_and_for_a_minute(browser: Browser, monkeypatch: pytes
     assert browser.ask("/enter?t=").status_code == 401
 
 
+def test_a_cookie_of_another_port_locks_nobody_out(browser: Browser) -> None:
+    name = browser.cookie.partition("=")[0]
+    for cookie in (f"{name}=other; {browser.cookie}", f"{browser.cookie}; {name}=other"):
+        assert browser.ask("/help", cookie=cookie, sec_fetch_site="none").status_code == 200
+    assert browser.ask("/help", cookie=f"{name}=other; {name}=x", sec_fetch_site="none").status_code == 401
+
+
 def test_a_page_reached_from_elsewhere_asks_once_again(browser: Browser) -> None:
     """The browser leaves the strict cookie out then; the second time the page itself has asked."""
     for url in ("/names", "//evil.example/x", "/\\evil.example"):

@@ -171,9 +171,15 @@ def test_no_view_scrolls_sideways(watch: Callable[..., Watched], width: int) -> 
         assert seen.go(url).evaluate("document.documentElement.scrollWidth") <= width, url
 
 
+def ready(page: Any) -> None:
+    """Its script runs: it has connected."""
+    page.get_by_text("● live").wait_for()
+
+
 def test_what_is_typed_is_searched_and_the_focus_stays(watch: Callable[..., Watched]) -> None:
     seen = watch()
     page = seen.go("/")
+    ready(page)
     page.keyboard.press("/")
     page.keyboard.type("heroku")
     page.locator(".hit").first.wait_for()
@@ -189,15 +195,19 @@ def test_what_is_typed_is_searched_and_the_focus_stays(watch: Callable[..., Watc
 def test_the_page_works_by_keys(watch: Callable[..., Watched]) -> None:
     seen = watch()
     page = seen.go("/")
+    ready(page)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.get_by_text("In its file").wait_for()
     for key, title in (("n", "Names"), ("h", "Diary"), ("c", "Core memory"), ("w", "Work"), ("d", "Days")):
+        ready(page)
         page.keyboard.press("g")
         page.keyboard.press(key)
         page.get_by_role("heading", name=title, level=1).wait_for()
+    ready(page)
     page.keyboard.press("?")
     page.get_by_role("heading", name="Keys").wait_for()
+    ready(page)
     page.keyboard.press("Escape")
     page.get_by_role("heading", name="Days", level=1).wait_for()
     assert seen.said == []
