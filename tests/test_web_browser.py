@@ -103,7 +103,8 @@ def signed_in(link: str) -> Iterator[Any]:
     from playwright import sync_api
 
     with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        how = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=how)
         context = browser.new_context()
         page = context.new_page()
         page.goto(link)
