@@ -37,6 +37,7 @@ from starlette.requests import Request
 from ua_memory.caller import Call
 from ua_memory.cli import web
 from ua_memory.cli.web import WebBank
+from ua_memory.mcp.server import bound
 from ua_memory.memory import Memory
 from ua_memory.web import app, guard, pages, render
 from ua_memory.web.guard import Guard, OneTimeLink
@@ -681,7 +682,7 @@ def test_the_command_serves_opens_again_and_stops(tmp_path: Path) -> None:
 def test_a_connection_without_a_request_is_closed(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither silence nor a byte now and then keeps one of the few connections; a web socket is no way in."""
     monkeypatch.setattr(app, "SLOWEST", 1)
-    served, at = fresh.web.served, app.bound(0)
+    served, at = fresh.web.served, bound(0)
     port = at.getsockname()[1]
     thread = threading.Thread(target=app.serve, args=(served, fresh.link, at, 8.0))
     monkeypatch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", lambda *_: None)
@@ -722,7 +723,8 @@ def test_a_damaged_note_of_the_port_is_none(tmp_path: Path) -> None:
 def test_it_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
     place = Place(new_bank(tmp_path / "bank").root)
     served = place.begun(
-        "from ua_memory.cli.app import main\nmain(['web', '--no-open'])", UA_MEMORY_WEB_IDLE="1"
+        "from ua_memory.cli import web\nfrom ua_memory.cli.app import main\n"
+        "web.IDLE = 1.0\nmain(['web', '--no-open'])"
     )
     assert served.wait() == 0
 

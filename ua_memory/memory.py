@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
@@ -113,7 +113,7 @@ class Memory:
     def open(
         cls, root: Path | str, *, config: Config | None = None, now: Callable[[], datetime] | None = None,
         door: str = "python",
-    ) -> Memory:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Open the bank in a folder. NoBank if the folder is none; `Memory.init` creates one."""
         if not (root := Path(root).absolute()).is_dir() or not is_bank(root):
             raise NoBank("no memory bank here", where=str(root), hint=f"ua-memory init {root}")

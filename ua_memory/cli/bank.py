@@ -250,7 +250,7 @@ index_app = app.new(
 
 @index_app.callback()
 def _index_group() -> None:
-    """A family whose members each have their own options."""
+    """A family although it has one member yet."""
 
 
 @app.verb(index_app)
@@ -298,11 +298,6 @@ def stats(
 
 
 bench_app = app.new(no_args_is_help=True, help="Measure search on your own conversations.")
-
-
-@bench_app.callback()
-def _bench_group() -> None:
-    """A family whose members each have their own options."""
 
 
 @bench_app.command(cls=app.Verb)

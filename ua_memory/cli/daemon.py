@@ -421,7 +421,7 @@ def serve(call: Call, memory: Memory) -> str:
     import gc
 
     from ua_memory.daemon.server import Service
-    from ua_memory.daemon.spawn import daemon_lock
+    from ua_memory.daemon.spawn import process_lock
     from ua_memory.daemon.worker import Warm
     from ua_memory.index import embedding
 
@@ -431,7 +431,7 @@ def serve(call: Call, memory: Memory) -> str:
     bank = memory.store.bank
     memory.store.make_state()
     gc.set_threshold(10_000)  # a search makes thousands of short-lived things, and none goes in circles
-    with daemon_lock(bank.local):
+    with process_lock(bank.local / "daemon.lock"):
         service = Service(
             Warm(bank.root, memory.config, bank.pending, call.env), perform_request, bank.local, call.env
         )

@@ -141,9 +141,9 @@ def search(
 
         first = {"tag": (tag or [""])[0], "kind": (kind or [""])[0], "source": (source or [""])[0]}
         given = {"since": filters.since, "until": filters.until, **first}
+        named = {name: value for name, value in given.items() if value}
         memory.close()  # the thread of each search has a bank of its own
-        options = [f"--{name}={value}" for name, value in given.items() if value]
-        return pick(call, memory.store.bank.root, " ".join(query or ()), options)
+        return pick(call, memory.store.bank.root, " ".join(query or ()), named)
     if why_not:
         return _show_why_not(
             call, memory, one(query), why_not, limit=limit, min_score=min_score, filters=filters

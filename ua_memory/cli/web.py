@@ -9,10 +9,11 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,17 +23,17 @@ import typer
 from ua_memory.caller import Call
 from ua_memory.cli import app
 from ua_memory.daemon.connect import NoAnswer, exchange
-from ua_memory.daemon.spawn import in_background
+from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
+from ua_memory.mcp.server import HOST, bound
 from ua_memory.memory import Memory
-from ua_memory.paths import make_private
 from ua_memory.text.redaction import masked
 from ua_memory.views.hits import search_shape
 from ua_memory.views.output import emit, note, visible
-from ua_memory.web.app import HOST, IDLE, Served, bound, serve
-from ua_memory.web.guard import OneTimeLink
-from ua_memory.web.pages import LONGEST_QUERY, Failed
+from ua_memory.web.app import IDLE, Served, serve
+from ua_memory.web.guard import OneTimeLink, put_private
+from ua_memory.web.pages import LONGEST_QUERY, Failed, options
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -48,11 +49,12 @@ SAME_LOOK = 1.0
 OF_FILES = frozenset(("list", "log", "entities", "pages", "models", "observations", "opinions"))
 """Commands that print the same as long as the files are the same; what they printed is kept."""
 MOST_KNOWN = 64
-NAMES = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
+NAMING = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
 """What JSON names things by: no words of anybody's."""
+PORT = "ua-memory web --port N"
 STOPS = 10.0
 """Seconds in which a page must have ended that was told to."""
-MASKED = frozenset(("list", "search", "explain", "entities", "status", "stats"))
+FROM_INDEX = frozenset(("list", "search", "explain", "entities", "status", "stats"))
 """Commands whose text comes from the index, which holds no secret."""
 
 web_app = app.new()
@@ -91,36 +93,33 @@ def web(
 
 def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -> None:
     """Serve in the foreground, and open the browser."""
-    import fcntl
-
     bank = memory.store.bank
     memory.store.make_state()
-    make_private(bank.local)
-    fd = os.open(bank.local / "web.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        with process_lock(bank.local / "web.lock"):
+            at = _bound(port, int(_state(bank.local).get("port", 0)))
+            state = {"pid": os.getpid(), "port": at.getsockname()[1], "write": write}
+            put_private(bank.local / "web.json", json.dumps(state))
+            call.stdout.write(
+                f"Serving {bank.root} at http://{HOST}:{state['port']}/{'' if write else ' (read-only)'}\n"
+            )
+            _open(call, bank.local, state["port"], no_open=no_open)
+            note(call, "Ctrl-C stops it")
+            served = Served(
+                bank.root, {name: WebBank(call, bank.root) for name in ("reads", "typing", "meaning")},
+                memory.store.history.head, write,
+            )  # fmt: skip
+            serve(served, OneTimeLink(bank.local), at, IDLE)
+    except AlreadyRuns:
         raise Busy("the page is starting", hint="ua-memory web") from None
-    last = _state(bank.local).get("port", 0)
-    try:
-        at = bound(port or int(last))
-    except Busy:
-        if port:
-            raise
-        at = bound(0)
-    state = {"pid": os.getpid(), "port": at.getsockname()[1], "write": write}
-    _private(bank.local / "web.json", json.dumps(state))
-    call.stdout.write(
-        f"Serving {bank.root} at http://{HOST}:{state['port']}/{'' if write else ' (read-only)'}\n"
-    )
-    _open(call, bank.local, state["port"], no_open=no_open)
-    note(call, "Ctrl-C stops it")
-    served = Served(
-        bank.root, {name: WebBank(call, bank.root) for name in ("reads", "typing", "meaning")},
-        memory.store.history.head, write,
-    )  # fmt: skip
-    idle = float(call.env.get("UA_MEMORY_WEB_IDLE") or IDLE)
-    serve(served, OneTimeLink(bank.local), at, idle)
+
+
+def _bound(port: int, last: int) -> socket.socket:
+    """A socket on the port that was asked for; else on the last one, or any, where that is taken."""
+    with contextlib.suppress(Busy):
+        if last and not port:
+            return bound(last, PORT)
+    return bound(port, PORT)
 
 
 def _open(call: Call, local: Path, port: int, *, no_open: bool) -> None:
@@ -130,19 +129,12 @@ def _open(call: Call, local: Path, port: int, *, no_open: bool) -> None:
 
     url = f"http://{HOST}:{port}/enter?t={OneTimeLink(local).make()}"
     file = local / "web.html"
-    _private(
+    put_private(
         file, f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>ua-memory</title>'
     )
     if no_open or not webbrowser.open(file.as_uri()):
         call.stdout.write(f"Open within a minute: {url}\n")
     call.stdout.flush()
-
-
-def _private(file: Path, text: str) -> None:
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as out:
-        out.write(text)
-    fresh.replace(file)
 
 
 def _state(local: Path) -> dict[str, Any]:
@@ -220,7 +212,7 @@ class WebBank:
             if not fails:
                 return {}
             raise Failed(code, error)
-        if argv[0] not in MASKED:
+        if argv[0] not in FROM_INDEX:
             found = _masked(found, self._opened().config.redact)
         if argv[0] in OF_FILES:
             while len(self._known) >= MOST_KNOWN:
@@ -228,13 +220,16 @@ class WebBank:
             self._known[argv] = self._opened()._version(), found
         return found
 
-    def by_words(self, query: str, filters: Sequence[str]) -> dict[str, Any]:
+    def by_words(self, query: str, filters: Mapping[str, str]) -> dict[str, Any]:
         """See `web.pages.BankPages`."""
-        given = dict(each.removeprefix("--").partition("=")[::2] for each in filters)
+
+        def one(name: str) -> list[str]:
+            return [filters[name]] if name in filters else []
+
         memory = self._opened()
         where = memory.filters(
-            since=given.get("since"), until=given.get("until"), tags=[t for t in [given.get("tag")] if t],
-            kinds=[k for k in [given.get("kind")] if k], sources=[s for s in [given.get("source")] if s],
+            since=filters.get("since"), until=filters.get("until"),
+            tags=one("tag"), kinds=one("kind"), sources=one("source"),
         )  # fmt: skip
         found = memory.search_many([query], limit=HITS, filters=where, by_words=True)
         out = io.StringIO()
@@ -243,9 +238,10 @@ class WebBank:
         emit(call, search_shape(found[0], explain=True))
         return _read(out.getvalue(), "")[0]
 
-    def by_meaning(self, query: str, filters: Sequence[str]) -> dict[str, Any] | None:
+    def by_meaning(self, query: str, filters: Mapping[str, str]) -> dict[str, Any] | None:
         """See `web.pages.BankPages`."""
-        words = ["--bank", str(self.root), "search", "--json", "--explain", "-n", str(HITS), *filters]
+        given = options(filters, tuple(filters))
+        words = ["--bank", str(self.root), "search", "--json", "--explain", "-n", str(HITS), *given]
         return self._by_daemon([*words, "--", query])
 
     def today(self) -> str:
@@ -304,8 +300,7 @@ class WebBank:
             self._memory = None
         if self._memory is None:
             config = config or settings_of(self._call, self.root, lenient=True)
-            opened = Memory.open(self.root, config=config, now=now)
-            self._memory = _PageMemory(opened.store, door="web")
+            self._memory = _PageMemory.open(self.root, config=config, now=now, door="web")
         return self._memory
 
 
@@ -320,8 +315,8 @@ AGAIN = 2.0
 ALTERNATE, NORMAL = "\x1b[?1049h\x1b[?2004h", "\x1b[?2004l\x1b[?1049l"
 """Switch to the terminal's other screen, where it marks what is pasted, and back."""
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
-KEYS = "↑↓ choose · Enter open · Ctrl-E edit · Ctrl-Y print its id · Esc leave"
-NAMED = {
+HELP = "↑↓ choose · Enter open · Ctrl-E edit · Ctrl-Y print its id · Esc leave"
+KEYS = {
     "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down",
     "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back", "\x15": "clear", "\x1b": "leave",
     "\x03": "leave", "\x04": "leave", "\x05": "edit", "\x19": "print",
@@ -333,7 +328,7 @@ _KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
 class Picker:
     """A query that is typed, and its hits, one of them chosen."""
 
-    def __init__(self, call: Call, root: Path, query: str, filters: Sequence[str]) -> None:
+    def __init__(self, call: Call, root: Path, query: str, filters: Mapping[str, str]) -> None:
         self.call, self.filters, self.query = call, filters, query
         self.words, self.meaning = WebBank(call, root), WebBank(call, root)
         self.found: dict[str, Any] = {"results": []}
@@ -395,7 +390,7 @@ class Picker:
                 if key in (PASTE, PASTED):
                     pasting = key == PASTE
                 key = " " if pasting and key in "\r\n\t" else key
-                name = "" if pasting else NAMED.get(key, "")
+                name = "" if pasting else KEYS.get(key, "")
                 if name not in ("", "back", "clear", "leave") and self.query != before:
                     self._search()
                     before = self.query
@@ -470,7 +465,7 @@ class Picker:
                 no_wrap=True, overflow="ellipsis", crop=True,
             )  # fmt: skip
             console.print(Text(f"    {visible(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True)
-        told = f"by {self.by} · {KEYS}" if self.query.strip() else KEYS
+        told = f"by {self.by} · {HELP}" if self.query.strip() else HELP
         console.print(Text(told, "dim"), no_wrap=True, overflow="ellipsis", end="")
         if out.getvalue() != self.shown:
             self.shown = out.getvalue()
@@ -478,7 +473,7 @@ class Picker:
             self.call.stdout.flush()
 
 
-def pick(call: Call, root: Path, query: str, filters: Sequence[str]) -> None:
+def pick(call: Call, root: Path, query: str, filters: Mapping[str, str]) -> None:
     """Search as one types; what was chosen to be printed is printed at the end. Usage without a terminal."""
     if not {"stdin", "stdout"} <= call.terminals:
         raise Usage("-i needs a terminal", hint="ua-memory search WORDS")
@@ -498,5 +493,5 @@ def _masked(value: Any, patterns: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_masked(each, patterns) for each in value]
     if isinstance(value, dict):
-        return {key: each if key in NAMES else _masked(each, patterns) for key, each in value.items()}
+        return {key: each if key in NAMING else _masked(each, patterns) for key, each in value.items()}
     return value

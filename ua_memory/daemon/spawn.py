@@ -147,13 +147,14 @@ COMES_UP = 20.0
 
 
 class AlreadyRuns(Exception):
-    """Another daemon of this bank holds the lock."""
+    """Another process of this bank holds the lock."""
 
 
 @contextlib.contextmanager
-def daemon_lock(local: Path) -> Iterator[None]:
-    """Be the bank's one daemon, as long as the block lasts. AlreadyRuns; freed by the system at a kill."""
-    fd = os.open(_made(local) / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def process_lock(file: Path) -> Iterator[None]:
+    """Be the bank's one process of a kind, such as its daemon, as long as the block lasts. AlreadyRuns; freed
+    by the system at a kill."""
+    fd = os.open(_made(file.parent) / file.name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

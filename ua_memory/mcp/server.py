@@ -157,8 +157,9 @@ def token(folder: Path) -> tuple[str, bool]:
     return made, True
 
 
-def bound(port: int) -> socket.socket:
-    """A socket of loopback on a port, any free one for 0; who calls before it is served waits. Busy."""
+def bound(port: int, other: str = "ua-memory mcp --http --port N") -> socket.socket:
+    """A socket of loopback on a port, any free one for 0; who calls before it is served waits. Busy, with
+    `other`, the command that names another port."""
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -166,9 +167,7 @@ def bound(port: int) -> socket.socket:
         made.listen()
     except OSError as error:
         made.close()
-        raise Busy(
-            f"port {port}: {error.strerror}", hint="name another: ua-memory mcp --http --port N"
-        ) from error
+        raise Busy(f"port {port}: {error.strerror}", hint=f"name another: {other}") from error
     return made
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -23,11 +22,12 @@ from ua_memory.web.guard import Guard, OneTimeLink
 from ua_memory.web.pages import Changed, Failed, Page, Shown
 
 if TYPE_CHECKING:
+    import socket
+
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-HOST = "127.0.0.1"
 IDLE = 1800.0
 """Seconds after the last request in which the server ends."""
 POLL = 0.25
@@ -74,10 +74,7 @@ class Web:
         if self.served.write:
             routes.append(Route("/do/{what}", self._do, methods=["POST"]))
         for path, view in pages.VIEWS.items():
-            routes += [
-                Route(f"{path.rstrip('/')}/.json" if path == "/" else f"{path}.json", self._handler(view))
-            ]
-            routes += [Route(path, self._handler(view))]
+            routes += [Route(f"{path}.json", self._handler(view)), Route(path, self._handler(view))]
         return Starlette(routes=routes, exception_handlers={404: self._missing})
 
     # -- pages ---------------------------------------------------------------------------------------------
@@ -197,26 +194,13 @@ class Web:
 def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
     """The revisions after one, the oldest first."""
     found: list[dict[str, Any]] = []
-    for row in bank.ask("log", "-n", "100", fails=False).get("revisions", ()):
+    for row in bank.ask(*pages.NEWEST, fails=False).get("revisions", ()):
         if row["revision"] == known:
             break
         found.append(
             {"id": row["revision"], "op": row["op"], "says": row["subject"], "paths": row["paths"][:20]}
         )
     return found[::-1]
-
-
-def bound(port: int) -> socket.socket:
-    """A socket of loopback on a port, any free one for 0. Busy."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((HOST, port))
-        made.listen(MOST_CONNECTIONS)
-    except OSError as error:
-        made.close()
-        raise Busy(f"port {port}: {error.strerror}", hint="name another: ua-memory web --port N") from error
-    return made
 
 
 def _protocol() -> type[asyncio.Protocol]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.paths import make_private
+from ua_memory.store.swap import put
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +49,11 @@ REFRESH = (
 NO_LINK = b"not signed in: run `ua-memory web` for a new link\n"
 
 
+def put_private(file: Path, text: str) -> None:
+    """Write a file that only its owner reads. OSError."""
+    put(file, text.encode(), file.with_name(f"{file.name}.{os.getpid()}"))
+
+
 class OneTimeLink:
     """A token in a file that only its owner reads: whoever may write there may open the page.
 
@@ -61,9 +67,7 @@ class OneTimeLink:
         """A new token; an older one is no longer valid. OSError."""
         make_private(self.file.parent)
         token = secrets.token_urlsafe(32)
-        fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w") as out:
-            out.write(token)
+        put_private(self.file, token)
         return token
 
     def use(self, token: str) -> bool:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -28,8 +29,13 @@ GRAPH = 12
 LONGEST_LINE = 2000
 """Characters of a line beside a card; its file has the rest."""
 REVISIONS = 60
+NEWEST = ("log", "-n", str(REVISIONS))
+"""One page of the history. What else needs the newest revisions asks for the same, which is kept."""
 FILTERS = ("kind", "tag", "source", "session", "person")
 """What a list may be filtered by, in the address and as the options of `ua-memory list`."""
+
+
+Query = Mapping[str, str]
 
 
 class Failed(UaMemoryError):
@@ -50,10 +56,10 @@ class BankPages(Protocol):
     def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
         """What a command prints with `--json`. Failed; {} instead, unless `fails`."""
 
-    def by_words(self, query: str, filters: Sequence[str]) -> dict[str, Any]:
+    def by_words(self, query: str, filters: Query) -> dict[str, Any]:
         """What a search finds by words alone, in the form of `search --json --explain`."""
 
-    def by_meaning(self, query: str, filters: Sequence[str]) -> dict[str, Any] | None:
+    def by_meaning(self, query: str, filters: Query) -> dict[str, Any] | None:
         """What the daemon finds; None where none runs. One is started for the next time."""
 
     def today(self) -> str:
@@ -70,11 +76,11 @@ class Shown:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-Query = Mapping[str, str]
 Page = Callable[[BankPages, Query], Shown]
 
 
-def _options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
+def options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
+    """What an address filters by, as options of a command."""
     return [f"--{name}={query[name]}" for name in names if query.get(name)]
 
 
@@ -83,7 +89,7 @@ def _options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
 
 def days(bank: BankPages, query: Query) -> Shown:
     """The newest days, or those before one, and the map of all."""
-    words = ["list", "-n", str(MOST_LISTED), *_options(query)]
+    words = ["list", "-n", str(MOST_LISTED), *options(query)]
     before = query.get("before", "")
     if before:
         words.append(f"--until={before}")
@@ -109,8 +115,6 @@ def _plain(query: Query) -> dict[str, str]:
 
 
 def _before(day: str) -> str:
-    from datetime import date, timedelta
-
     try:
         return (date.fromisoformat(day) - timedelta(days=1)).isoformat()
     except ValueError:  # a month or a year
@@ -120,14 +124,14 @@ def _before(day: str) -> str:
 def day(bank: BankPages, query: Query) -> Shown:
     """All that was said on a day, or is about it."""
     day = query["day"]
-    words = ("list", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *_options(query))
+    words = ("list", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *options(query))
     found = bank.ask(*words)
     return Shown("day.html", found, words, {"day": day})
 
 
 def sessions(bank: BankPages, query: Query) -> Shown:
     """What was said, session by session."""
-    words = ("sessions", "list", *_options(query, ("project", "since")))
+    words = ("sessions", "list", *options(query, ("project", "since")))
     return Shown("sessions.html", bank.ask(*words), words)
 
 
@@ -145,8 +149,9 @@ def session(bank: BankPages, query: Query) -> Shown:
 def search(bank: BankPages, query: Query) -> Shown:
     """Hits by meaning, or by words alone where that is asked for, or no daemon runs."""
     text = " ".join(query.get("q", "")[:LONGEST_QUERY].split())
-    filters = _options(query, ("kind", "tag", "source", "since", "until"))
-    words = ("search", "--explain", *filters, "--", text)
+    filters = {name: query[name] for name in ("kind", "tag", "source", "since", "until") if query.get(name)}
+    given = options(filters, tuple(filters))
+    words = ("search", "--explain", *given, "--", text)
     more: dict[str, Any] = {
         "q": text,
         "read": {},
@@ -161,7 +166,7 @@ def search(bank: BankPages, query: Query) -> Shown:
     found = found or bank.by_words(text, filters)
     more["read"] = bank.ask("explain", "--", text, fails=False)
     if query.get("why"):
-        more["why_not"] = bank.ask("search", f"--why-not={query['why']}", *filters, "--", text, fails=False)
+        more["why_not"] = bank.ask("search", f"--why-not={query['why']}", *given, "--", text, fails=False)
     return Shown("search.html", found, words, more)
 
 
@@ -265,7 +270,7 @@ def core(bank: BankPages, query: Query) -> Shown:
 
 def diary(bank: BankPages, query: Query) -> Shown:
     """The history, newest first."""
-    words = ("log", "-n", str(REVISIONS), *_options(query, ("op", "since", "until", "before")))
+    words = (*NEWEST, *options(query, ("op", "since", "until", "before")))
     found = bank.ask(*words)
     rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
     more = {"days": [(day, list(each)) for day, each in rows], "op": query.get("op", "")}
@@ -276,10 +281,15 @@ def revision(bank: BankPages, query: Query) -> Shown:
     """What one revision changed, and what its undo would change now."""
     words = ("diff", "--", query["rev"])
     found = bank.ask(*words)
-    listed = bank.ask("log", "-n", "500", fails=False).get("revisions", [])
-    one: dict[str, Any] = next((row for row in listed if row["revision"].startswith(query["rev"])), {})
+    one = _listed(bank, NEWEST, query["rev"]) or _listed(bank, ("log", "-n", "500"), query["rev"])
     plan = bank.ask("undo", "--dry-run", "--", query["rev"], fails=False) if query.get("undo") else {}
     return Shown("revision.html", found, words, {"one": one, "rev": query["rev"], "plan": plan})
+
+
+def _listed(bank: BankPages, words: Sequence[str], rev: str) -> dict[str, Any]:
+    """A revision as the log tells of it, {} where these words do not list it."""
+    rows: list[dict[str, Any]] = bank.ask(*words, fails=False).get("revisions", [])
+    return next((row for row in rows if row["revision"].startswith(rev)), {})
 
 
 def work(bank: BankPages, _query: Query) -> Shown:
