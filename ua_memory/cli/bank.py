@@ -26,7 +26,7 @@ from ua_memory.memory import Memory
 from ua_memory.text.redaction import find
 from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.views import bank as views
-from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, progress, show
+from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, plain, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -462,7 +462,7 @@ def set_in_bank(call: Call, memory: Memory, key: str, value: Any) -> tuple[Path,
     with memory.store.revision("config", door="cli") as draft:
         draft.by_person = is_person(call)
         before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
-        after = config.put(before, SETTINGS, key, views.plain(value))
+        after = config.put(before, SETTINGS, key, plain(value))
         if after != before:
             draft.write(SETTINGS, after, restored=True)
             draft.subject = f"config: set {key}"

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ua_memory.memory import Memory
     from ua_memory.reflect.consolidate import ConsolidationResult
     from ua_memory.reflect.refresh import RefreshResult
-    from ua_memory.store.draft import Result
 
 
 # -- observations ------------------------------------------------------------------------------------------
@@ -184,7 +183,11 @@ def directives_create(call: Call, memory: Memory, rule: Rule) -> None:
     """
     result = memory.directives.add(" ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
-    shape = {"directives": list(rules), "added": rules[-1], **_revised(result)}
+    shape = {
+        "directives": list(rules),
+        "added": rules[-1],
+        **output.fields(result, "revision", "redacted", "notes"),
+    }
     show_done(call, result, shape, f"Added {len(rules)}. {rules[-1]}")
 
 
@@ -200,21 +203,21 @@ def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) ->
     """Replace a rule."""
     result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
-    shape = {"directives": list(rules), "changed": rules[number - 1], **_revised(result)}
+    shape = {
+        "directives": list(rules),
+        "changed": rules[number - 1],
+        **output.fields(result, "revision", "redacted", "notes"),
+    }
     show_done(call, result, shape, f"Changed {number}. {rules[number - 1]}")
-
-
-def _revised(result: Result) -> dict[str, Any]:
-    return {"revision": result.revision, "redacted": dict(result.redacted), "notes": list(result.notes)}
 
 
 @app.verb(directives_app, "delete")
 def directives_delete(call: Call, memory: Memory, number: Number) -> None:
     """Delete a rule."""
     gone, result = memory.directives.delete(number, by_person=is_person(call))
-    rules = list(memory.config.directives)
-    more = {"revision": result.revision, "notes": list(result.notes)}
-    show_done(call, result, {"removed": gone, "directives": rules, **more}, f"Removed {number}. {gone}")
+    shape = {"removed": gone, **output.fields(memory.config, "directives")}
+    shape |= output.fields(result, "revision", "notes")
+    show_done(call, result, shape, f"Removed {number}. {gone}")
 
 
 # -- pages -------------------------------------------------------------------------------------------------
