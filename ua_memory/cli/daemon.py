@@ -18,7 +18,7 @@ import typer
 from ua_memory import caller
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
-from ua_memory.cli.search import chosen, scope
+from ua_memory.cli.search import ScopeOptions
 from ua_memory.daemon import protocol, spawn
 from ua_memory.daemon.server import given
 from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
@@ -327,12 +327,13 @@ def _banks(call: Call) -> list[Path]:
 def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
     import json
 
-    groups = json.dumps(given["tag_groups"]) if given.get("tag_groups") else ""
-    tags = scope(call, given.get("tags"), given.get("tags_match", "any_strict"), groups)
-    return chosen(
-        memory, given.get("since"), given.get("until"), tags, given.get("kinds"), None,
-        bool(given.get("retired")), memory.documents.moment(given.get("query_timestamp")),
+    where = ScopeOptions(
+        since=given.get("since"), until=given.get("until"), tag=given.get("tags"),
+        tags_match=given.get("tags_match", "any_strict"),
+        tag_groups=json.dumps(given["tag_groups"]) if given.get("tag_groups") else "",
     )  # fmt: skip
+    asked_at = memory.documents.moment(given.get("query_timestamp"))
+    return where.filters(call, memory, given.get("kinds"), None, bool(given.get("retired")), asked_at)
 
 
 # -- serving -----------------------------------------------------------------------------------------------

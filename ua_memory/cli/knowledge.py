@@ -11,17 +11,7 @@ from ua_memory import caller, discovery
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
-from ua_memory.cli.search import (
-    Since,
-    TagGroups,
-    Tags,
-    TagsMatch,
-    Until,
-    chosen,
-    editor_of,
-    run_editor,
-    scope,
-)
+from ua_memory.cli.search import ScopeOptions, editor_of, run_editor
 from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
@@ -597,6 +587,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show each step and wha
 def reflect(
     call: Call,
     memory: Memory,
+    *,
     question: Question = None,
     budget: Budget = "low",
     max_tokens: MaxTokens = None,
@@ -604,11 +595,7 @@ def reflect(
     context_of: Context = "",
     keep: Keep = False,
     explain: Explain = False,
-    since: Since = None,
-    until: Until = None,
-    tag: Tags = None,
-    tags_match: TagsMatch = "any_strict",
-    tag_groups: TagGroups = "",
+    where: ScopeOptions,
 ) -> None:
     """Answer a question from memory, with sources.
 
@@ -618,7 +605,7 @@ def reflect(
     """
     if not question or not " ".join(question).strip():
         raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
-    filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
+    filters = where.filters(call, memory)
     with progress(call, "Thinking"):
         found = memory.reflect(
             " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,
