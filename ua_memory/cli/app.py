@@ -146,10 +146,11 @@ def verb(
             for one, each in options.items():
                 taken = {option.name: values[option.name] for option in each}
                 given[one] = hints[one](**taken) if is_dataclass(hints[one]) else taken[one]
+            call = call_of(ctx)
             if not opens:
-                work(call_of(ctx), **given)
+                work(call, **given)
                 return
-            with opened(ctx, lenient=lenient) as (call, memory):
+            with opened(call, lenient=lenient) as memory:
                 work(call, memory, **given)
 
         parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
@@ -326,7 +327,7 @@ def ua_memory(
 ) -> None:
     """An agent's memory as markdown you own."""
     if ctx.invoked_subcommand is None:
-        VERBS["Maintain a bank"]["status"].load().overview(ctx)
+        VERBS["Maintain a bank"]["status"].load().overview(call_of(ctx))
 
 
 @cache

@@ -319,9 +319,9 @@ AgainYes = Annotated[bool, typer.Option("--yes", help="With --again: do not ask.
 FlushClient = Annotated[str | None, typer.Option(metavar="NAME", help="The client (default: detected).")]
 
 
-@flush_app.command(cls=app.Verb)
+@app.verb(flush_app, opens=False)
 def flush(
-    ctx: typer.Context,
+    call: Call,
     transcript: Transcript = None,
     force: Force = False,
     dry_run: FlushDryRun = False,
@@ -332,8 +332,6 @@ def flush(
     since: AgainSince = None,
     yes: AgainYes = False,
     behind: Annotated[bool, typer.Option("--behind", hidden=True)] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Save what matters from a conversation.
 
@@ -348,13 +346,13 @@ def flush(
     if again:
         if transcript or detach or session or client:
             raise Usage("--again takes no transcript, session or client", hint="ua-memory flush --again")
-        with caller.opened(ctx) as (call, memory):
+        with caller.opened(call) as memory:
             return _read_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
     if since or yes:
         raise Usage("--since and --yes belong to --again", hint="ua-memory flush --again --since 30d")
     if detach:
         spawn.survive()
-    with caller.opened(ctx) as (call, memory), _stream(call, memory, transcript) as stream:
+    with caller.opened(call) as memory, _stream(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
         if stream is None and memory.config.enabled and not dry_run:
             _take_up(call, memory)
