@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from believing import Decider, create, decide, facts, quoted
 from terminal import EVERY, Shell, new_shell
 from test_cli_json import agrees
+
+from ua_memory.index.sync import Facts
+from ua_memory.knowledge import statements
 
 ALICE = "Alice chooses providers by their price."
 
@@ -80,6 +85,34 @@ def test_json(shell: Shell) -> None:
     (one,) = listed["observations"]
     assert shell.ok("observations", "get", f"^{one['id']}", "--json").json == one
     assert "beliefs" in shell.ok("status", "--json").json
+
+
+def test_what_is_believed_is_told_without_reading_all_files(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 files those that an observation cites, and those with facts that no run has considered."""
+    for day in range(10, 28):
+        (shell.cwd / f"memory/2026-09-{day}.md").write_text(f"- Ware number {day} lies in hall {day}.\n")
+    shell.ok("consolidate")
+    (shell.cwd / "memory/2026-11-13.md").write_text("- Alice left two providers for their price.\n")
+    read: list[str] = []
+    texts = statements.texts
+
+    def watched(*args: Any, **more: Any) -> Iterator[tuple[str, bytes]]:
+        for path, data in texts(*args, **more):
+            read.append(path)
+            yield path, data
+
+    monkeypatch.setattr(statements, "texts", watched)
+    told = shell.ok("observations", "list", "--json").json
+    (one,) = told["observations"]
+    assert one["proofs"] and one["why"] == ["1 newer fact on it not considered yet"], (
+        "what was considered is not new"
+    )
+    assert len({*read}) == 4, read
+    monkeypatch.setattr(Facts, "files", lambda *_: None)
+    assert shell.ok("observations", "list", "--json").json == told
+    assert len({*read}) > 20
 
 
 def test_list_show_and_retire(shell: Shell) -> None:

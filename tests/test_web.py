@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,10 @@ from starlette.requests import Request
 from ua_memory.caller import Call
 from ua_memory.cli import web
 from ua_memory.cli.web import WebBank
+from ua_memory.daemon.watch import Watch
 from ua_memory.mcp.server import bound
 from ua_memory.memory import Memory
+from ua_memory.store.scan import SnapshotCache
 from ua_memory.web import app, guard, pages, render
 from ua_memory.web.guard import Guard, OneTimeLink
 
@@ -89,6 +92,7 @@ class Browser:
             self.root,
             {"reads": self.bank, "typing": self.bank, "meaning": self.bank},
             self.memory.store.history.head,
+            lambda: None,
             self.write,
         )
         self.link = OneTimeLink(self.memory.store.bank.local)
@@ -525,6 +529,48 @@ def test_pages_say_what_there_is(browser: Browser) -> None:
     note = browser.get("/files/memory/note.md").text
     assert 'href="/names/Alice"' in note and "&lt;b&gt;this" in note
     assert "<code>[[ -f x ]]</code>" in note
+
+
+def test_a_word_is_found_while_it_is_typed(browser: Browser) -> None:
+    for typed in ("hero", "alice moved the api to her", "Hero"):
+        assert "Fly.io" in browser.page(f"/search?by=words&q={quote(typed)}").text, typed
+
+
+def test_the_map_has_all_days_of_a_year(fresh: Browser) -> None:
+    today = date.fromisoformat(fresh.bank.today())
+    for ago in range(0, 300, 6):
+        file = fresh.root / f"memory/{today - timedelta(ago)}.md"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"- Said {ago} days ago.\n" * 14 if ago == 12 else f"- Said {ago} days ago.\n")
+    found = fresh.page("/")
+    days = {link for link in found.links() if link.startswith("/days/")}
+    assert len(days) == 50 and "all 14" in found.text
+
+
+def test_what_an_editor_saves_is_on_the_next_page(tmp_path: Path) -> None:
+    """The page hears of changed files, as the daemon does, and looks at no other."""
+    bank = new_bank(tmp_path / "bank")
+    log = bank.root / "memory" / "2026-11-20.md"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("- Tea at five.\n")
+    heard = Watch(bank.root, tmp_path, lambda: None, lambda _: None)
+    heard.tend()
+    snapshots = SnapshotCache(heard.marks, heard.touched)
+    call = Call([], bank.root, tmp_path, {**os.environ, "UA_MEMORY_DAEMON": "off"}, *_streams())
+    seen = WebBank(call, bank.root, snapshots)
+    try:
+        for text in ("Tea at six.", "Tea at seven.", "Tea at eight."):
+            log.write_text(f"- {text}\n")
+            for words in (("list",), ("get", "--", "memory/2026-11-20.md"), ("list",)):
+                assert text in json.dumps(seen.ask(*words))
+        time.sleep(0.1)
+        seen.ask("list")
+        known = snapshots.hits
+        for _ in range(3):
+            seen.ask("list")
+        assert snapshots.hits >= known + 3
+    finally:
+        heard.stop()
 
 
 def test_an_empty_bank_teaches_its_first_steps(fresh: Browser) -> None:

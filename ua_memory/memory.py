@@ -576,7 +576,7 @@ class Memory:
         """Observations that consolidation created from facts."""
         from ua_memory.reflect.consolidate import Observations
 
-        return Observations(self.store, self.door)
+        return Observations(self.store, self.door, self.facts)
 
     @cached_property
     def opinions(self) -> Opinions:

@@ -24,10 +24,13 @@ from ua_memory.caller import Call
 from ua_memory.cli import app
 from ua_memory.daemon.connect import NoAnswer, exchange
 from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
+from ua_memory.daemon.watch import Watch
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
+from ua_memory.index.embedding import share_heap
 from ua_memory.mcp.server import HOST, bound
 from ua_memory.memory import Memory
+from ua_memory.store.scan import SnapshotCache
 from ua_memory.text.redaction import masked
 from ua_memory.views.hits import search_shape
 from ua_memory.views.output import emit, note, visible
@@ -40,12 +43,9 @@ if TYPE_CHECKING:
 
     from ua_memory.caller import Clock
     from ua_memory.config import Config
-    from ua_memory.index.sync import Progress, Refresh, Stop
 
 HITS = 20
 """Hits of a search."""
-SAME_LOOK = 1.0
-"""Seconds in which the files are not looked at again for a page, unless there is a new commit."""
 OF_FILES = frozenset(("list", "log", "entities", "pages", "models", "observations", "opinions"))
 """Commands that print the same as long as the files are the same; what they printed is kept."""
 MOST_KNOWN = 64
@@ -95,6 +95,7 @@ def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -
     """Serve in the foreground, and open the browser."""
     bank = memory.store.bank
     memory.store.make_state()
+    share_heap()
     try:
         with process_lock(bank.local / "web.lock"):
             at = _bound(port, int(_state(bank.local).get("port", 0)))
@@ -105,9 +106,11 @@ def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -
             )
             _open(call, bank.local, state["port"], no_open=no_open)
             note(call, "Ctrl-C stops it")
+            watch = Watch(bank.root, bank.local / "web", lambda: None, lambda _: None)
+            seen = SnapshotCache(watch.marks, watch.touched)
             served = Served(
-                bank.root, {name: WebBank(call, bank.root) for name in ("reads", "typing", "meaning")},
-                memory.store.history.head, write,
+                bank.root, {name: WebBank(call, bank.root, seen) for name in ("reads", "typing", "meaning")},
+                memory.store.history.head, watch.tend, write,
             )  # fmt: skip
             serve(served, OneTimeLink(bank.local), at, IDLE)
     except AlreadyRuns:
@@ -164,37 +167,12 @@ def _stop(call: Call, local: Path, running: Mapping[str, Any] | None) -> None:
     call.stdout.write("Stopped.\n")
 
 
-class _PageMemory(Memory):
-    """A `Memory` that looks at the files once a second, and after a commit: a page is made of several
-    commands."""
-
-    _seen: tuple[Refresh, float, str | None] | None = None
-    _changes = 0
-
-    def refresh(
-        self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
-    ) -> Refresh:
-        if self._seen is not None:
-            done, at, head = self._seen
-            if time.monotonic() - at < SAME_LOOK and head == self.store.history.head():
-                return done
-        done = super().refresh(progress, vectors=vectors, stop=stop)
-        self._changes += bool(done.added or done.changed or done.removed)
-        self._seen = done, time.monotonic(), self.store.history.head()
-        return done
-
-    def _version(self) -> tuple[object, ...]:
-        """What stays the same as long as commands that only read the files print the same."""
-        self.refresh(vectors=False)
-        return self.store.history.head(), self._changes, self.store.now().date()
-
-
 class WebBank:
     """The bank as one thread of the page sees it: commands in this process, and the daemon's searches."""
 
-    def __init__(self, call: Call, root: Path) -> None:
-        self._call, self.root = call, root
-        self._memory: _PageMemory | None = None
+    def __init__(self, call: Call, root: Path, snapshots: SnapshotCache | None = None) -> None:
+        self._call, self.root, self._snapshots = call, root, snapshots
+        self._memory: Memory | None = None
         self._known: dict[tuple[str, ...], tuple[object, dict[str, Any]]] = {}
 
     def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
@@ -203,7 +181,8 @@ class WebBank:
         words = ["--bank", str(self.root), *argv[:at], "--json", *argv[at:]]
         if argv[0] == "search":  # this process loads no model
             return self._by_daemon(words) or {}
-        if (known := self._known.get(argv)) and known[0] == self._opened()._version():
+        version = self._version() if argv[0] in OF_FILES else ""
+        if version and (known := self._known.get(argv)) and known[0] == version:
             return known[1]
         # What is added to the probes needs no model; in a process of its own others could read the question.
         apart = argv[0] == "bench" and not any(each.startswith("--add=") for each in argv)
@@ -214,11 +193,18 @@ class WebBank:
             raise Failed(code, error)
         if argv[0] not in FROM_INDEX:
             found = _masked(found, self._opened().config.redact)
-        if argv[0] in OF_FILES:
+        if version:
             while len(self._known) >= MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[argv] = self._opened()._version(), found
+            self._known[argv] = version, found
         return found
+
+    def _version(self) -> str:
+        """What stays the same as long as commands that only read the files print the same; '' where a file
+        may change unseen."""
+        store = self._opened().store
+        proof = store.survey().proof
+        return proof and f"{store.history.head()} {proof} {self.today()}"
 
     def by_words(self, query: str, filters: Mapping[str, str]) -> dict[str, Any]:
         """See `web.pages.BankPages`."""
@@ -292,7 +278,7 @@ class WebBank:
         """The bank, which stays open for the next command, unless its settings have changed."""
         yield self._opened(config, now)
 
-    def _opened(self, config: Config | None = None, now: Clock | None = None) -> _PageMemory:
+    def _opened(self, config: Config | None = None, now: Clock | None = None) -> Memory:
         from ua_memory.caller import settings_of
 
         if self._memory is not None and config not in (None, self._memory.config):
@@ -300,7 +286,8 @@ class WebBank:
             self._memory = None
         if self._memory is None:
             config = config or settings_of(self._call, self.root, lenient=True)
-            self._memory = _PageMemory.open(self.root, config=config, now=now, door="web")
+            self._memory = Memory.open(self.root, config=config, now=now, door="web")
+            self._memory.store.snapshots = self._snapshots
         return self._memory
 
 

@@ -928,7 +928,8 @@ class History(Remotes):
     ) -> list[BlameLine]:  # fmt: skip
         """Who wrote each line of `contents`, the file's present bytes (`authors`); NOBODY where no one has
         yet."""
-        known = LineAuthors(self, self.read_all).written(rev, path) if self.blobs([path], rev) else []
+        there = self.read_all([(rev, path)]) if self.exists else [None]
+        known = LineAuthors(self, self.read_all).written(rev, path) if there != [None] else []
         rows = contents.decode("utf-8", "surrogateescape").split("\n")
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)

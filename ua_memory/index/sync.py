@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,9 +42,10 @@ from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, broken, cit
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, cut, plain
 from ua_memory.markdown import document, lines
-from ua_memory.records import Place, Problem
+from ua_memory.records import Place, Problem, ref_of
 from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
 from ua_memory.store.lock import synchronized
+from ua_memory.text.wording import untrusted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -797,6 +798,9 @@ class CurrentFiles:
 TAGS = """SELECT t.value, count(*) FROM items, json_each(items.tags) AS t WHERE items.retired = ''
 GROUP BY t.value ORDER BY count(*) DESC, t.value"""
 
+HELD = """SELECT path, id, texthash, origin, client FROM items
+WHERE record = 'fact' AND retired = '' AND path NOT LIKE '/%'"""
+
 
 class Facts:
     """The facts and other statements of a bank, found through the index where it knows them."""
@@ -858,6 +862,26 @@ class Facts:
     def equal(self, text: str) -> Iterable[str]:
         """The files that may have facts with exactly this text; the index is updated first."""
         return self.lookup()(text)
+
+    def files(
+        self, blocks: Collection[str], wanted: Callable[[str, str | None, str], bool]
+    ) -> list[str] | None:
+        """The bank's own files in which one of these ids stands, or a fact that holds, is the house's own and
+        `wanted` by its path, `ref` and the hash of its text. None where an id is in none that the index
+        knows. The index is updated first."""
+        index = self._index()
+        with index.turn:
+            unread = index.refresh(vectors=False).unread
+            found = {block: index.words.files_of(block) for block in blocks}
+            rows = index.words.db.execute(HELD).fetchall()
+        if not all(found.values()):
+            return None
+        live = {
+            path for path, block, hashed, origin, client in rows
+            if wanted(path, ref_of(path, block) if block else None, hashed)
+            and not untrusted(origin, client, path)
+        }  # fmt: skip
+        return sorted(live.union(unread, *found.values()))
 
     def _files_with(self, text: str) -> list[str]:
         index = self._index()

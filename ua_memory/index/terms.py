@@ -232,6 +232,9 @@ LONG = 9
 FEW = 6
 """Words of a query that are guessed at; with more it is no query in the bank's language."""
 
+BEGUN, COMPLETED = 3, 12
+"""Letters from which on a word that is being typed is completed, and words that it may become."""
+
 COMPARED = 200
 """Words that are compared letter by letter, those that share most trigrams."""
 
@@ -281,6 +284,20 @@ def near(db: sqlite3.Connection, word: str) -> list[str]:
                 most = far
                 found.append((far, other))
     return [other for far, other in sorted(found) if far == most]
+
+
+def completions(db: sqlite3.Connection, counted: Counted, start: str) -> tuple[str, ...]:
+    """The words of the bank that begin so, which is no word of it, the most frequent first: what somebody is
+    typing. Words that are not guessable are left out."""
+    if len(start) < BEGUN or not start.isalpha() or counted([start])[start]:
+        return ()
+    rows = db.execute(
+        "SELECT word FROM grams WHERE gram = ? AND word > ? AND word < ?",
+        (f" {start[:2]}", start, f"{start}\U0010ffff"),
+    )
+    many = counted([word for (word,) in rows])
+    found = sorted((-many[word], word) for word in many if many[word])
+    return tuple(word for _, word in found[:COMPLETED])
 
 
 def meant(db: sqlite3.Connection, counted: Counted, unknown: Iterable[str]) -> dict[str, str]:

@@ -361,7 +361,8 @@ class WordIndex(IndexMeta):
             self.db.execute("PRAGMA journal_mode = WAL")
         # Derived: a power cut may cost the index, which is then made again.
         self.db.execute("PRAGMA synchronous = OFF")
-        self.db.execute("PRAGMA cache_size = -16000")
+        # Of 100,000 facts a search takes as long with 4 MB as with 16, and the page has three connections.
+        self.db.execute("PRAGMA cache_size = -4000")
         self.vocabulary = Vocabulary(self.db)
         if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
             with self.writing():

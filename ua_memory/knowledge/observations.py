@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
@@ -204,12 +204,13 @@ class ObservationIndex:
         return tuple(each for each in self.observations if not each.retired)
 
 
-def all_observations(store: Store) -> ObservationIndex:
-    """What the files say now; of a disappearance that is held, what the trail says."""
+def all_observations(store: Store, paths: Collection[str] | None = None) -> ObservationIndex:
+    """What the files say now, all of them or those at `paths`; of a disappearance that is held, what the
+    trail says."""
     observations: list[Observation] = []
     facts: list[Fact] = []
     miscounted: list[str] = []
-    for path, data in statements.texts(store, every=True):
+    for path, data in statements.texts(store, every=True, paths=paths):
         document = markdown_document.parse(data, path)
         observations += document.of(Observation)
         facts += document.of(Fact)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -95,12 +95,16 @@ _PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, e
 """What the system says of itself, not of a file: the same file may be read a moment later."""
 
 
-def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of every markdown file that may be searched; what cannot be read is left out, and
-    `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could not read a file
-    that it may read a moment later: for who concludes from what stands nowhere."""
+def texts(
+    store: Store, *, every: bool = False, paths: Collection[str] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of every markdown file that may be searched, or of those at `paths`; what cannot be read
+    is left out, and `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could
+    not read a file that it may read a moment later: for who concludes from what stands nowhere."""
     seen = store.survey()
     for path in (file.path for file in seen.files if file.path.endswith(".md")):
+        if paths is not None and path not in paths:
+            continue
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
         except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name

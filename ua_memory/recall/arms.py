@@ -266,16 +266,22 @@ class ParsedQuery:
 
 
 def read(
-    words: WordIndex, text: str, window: DateRange | None = None, pieces: Iterable[tuple[int, int]] = ()
-) -> ParsedQuery:
+    words: WordIndex, text: str, window: DateRange | None = None, pieces: Iterable[tuple[int, int]] = (),
+    *, typed: bool = False,
+) -> ParsedQuery:  # fmt: skip
     """Read a query against a bank's words. Never raises. In a question, a phrase that no item has is not
-    required. `pieces` are the places of what a model reads at once: a whole word there is no typo."""
+    required. `pieces` are the places of what a model reads at once: a whole word there is no typo. With
+    `typed` the last word may be the beginning of one."""
     text = clean(text)
     query = read_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
         query = Query(query.terms, (), query.again)
     forms = words.vocabulary.forms(query.terms)
+    last = query.terms[-1] if typed and query.terms else ""
+    if last and text.casefold().endswith(last):
+        begun = index_terms.completions(words.db, words.vocabulary.frequencies, last)
+        forms = {**forms, last: begun} if begun else forms
     meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces} | forms.keys())
     terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
     query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again), forms)

@@ -209,7 +209,8 @@ def search_many(
     """An Answer for each query, in order. The index is updated once, by `refresh` if it is given.
 
     `depth` is how many candidates each arm is asked for, if not as many as usual. With `whole_days` a query
-    that is only a time is given all there is of it, up to `WHOLE_DAYS` hits.
+    that is only a time is given all there is of it, up to `WHOLE_DAYS` hits. `by_words` is for somebody who
+    types: nothing is embedded, and the last word may be unfinished.
     """
     parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
     # A model that is loaded reads the first queries while files are looked at.
@@ -217,7 +218,9 @@ def search_many(
     with index.turn:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
         where = Filters() if filters is None else filters
-        wanted = _SearchOptions(index, report, limit, min_score, where, depth, whole_days=whole_days)
+        wanted = _SearchOptions(
+            index, report, limit, min_score, where, depth, whole_days=whole_days, typed=by_words
+        )
         answers: list[SearchResult] = []
         for part in parts:
             answers += wanted.answers(part, begun)
@@ -285,7 +288,9 @@ class _SearchOptions:
         *,
         two_steps: bool = True,
         whole_days: bool = False,
+        typed: bool = False,
     ) -> None:
+        self.typed = typed
         self.index, self.semantic, self.present = index, report.semantic, CurrentFiles(index.files)
         self.report, self.two_steps, self.whole_days = report, two_steps, whole_days
         self.limit, self.min_score, self.where, self.depth = limit, min_score, where, depth
@@ -377,7 +382,7 @@ class _SearchOptions:
         taken: list[str] = []
         if window is None:
             window, taken = self._event_days(text)
-        asked = read(self.index.words, text, window, said.spans if said else ())
+        asked = read(self.index.words, text, window, said.spans if said else (), typed=self.typed)
         depth = max(self.depth, WHOLE_DAYS) if window and window.alone else self.depth
         arms = by_words(self.index, asked, depth, self.where)
         return _AnsweredQuery(asked, newest, past, (*asked.guesses, *taken), arms)

@@ -18,6 +18,7 @@ from ua_memory.errors import (
     RequestRejected,
     UaMemoryError,
 )
+from ua_memory.index.sync import Facts
 from ua_memory.knowledge import observations
 from ua_memory.knowledge.observations import (
     ObservationCounts,
@@ -30,6 +31,7 @@ from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Message, Model
 from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.markdown.lines import FileKind, kind_of
 from ua_memory.records import Fact, Observation
 from ua_memory.reflect import decide, proposals
 from ua_memory.reflect.decide import (
@@ -401,8 +403,8 @@ def _count(messages: Sequence[Message]) -> int:
 class Observations:
     """The observations of one bank; `door` names the caller."""
 
-    def __init__(self, store: Store, door: str) -> None:
-        self._store, self._door = store, door
+    def __init__(self, store: Store, door: str, facts: Facts) -> None:
+        self._store, self._door, self._facts = store, door, facts
 
     def preview(
         self, *, model: ModelOrEndpoint = None, limit: int | None = None, batch_api: bool = False
@@ -428,12 +430,27 @@ class Observations:
         return next(one for one in self._believed() if one.observation == found)
 
     def _believed(self) -> Iterator[ObservationView]:
-        beliefs, done = observations.all_observations(self._store), proposals.read(self._store)
+        beliefs, done = self._with_evidence()
         waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
         today = self._store.now().date()
         for each in beliefs.observations:
             word = observations.trend(observations.days_of(each, beliefs.by_id), today)
             yield ObservationView(each, word, observations.freshness(each, beliefs.by_id, waiting))
+
+    def _with_evidence(self) -> tuple[ObservationIndex, proposals.ConsideredFacts]:
+        """All observations, with the facts that they cite and those that no run has considered."""
+        files = self._store.survey().files
+        own = {each.path for each in files if kind_of(each.path) is FileKind.OBSERVATIONS}
+        beliefs, done = observations.all_observations(self._store, own), proposals.read(self._store)
+        if not beliefs.observations:
+            return beliefs, done
+
+        def is_new(path: str, ref: str | None, texthash: str) -> bool:
+            return done.is_new(proposals.names_of(path, ref, texthash), modelled=False)
+
+        cited = {proof.id for each in beliefs.observations for proof in each.proofs}
+        paths = self._facts.files(cited, is_new)
+        return observations.all_observations(self._store, None if paths is None else own.union(paths)), done
 
     def retire(self, block: str, reason: str, *, by_person: bool = False) -> tuple[Observation, Result]:
         """Retire an observation with a reason; it stays in its file. NotFound, Usage."""

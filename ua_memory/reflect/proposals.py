@@ -248,7 +248,10 @@ class ConsideredFacts:
         those that nobody of the house has said: a belief would speak in the owner's own voice."""
         if fact.retired or fact.untrusted:
             return False
-        own = marks(fact)
+        return self.is_new(marks(fact), modelled=modelled, retry=retry)
+
+    def is_new(self, own: Collection[str], *, modelled: bool, retry: bool = False) -> bool:
+        """As `waits`, for a fact that a run may look at, by the names it may have been called by."""
         done = self.by_model if modelled else self.by_model | self.compared
         if any(mark in self.aside for mark in own):
             return modelled and retry
@@ -266,9 +269,14 @@ def mark(fact: Fact) -> str:
 
 def marks(fact: Fact) -> tuple[str, ...]:
     """The names a fact may have been called by: one that has an id may have been a line without one."""
-    hashed = document.texthash(fact.text)[:_DIGITS]
-    by_place = f"{quote(fact.place.path, safe='/@+=~')}#{hashed}"
-    return (f"^{fact.ref}:{hashed}", by_place) if fact.ref else (by_place,)
+    return names_of(fact.place.path, fact.ref, document.texthash(fact.text))
+
+
+def names_of(path: str, ref: str | None, texthash: str) -> tuple[str, ...]:
+    """As `marks`, of what an index knows of a fact."""
+    hashed = texthash[:_DIGITS]
+    by_place = f"{quote(path, safe='/@+=~')}#{hashed}"
+    return (f"^{ref}:{hashed}", by_place) if ref else (by_place,)
 
 
 def lines(names: Iterable[str]) -> list[str]:

@@ -142,23 +142,23 @@ class SnapshotCache:
         self.position, self._changed_since = position, changed_since
         self.hits = 0
         """The number of scans that were not needed."""
-        self._at: int | None = None
-        self._snapshot: Snapshot | None = None
+        self._last: tuple[Snapshot | None, int | None] = (None, None)  # both at once: threads may share one
 
     def last(self, at: int | None) -> tuple[Snapshot | None, frozenset[bytes] | None]:
         """The last snapshot, and the files that changed from before it until the position `at` or later; None
         where that is not known."""
-        if at is None or self._at is None:
-            return self._snapshot, None
-        return self._snapshot, frozenset() if at == self._at else self._changed_since(self._at)
+        snapshot, before = self._last
+        if at is None or before is None:
+            return snapshot, None
+        return snapshot, frozenset() if at == before else self._changed_since(before)
 
     def store(self, snapshot: Snapshot, at: int | None) -> None:
         """Remember a snapshot that was begun after the position `at`."""
-        self._snapshot, self._at = snapshot, at
+        self._last = snapshot, at
 
     def invalidate(self) -> None:
         """Have the next scan look at every file, whatever the watch reports."""
-        self._at = None
+        self._last = self._last[0], None
 
 
 # -- diff to head ------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class Snapshot:
         return self.diff.stamp or f"~{secrets.token_hex(8)}"
 
     @cached_property
-    def files(self) -> list[FileStat]:
+    def files(self) -> tuple[FileStat, ...]:
         """The truth files, by path."""
         try:
             # Where case is folded, both names of core memory answer to `lstat`, and one of them is there.
@@ -307,7 +307,7 @@ class Snapshot:
                     found.append(FileStat(path, *row[1:]))
                 elif path[2:] in top:
                     found.append(FileStat(path[2:], *row[1:]))
-        return sorted(found, key=lambda f: f.path)
+        return tuple(sorted(found, key=lambda f: f.path))
 
 
 def valid_name(path: str) -> bool:
@@ -489,6 +489,8 @@ class FileSurvey:
     @cached_property
     def files(self) -> tuple[FileStat, ...]:
         """The files that may be searched, by path: those on disk, with the trail's where they are held."""
+        if not self.held:
+            return self.snapshot.files
         shown = [f for f in self.snapshot.files if f.path not in self.held]
         shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in self.held.items()]
         return tuple(sorted(shown, key=lambda f: f.path))

@@ -176,22 +176,30 @@ def _of_transcript(found: Flush | None) -> dict[str, Any]:
     return {
         "context": {
             "tokens": due.size,
-            **output.fields(due, "threshold", "reported"),
+            "threshold": due.threshold,
+            "reported": due.reported,
             "due": due.fires,
         },
-        **output.fields(found.session, "client", "session"),
+        "client": found.session.client,
+        "session": found.session.session,
         "turns": found.turns,
     }
 
 
 def flushed(one: FlushedSession) -> dict[str, Any]:
     """One session's flush."""
+    used = one.usage
     return {
-        **output.fields(one, "client", "session", "turns"),
+        "client": one.client,
+        "session": one.session,
+        "turns": one.turns,
         "model": one.by,
-        "facts": [_fact(fact) for fact in one.facts],
-        "seenAgain": [_fact(fact) for fact in one.seen_again],
-        "reworded": [{**_fact(fact), "was": fact.was[0].text} for fact in one.reworded],
+        "facts": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.facts],
+        "seenAgain": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.seen_again],
+        "reworded": [
+            {**output.place(fact.place, fact.id), "text": fact.text, "was": fact.was[0].text}
+            for fact in one.reworded
+        ],
         "core": [
             {
                 "name": each.after.name,
@@ -200,14 +208,12 @@ def flushed(one: FlushedSession) -> dict[str, Any]:
             }
             for each in one.core
         ],
-        **output.fields(one, "refused", "revision", "redacted"),
-        "usage": output.usage(one.usage),
+        "refused": list(one.refused),
+        "revision": one.revision,
+        "redacted": dict(one.redacted),
+        "usage": output.usage(used),
         "notes": list(one.notes),
     }
-
-
-def _fact(fact: Fact) -> dict[str, Any]:
-    return {**output.place(fact.place, fact.id), "text": fact.text}
 
 
 def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
@@ -216,12 +222,19 @@ def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
         **_of_transcript(found),
         "preview": [
             {
-                **output.fields(one, "text", "kind", "who", "turn", "quote", "entities", "tags"),
+                "text": one.text,
+                "kind": one.kind,
+                "who": one.who,
+                "turn": one.turn,
+                "quote": one.quote,
+                "entities": list(one.entities),
+                "tags": list(one.tags),
                 **({"when": one.when} if one.when else {}),
             }
             for one in found.preview or ()
         ],
-        **output.fields(found, "redacted", "notes"),
+        "redacted": dict(found.redacted),
+        "notes": list(found.notes),
     }
     if cost:
         details["estimate"] = output.estimate(cost)
@@ -317,17 +330,27 @@ def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
 # -- JSON ------------------------------------------------------------------------------------------------
 
 
+def _facts(facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    return [{**output.place(fact.place, fact.id), "text": fact.text} for fact in facts]
+
+
 def retained_shape(one: RetainResult) -> dict[str, Any]:
+    used = one.usage
     return {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
         "path": one.path,
         "model": one.by,
-        **output.fields(one, "chunks", "read", "repeated"),
-        "facts": [_fact(fact) for fact in one.facts],
-        "seenAgain": [_fact(fact) for fact in one.seen_again],
+        "chunks": one.chunks,
+        "read": one.read,
+        "repeated": one.repeated,
+        "facts": _facts(one.facts),
+        "seenAgain": _facts(one.seen_again),
         "removed": [{"id": fact.id, "text": fact.text} for fact in one.removed],
-        **output.fields(one, "kept", "refused", "revision", "redacted"),
-        "usage": output.usage(one.usage),
+        "kept": list(one.kept),
+        "refused": list(one.refused),
+        "revision": one.revision,
+        "redacted": dict(one.redacted),
+        "usage": output.usage(used),
         "notes": list(one.notes),
     }
 
@@ -336,11 +359,14 @@ def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
     details: dict[str, Any] = {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
-        **output.fields(one, "chunks", "read"),
+        "chunks": one.chunks,
+        "read": one.read,
         "facts": [{"text": f.text, **({"when": f.when} if f.when else {})} for f in one.facts],
     }
     if one.cost:
-        details["estimate"] = output.estimate(one.cost)
+        usd = {} if one.cost.usd is None else {"usd": round(one.cost.usd, 4)}
+        cost = one.cost
+        details["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
     return details
 
 
@@ -470,15 +496,21 @@ def survey_shape(
 
 
 def _session(one: FoundSession) -> dict[str, Any]:
-    known = {"project": one.project, **output.fields(one.session, "cwd", "parent")}
-    known |= output.fields(one, "first", "last")
+    session = one.session
+    known = {"project": one.project, "cwd": session.cwd, "parent": session.parent}
+    known |= {
+        "first": one.first.isoformat() if one.first else "",
+        "last": one.last.isoformat() if one.last else "",
+    }
     return {
-        **output.fields(one.session, "client", "session"),
+        "client": session.client,
+        "session": session.session,
         "path": one.transcript.where,
-        **output.fields(one, "turns", "flushed"),
+        "turns": one.turns,
+        "flushed": one.flushed,
         "waiting": one.waits,
         "new": len(one.new),
-        **without_empty(known),
+        **output.without_empty(known),
     }
 
 
@@ -490,7 +522,8 @@ def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
     """The JSON of an import."""
     found = done.found
     result: dict[str, Any] = {
-        **output.fields(found, "source", "name"),
+        "source": found.source,
+        "name": found.name,
         "dry_run": done.result is None,
         "taken": [_taken(each) for each in done.taken],
         "later": found.later,
@@ -499,13 +532,19 @@ def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
         "redacted": dict(done.redacted),
     }
     if done.result:
-        result |= output.fields(done.result, "revision", "notes")
+        result |= {"revision": done.result.revision, "notes": list(done.result.notes)}
     return result
 
 
 def _taken(one: ImportedItem) -> dict[str, Any]:
-    known = output.fields(one, "day", "why", "facts", "prose")
-    return {**output.fields(one, "what", "source", "path", "state"), **without_empty(known)}
+    known = {"day": one.day, "why": one.why, "facts": one.facts, "prose": one.prose}
+    return {
+        "what": one.what,
+        "source": one.source,
+        "path": one.path,
+        "state": one.state,
+        **output.without_empty(known),
+    }
 
 
 # -- for a person ----------------------------------------------------------------------------------------
@@ -621,17 +660,19 @@ def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> 
 
 
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:
-    known = {**output.fields(one, "since", "reason"), "tokens": one.size, "gathers": one.open or None}
-    known |= {"aside": one.aside or None, **output.fields(one.tried, "again")}
+    known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
+    known |= {"gathers": one.open or None, "aside": one.aside or None}
+    known |= {"again": one.tried.again.isoformat() if one.tried.again else ""}
     item: TextItem | None = getattr(one, "item", None)
     text = {"documentId": item.document_id, "characters": len(item.text)} if item else {}
     return {
         "key": one.key,
-        **output.fields(one.session, "client", "session"),
+        "client": one.session.client,
+        "session": one.session.session,
         "turns": len(one.turns),
         "tries": one.tries,
         **text,
-        **without_empty(known),
+        **output.without_empty(known),
     }
 
 
@@ -712,7 +753,8 @@ def caught_shape(caught: WatchResult) -> dict[str, Any]:
         "retained": [retained_shape(one) for one in caught.done],
         "young": list(caught.young),
         "failed": [{"path": name, "reason": why} for name, why in caught.failed],
-        **output.fields(caught, "gone", "missing"),
+        "gone": list(caught.gone),
+        "missing": list(caught.missing),
     }
 
 
@@ -862,17 +904,21 @@ def no_sessions(kept: bool) -> str:
 
 def session_shape(one: SessionFile) -> dict[str, Any]:
     """A session without its words."""
-    about = ("session", "client", "project", "started", "title", "outcome", "open", "read_by", "parent")
-    known = {"name": one.name, "path": str(one.path), **output.fields(one, *about)}
+    known = {
+        "name": one.name, "path": str(one.path), "session": one.session, "client": one.client,
+        "project": one.project, "started": one.started, "title": one.title, "outcome": one.outcome,
+        "open": one.open, "readBy": one.read_by, "parent": one.parent,
+    }  # fmt: skip
     return {**without_empty(known), "turns": len(one.turns)}
 
 
 def full_session_shape(one: SessionFile) -> dict[str, Any]:
     """A session and all that was said in it."""
     said = [
-        {**output.fields(turn, "id", "speaker", "at", "text"), "startLine": turn.line, "endLine": turn.end}
+        {"id": turn.id, "speaker": turn.speaker, "at": turn.at, "text": turn.text, "startLine": turn.line,
+         "endLine": turn.end}
         for turn in one.turns
-    ]
+    ]  # fmt: skip
     return {**session_shape(one), "turns": said}
 
 

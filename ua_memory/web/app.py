@@ -47,11 +47,13 @@ Thread = Literal["reads", "typing", "meaning"]
 @dataclass(frozen=True)
 class Served:
     """What the server needs of the bank it shows: a `BankPages` for pages, one for what is typed and one for
-    what a model reads, each used by one thread alone; and the newest revision, told without a process."""
+    what a model reads, each used by one thread alone; the newest revision, told without a process; and what
+    keeps up the watch over its files, called now and then."""
 
     root: Path
     banks: Mapping[Thread, pages.BankPages]
     head: Callable[[], str | None]
+    tend: Callable[[], object]
     write: bool
 
 
@@ -244,6 +246,7 @@ def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = ID
 
         async def watch() -> None:
             while not server.should_exit and time.monotonic() - guard.seen < idle:
+                served.tend()
                 await asyncio.sleep(POLL)
             server.should_exit = True
             web.stopping.set()

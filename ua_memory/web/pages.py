@@ -20,6 +20,8 @@ from ua_memory.errors import UaMemoryError
 
 DAYS, PER_DAY = 14, 12
 """Days on the first page, and facts of each."""
+WEEKS = 53
+"""Weeks of the map of days."""
 MOST_LISTED = 400
 """Facts that one page lists at most."""
 LONGEST_QUERY = 400
@@ -94,20 +96,34 @@ def days(bank: BankPages, query: Query) -> Shown:
     if before:
         words.append(f"--until={before}")
     found = bank.ask(*words)
-    every = bank.ask("list", "--days", fails=False).get("days", [])
     groups = [
         (day, list(rows)) for day, rows in groupby(found["results"], key=lambda row: row.get("day") or "")
     ]
-    shown = groups[:DAYS]
-    full = {row["day"]: row["facts"] for row in every}
+    shown, today = groups[:DAYS], bank.today()
     dated = [day for day, _ in shown if day]
+    every = _counted(bank, map_start(today).isoformat(), today)
+    counted = _counted(bank, dated[-1], dated[0]) if dated else []
+    full = {row["day"]: row["facts"] for row in counted}
     more = {
         "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
-        "days": every, "today": bank.today(), "filters": _plain(query),
+        "days": every, "today": today, "filters": _plain(query),
         "older": _before(dated[-1]) if dated and len(groups) > DAYS else "",
         "address": lambda **new: "/?" + urlencode({**_plain(query), **new}),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
+
+
+def map_start(today: str) -> date:
+    """The Monday on which the map of days begins."""
+    end = date.fromisoformat(today)
+    return end - timedelta(days=end.weekday() + 7 * (WEEKS - 1))
+
+
+def _counted(bank: BankPages, since: str, until: str) -> list[dict[str, Any]]:
+    """How many facts were said on each of the days."""
+    words = ("list", "--days", "-n", str(7 * WEEKS), f"--since={since}", f"--until={until}")
+    found: list[dict[str, Any]] = bank.ask(*words, fails=False).get("days", [])
+    return found
 
 
 def _plain(query: Query) -> dict[str, str]:
@@ -184,9 +200,12 @@ def card(bank: BankPages, query: Query) -> Shown:
     first, every = max(line - 5, 1), bank.ask("get", "--", path)["text"].split("\n")
     lines = [each[:LONGEST_LINE] for each in every[first - 1 : int(here["endLine"]) + 5]]
     around = {"startLine": first, "lines": lines}
-    authors = bank.ask("blame", "--", f"{path}:{line}-{here['endLine']}", fails=False)
+    authors = [step["written"] for step in chain["steps"] if line == here["endLine"] and step.get("written")]
+    if len(authors) != 1:  # git is slow to say who wrote what: `why` has asked it about the first line
+        span = f"{path}:{line}-{here['endLine']}"
+        authors = bank.ask("blame", "--", span, fails=False).get("lines", [])
     up = bank.ask("why", "--up", "--", target, fails=False)
-    more = {"target": target, "here": here, "around": around, "authors": authors.get("lines", []), "up": up}
+    more = {"target": target, "here": here, "around": around, "authors": authors, "up": up}
     return Shown("card.html", chain, words, more)
 
 

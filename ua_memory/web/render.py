@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ua_memory.views.output import visible
-from ua_memory.web.pages import plan_hash
+from ua_memory.web.pages import WEEKS, map_start, plan_hash
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,8 +24,6 @@ STATIC = {
     "icon.svg": "image/svg+xml",
 }
 """The files that the page loads, by name, and their types. There is no other way to a file."""
-WEEKS = 53
-"""Weeks of the map of days."""
 _CITED = re.compile(r"\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
 _NAMED = re.compile(r"\[\[([^\]\[|#\n]{1,80})\]\]")
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
@@ -169,8 +167,7 @@ def _link_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> s
 def heat_map(days: Iterable[Mapping[str, Any]], today: str) -> dict[str, Any]:
     """The last WEEKS weeks as squares: {x, y, day, facts, level 0 to 4}, and the names of the months."""
     facts = {str(row["day"]): int(row["facts"]) for row in days}
-    end = date.fromisoformat(today)
-    start = end - timedelta(days=end.weekday() + 7 * (WEEKS - 1))
+    end, start = date.fromisoformat(today), map_start(today)
     most = max((facts.get((start + timedelta(n)).isoformat(), 0) for n in range(7 * WEEKS)), default=0)
     squares, months = [], []
     for n in range((end - start).days + 1):
