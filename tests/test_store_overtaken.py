@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from killing import whole
-from truth import DAY, first_author, git, in_trail, insert, make, on_disk, write
+from truth import DAY, first_author, git, in_trail, insert, make, on_disk, open_again, write
 
-from ua_memory.store import swap
+from ua_memory.store import draft, swap
 from ua_memory.store.store import Store
 
 Moment = tuple[str, int]
@@ -349,3 +349,34 @@ def test_a_save_that_comes_out_half_written(
         patch.setattr(swap, "swapped_out", looked)
         amid({("before", n): editor.on_top for n in range(turn + 1)}, lambda: insert(store, "amid"))
     all_once(store, editor, *facts, "amid")
+
+
+def test_a_content_read_amid_a_write_is_not_recorded_as_an_edit_after_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search reads the file while another process writes it, and goes on when that has committed. What it
+    has read lacks the new fact, which nobody has taken away."""
+    insert(store, "first")
+    editor = Editor(store)
+    editor.on_top()
+    enter, reader, held = draft.read, open_again(store.bank.root), list[bytes]()
+
+    def save() -> None:
+        held.append((store.bank.root / DAY).read_bytes())
+        editor.save()
+
+    def read(file: Path, **how: bool) -> bytes | None:
+        if file.name not in DAY or held:
+            return enter(file, **how)
+        with monkeypatch.context() as patch:
+            patch.setattr(draft, "read", enter)
+            amid({("before", 0): save}, lambda: insert(store, "second"))
+        return held[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(draft, "read", read)
+        reader.adopt(quiet=3600)
+    assert b"second" not in held[0]
+    editor.on_top()
+    insert(store, "third")
+    all_once(store, editor, "first", "second", "third")

@@ -238,18 +238,17 @@ def call_of(ctx: Context) -> Call:
 
 
 @contextmanager
-def opened(ctx: Context, *, lenient: bool = False) -> Iterator[tuple[Call, Memory]]:
-    """The call, and its bank open for as long as the block lasts; `lenient` as `config.load` has it."""
-    call = call_of(ctx)
+def opened(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
+    """The bank of a command, as `bank_of` has it; what its owner has to know of it is said first."""
     with bank_of(call, lenient=lenient) as memory:
         tell_untrusted(call, memory.config)
         tell_sessions(call, memory)
-        yield call, memory
+        yield memory
 
 
 @contextmanager
 def bank_of(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
-    """The bank of a call, open for as long as the block lasts."""
+    """The bank of a call, open for as long as the block lasts; `lenient` as `config.load` has it."""
     root = bank_root(call)
     with call.opener(root, settings_of(call, root, lenient=lenient), call.now) as memory:
         call.link_names = memory.store.link_names

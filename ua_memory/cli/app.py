@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -18,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ua_memory.caller import Call, of_process, opened
+from ua_memory.caller import Call, call_of, of_process, opened
 from ua_memory.views.output import guarded
 
 # -- verbs -------------------------------------------------------------------------------------------------
@@ -122,28 +123,38 @@ Work = TypeVar("Work", bound=Callable[..., None])
 
 
 def verb(
-    family: typer.Typer, name: str | None = None, *, lenient: bool = False, json: bool = True, **more: Any
-) -> Callable[[Work], Work]:
-    """Register a function `(call, memory, options…)` as a command.
+    family: typer.Typer, name: str | None = None, *, opens: bool = True, lenient: bool = False,
+    json: bool = True, **more: Any,
+) -> Callable[[Work], Work]:  # fmt: skip
+    """Register a function `(call, memory, options…)` as a command, or `(call, options…)` without `opens`.
 
     The bank is open while it runs, `lenient` as `caller.opened` has it. The command has `--bank` and, unless
-    `json` is false, `--json` besides the function's own options; `more` goes to typer. The function itself
-    stays as it is.
+    `json` is false, `--json` besides the function's own options; `more` goes to typer. A parameter of a
+    dataclass's type stands for an option for each of its fields. The function itself stays as it is.
     """
 
     def register(work: Work) -> Work:
-        own = list(signature(work).parameters.values())[2:]
+        own = list(signature(work).parameters.values())[1 + opens :]
         named = SimpleNamespace(__annotations__={one.name: one.annotation for one in own})
         # Only those of the options: Call and Memory need not be imported to read them.
         hints = get_type_hints(named, getattr(work, "__globals__", {}), include_extras=True)
+        options = {one.name: _options(one, hints[one.name]) for one in own}
         common = {"as_json": (Json, False), "bank": (Bank, None)} if json else {"bank": (Bank, None)}
 
-        def run_verb(ctx: typer.Context, **options: Any) -> None:
-            with opened(ctx, lenient=lenient) as (call, memory):
-                work(call, memory, **{one.name: options[one.name] for one in own})
+        def run_verb(ctx: typer.Context, **values: Any) -> None:
+            given = {}
+            for one, each in options.items():
+                taken = {option.name: values[option.name] for option in each}
+                given[one] = hints[one](**taken) if is_dataclass(hints[one]) else taken[one]
+            call = call_of(ctx)
+            if not opens:
+                work(call, **given)
+                return
+            with opened(call, lenient=lenient) as memory:
+                work(call, memory, **given)
 
         parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-        parameters += [one.replace(annotation=hints[one.name], kind=Parameter.KEYWORD_ONLY) for one in own]
+        parameters += [option for each in options.values() for option in each]
         parameters += [
             Parameter(one, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for one, (annotation, default) in common.items()
@@ -155,6 +166,17 @@ def verb(
         return work
 
     return register
+
+
+def _options(one: Parameter, hint: Any) -> list[Parameter]:
+    """The options that a parameter stands for: itself, or the fields of a dataclass."""
+    if not is_dataclass(hint):
+        return [one.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY)]
+    hints = get_type_hints(hint, include_extras=True)
+    return [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        for each in fields(hint)
+    ]
 
 
 # -- app ---------------------------------------------------------------------------------------------------
@@ -305,7 +327,7 @@ def ua_memory(
 ) -> None:
     """An agent's memory as markdown you own."""
     if ctx.invoked_subcommand is None:
-        VERBS["Maintain a bank"]["status"].load().overview(ctx)
+        VERBS["Maintain a bank"]["status"].load().overview(call_of(ctx))
 
 
 @cache

@@ -26,7 +26,7 @@ from ua_memory.memory import Memory
 from ua_memory.text.redaction import find
 from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.views import bank as views
-from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, progress, show
+from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, plain, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 init_app = app.new()
 
 
-@init_app.command(cls=app.Verb)
+@app.verb(init_app, opens=False)
 def init(
-    ctx: typer.Context,
+    call: Call,
     path: Annotated[
         str | None, typer.Argument(help="The folder (default: the bank found from here, or ~/ua-memory).")
     ] = None,
@@ -55,15 +55,12 @@ def init(
             help="Clone the bank of this remote into an empty folder, for a second machine.",
         ),
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Create a memory bank.
 
     An empty folder becomes its own git repository. Inside another repository the history is
     kept in a separate one. Existing files stay as they are. A second run changes nothing.
     """
-    call = caller.call_of(ctx)
     root, default = _root(call, path, new=source is not None)
     cloned = None
     if source is not None:
@@ -130,12 +127,11 @@ def _notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
 # `ua-memory` alone: where the bank is, and what to do next.
 
 
-def overview(ctx: typer.Context) -> None:
+def overview(call: Call) -> None:
     """Say where the bank is and what to do next."""
-    call = caller.call_of(ctx)
     if caller.named(call) is None and caller.bank_here(call) is None:
         return views.show_no_bank(Screen(call), paths_module.default_bank(call.home))
-    with caller.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(call, lenient=True) as memory:
         seen, waiting = memory.store.survey(), len(memory.queue.list())
         newest, damage = newest_revision(memory.store)
         last = entries(memory, [newest], None, set())[0].says if newest and not damage else ""
@@ -300,9 +296,9 @@ def stats(
 bench_app = app.new(no_args_is_help=True, help="Measure search on your own conversations.")
 
 
-@bench_app.command(cls=app.Verb)
+@app.verb(bench_app, opens=False)
 def recall(
-    ctx: typer.Context,
+    call: Call,
     file: Annotated[list[str], typer.Argument(metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines.")],
     limit: Annotated[
         int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="Results per question.")
@@ -314,15 +310,12 @@ def recall(
     plot: Annotated[
         str | None, typer.Option(metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf.")
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Score search on conversations whose questions name their evidence.
 
     Each conversation becomes a bank of its own in a temporary folder; yours is not touched. BM25 and grep
     answer the same questions for comparison. Formats and figures: docs/bench.md.
     """
-    call = caller.call_of(ctx)
     picture = caller.absolute(call, plot) if plot else None
     if picture:
         bench.drawable(picture)
@@ -382,21 +375,18 @@ config_app = app.new(cls=Settings, help="Settings and their sources. `ua-memory 
 trust_app = app.new()
 
 
-@config_app.command("list", cls=app.Verb)
+@app.verb(config_app, "list", opens=False)
 def config_list(
-    ctx: typer.Context,
+    call: Call,
     key: Annotated[
         str | None, typer.Argument(metavar="[KEY]", help="Print only the value of this setting.")
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """List the settings and their sources.
 
     An environment variable overrides your own config.toml (in ~/.config/ua-memory), which overrides the
     bank's ua-memory.toml.
     """
-    call = caller.call_of(ctx)
     root = caller.bank_root(call)
     loaded = caller.settings_of(call, root)
     found = views.setting_rows(loaded, key)
@@ -414,20 +404,17 @@ def config_list(
     return Screen(call).raw(views.setting_text(found[0]["value"]))
 
 
-@config_app.command("set", cls=app.Verb)
+@app.verb(config_app, "set", opens=False)
 def config_set(
-    ctx: typer.Context,
+    call: Call,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.")],
     value: Annotated[list[str], typer.Argument(metavar="VALUE...", help="Its value; for a list, each item.")],
     user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Change a setting, and trust it.
 
     It is written to the bank's ua-memory.toml and committed; comments stay.
     """
-    call = caller.call_of(ctx)
     root = caller.bank_root(call)
     name, typed = config.as_typed(key, value, user=user)
     result: Result | None = None
@@ -462,7 +449,7 @@ def set_in_bank(call: Call, memory: Memory, key: str, value: Any) -> tuple[Path,
     with memory.store.revision("config", door="cli") as draft:
         draft.by_person = is_person(call)
         before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
-        after = config.put(before, SETTINGS, key, views.plain(value))
+        after = config.put(before, SETTINGS, key, plain(value))
         if after != before:
             draft.write(SETTINGS, after, restored=True)
             draft.subject = f"config: set {key}"
@@ -475,20 +462,17 @@ def _user_file(call: Call) -> Path:
     return folder / USER
 
 
-@trust_app.command(cls=app.Verb)
+@app.verb(trust_app, opens=False)
 def trust(
-    ctx: typer.Context,
+    call: Call,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw trust in this bank's settings.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Trust the sensitive settings of a bank.
 
     A bank may come from somebody else. Its settings of endpoints, folders to read and text to leave out
     count only once you have agreed to them here; a changed value must be trusted again.
     """
-    call = caller.call_of(ctx)
     root, env = caller.bank_root(call), caller.environment(call)
     loaded = caller.settings_of(call, root)
     if revoke:

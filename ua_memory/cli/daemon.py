@@ -18,7 +18,7 @@ import typer
 from ua_memory import caller
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
-from ua_memory.cli.search import chosen, scope
+from ua_memory.cli.search import ScopeOptions
 from ua_memory.daemon import protocol, spawn
 from ua_memory.daemon.server import given
 from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
@@ -57,83 +57,73 @@ STOPS = 30.0
 """Seconds in which it must have left."""
 
 
-@daemon_app.command(cls=app.Verb)
-def start(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(daemon_app, lenient=True)
+def start(call: Call, memory: Memory) -> None:
     """Start it, and wait until it answers."""
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        _tell(call, ensure(memory.store.bank, call.env), "Running")
+    _tell(call, ensure(memory.store.bank, call.env), "Running")
 
 
-@daemon_app.command(cls=app.Verb)
+@app.verb(daemon_app, opens=False)
 def stop(
-    ctx: typer.Context,
-    every: Annotated[bool, typer.Option("--all", help="The daemons of all banks.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
+    call: Call, every: Annotated[bool, typer.Option("--all", help="The daemons of all banks.")] = False
 ) -> None:
     """Stop it; a running command is finished first."""
     if every:
-        _stop_all(caller.call_of(ctx))
+        _stop_all(call)
         return
-    with caller.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(call, lenient=True) as memory:
         _tell(call, _stopped(memory.store.bank, call), "Stopped")
 
 
-@daemon_app.command(cls=app.Verb)
-def restart(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(daemon_app, lenient=True)
+def restart(call: Call, memory: Memory) -> None:
     """Restart it."""
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        _stopped(memory.store.bank, call)
-        _tell(call, ensure(memory.store.bank, call.env), "Running")
+    _stopped(memory.store.bank, call)
+    _tell(call, ensure(memory.store.bank, call.env), "Running")
 
 
-@daemon_app.command(cls=app.Verb)
-def status(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(daemon_app, lenient=True)
+def status(call: Call, memory: Memory) -> None:
     """Show whether it runs, since when, and what it has loaded."""
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        found, local = protocol.status(memory.store.bank.root, call.env), memory.store.bank.local
-        if found is None and runs(local):
-            what = "the daemon does not answer"
-            raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
-        _tell(call, found, "Running")
+    found, local = protocol.status(memory.store.bank.root, call.env), memory.store.bank.local
+    if found is None and runs(local):
+        what = "the daemon does not answer"
+        raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
+    _tell(call, found, "Running")
 
 
-@daemon_app.command("list", cls=app.Verb)
-def list_(ctx: typer.Context, as_json: app.Json = False) -> None:
+@app.verb(daemon_app, "list", opens=False)
+def list_(call: Call) -> None:
     """List the daemons of all banks."""
-    call = caller.call_of(ctx)
     _listed(call, protocol.every(call.env), "No daemon runs.")
 
 
-@daemon_app.command(cls=app.Verb)
-def run(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(daemon_app, lenient=True)
+def run(call: Call, memory: Memory) -> None:
     """Run the daemon in the foreground until Ctrl-C."""
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        try:
-            why = serve(call, memory)
-        except AlreadyRuns:
-            why = "this bank already has a daemon"
-        if call.terminals:
-            note(call, f"the daemon exited: {why}")
+    try:
+        why = serve(call, memory)
+    except AlreadyRuns:
+        why = "this bank already has a daemon"
+    if call.terminals:
+        note(call, f"the daemon exited: {why}")
 
 
-@daemon_app.command(cls=app.Verb)
+@app.verb(daemon_app, lenient=True)
 def logs(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     lines: Annotated[
         int, typer.Option("--lines", "-n", metavar="N", min=1, max=10_000, help="Number of lines.")
     ] = 20,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Print its log."""
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        log = Log(memory.store.bank.local)
-        rows = log.tail(lines)
-        if call.as_json:
-            emit(call, {"log": str(log.file), "lines": rows})
-        elif rows:
-            Screen(call).raw("\n".join(rows))
+    log = Log(memory.store.bank.local)
+    rows = log.tail(lines)
+    if call.as_json:
+        emit(call, {"log": str(log.file), "lines": rows})
+    elif rows:
+        Screen(call).raw("\n".join(rows))
 
 
 def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
@@ -204,17 +194,16 @@ Port = Annotated[
 ]
 
 
-@mcp_app.command(cls=app.Verb)
+@app.verb(mcp_app, opens=False, json=False)
 def mcp(
-    ctx: typer.Context,
+    call: Call,
     tools_: Annotated[
         str | None,
         typer.Option("--tools", metavar="NAMES", help="all, or tools and sets by name, with commas."),
     ] = None,
     http: Http = False,
     port: Port = 8765,
-    call: Calling = False,
-    bank: app.Bank = None,
+    once: Calling = False,
 ) -> None:
     """Run the MCP server with memory's tools, on standard input and output.
 
@@ -226,25 +215,25 @@ def mcp(
 
     names = relay.split_names(tools_ or "")
     tools.chosen(names)
-    if http and not call:
-        return _serve_http(ctx, port, names)
-    if not call:  # the fast path serves; this is reached by who calls in other ways
+    if http and not once:
+        return _serve_http(call, port, names)
+    if not once:  # the fast path serves; this is reached by who calls in other ways
         raise Usage("this runs in its own process", hint="run `ua-memory mcp`")
-    with caller.opened(ctx) as (asked, memory):
+    with caller.opened(call) as memory:
         memory.door = "mcp"
-        given = json.loads(asked.stdin.read())
-        found = tools.answer(memory, given, _caller(asked, memory, given))
-        asked.stdout.write(json.dumps(found) + "\n")
+        given = json.loads(call.stdin.read())
+        found = tools.answer(memory, given, _caller(call, memory, given))
+        call.stdout.write(json.dumps(found) + "\n")
     return None
 
 
-def _serve_http(ctx: typer.Context, port: int, asked: Sequence[str]) -> None:
+def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
     """Serve over HTTP. Each request is answered by a command of its own, as the relay has it done."""
     import os
 
     if find_spec("mcp") is None:
         raise Usage("serving over HTTP needs the MCP SDK", hint="pip install 'ua-memory[http]'")
-    with caller.opened(ctx) as (call, memory):
+    with caller.opened(call) as memory:
         root, folder = memory.store.bank.root, memory.store.bank.local
         names = offered(memory.config, asked)
     mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
@@ -327,12 +316,13 @@ def _banks(call: Call) -> list[Path]:
 def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
     import json
 
-    groups = json.dumps(given["tag_groups"]) if given.get("tag_groups") else ""
-    tags = scope(call, given.get("tags"), given.get("tags_match", "any_strict"), groups)
-    return chosen(
-        memory, given.get("since"), given.get("until"), tags, given.get("kinds"), None,
-        bool(given.get("retired")), memory.documents.moment(given.get("query_timestamp")),
+    where = ScopeOptions(
+        since=given.get("since"), until=given.get("until"), tag=given.get("tags"),
+        tags_match=given.get("tags_match", "any_strict"),
+        tag_groups=json.dumps(given["tag_groups"]) if given.get("tag_groups") else "",
     )  # fmt: skip
+    asked_at = memory.documents.moment(given.get("query_timestamp"))
+    return where.filters(call, memory, given.get("kinds"), None, bool(given.get("retired")), asked_at)
 
 
 # -- serving -----------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ua_memory import caller
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
 from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
@@ -270,8 +269,9 @@ def why(
 git_app = app.new()
 
 
-@git_app.command(
-    cls=app.Verb,
+@app.verb(
+    git_app,
+    json=False,
     context_settings={
         "ignore_unknown_options": True,
         "allow_extra_args": True,
@@ -279,22 +279,20 @@ git_app = app.new()
     },
 )
 def git(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="ARGS...", help="git's own arguments: log --stat, show HEAD, remote add, …"),
     ] = None,
-    bank: app.Bank = None,
 ) -> None:
     """Run git on the bank's history.
 
     Where the bank is a repository of its own, plain git does the same. Inside another repository the history
     is kept apart, and this gives access to it.
     """
-    with caller.opened(ctx) as (call, memory):
-        call.stdout.flush()
-        code = memory.history.git(words or ["help"], call.env)
-    raise typer.Exit(code)
+    call.stdout.flush()
+    raise typer.Exit(memory.history.git(words or ["help"], call.env))
 
 
 # -- forget ------------------------------------------------------------------------------------------------

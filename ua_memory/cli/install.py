@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,10 +69,8 @@ class RecalledSession:
     lines: tuple[tuple[int, bytes, bytes], ...]
 
 
-@prune_recall_messages_app.command(cls=app.Verb)
-def prune_recall_messages(
-    ctx: typer.Context, words: Words = None, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(prune_recall_messages_app, opens=False)
+def prune_recall_messages(call: Call, words: Words = None) -> None:
     """Strip recalled memory from the session files of clients.
 
     Recall is for one turn: what is in a session file would be sent again when the session is resumed without
@@ -79,7 +78,6 @@ def prune_recall_messages(
     `~/.local/share/ua-memory/pruned` first; then only those lines change, in place, without a change of
     length.
     """
-    call = caller.call_of(ctx)
     does = bool(words) and words is not None and words[-1] == CONFIRM
     given = [caller.absolute(call, word) for word in (words or [])[: -1 if does else None]]
     found = [held for path in _files(call, given) if (held := _held(path)).lines]
@@ -537,10 +535,10 @@ DATA = Path(__file__).parent.parent / "data" / "plugins"
 
 
 def claude_code(
-    call: Call, *, project: bool = False, plugin: str | None = None, own: bool = False
+    call: Call, project: Project = False, plugin: Plugin = None, auto_memory: OwnMemory = False
 ) -> ClientTarget:
-    """Claude Code: the person's settings, the folder's, or a plugin; with `own` its own memory, too."""
-    if (plugin is not None) + project + own > 1:
+    """Claude Code: the person's settings, the folder's, or a plugin; with `auto_memory` its own, too."""
+    if (plugin is not None) + project + auto_memory > 1:
         raise Usage("one of --project, --plugin and --auto-memory at a time")
     home = sessions.folder(call, "claude-code")
     if plugin is not None:
@@ -555,7 +553,7 @@ def claude_code(
     state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
     found = settings.claude_target(str(home), str(state), command_of(call))
     found = found._replace(twice=_twice(call, home, found.pieces[0].file))
-    if not own:
+    if not auto_memory:
         return found
     folder = str(caller.bank_root(call) / "memory" / "claude-code")
     return found._replace(pieces=(*found.pieces, settings.auto_memory(str(home), folder)))
@@ -606,7 +604,7 @@ def gemini(call: Call) -> ClientTarget:
     return settings.gemini_target(str(call.home / ".gemini"), command_of(call))
 
 
-def cursor(call: Call, *, project: bool = False) -> ClientTarget:
+def cursor(call: Call, project: Project = False) -> ClientTarget:
     """Cursor: the person's settings, or the folder's."""
     folder = (call.cwd if project else call.home) / ".cursor"
     notes = ("Cursor has no hooks that recall or save: its agent does, by the tools; see the line below",)
@@ -679,7 +677,7 @@ Plugin = Annotated[
     str | None, typer.Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
 ]
 
-Model = Annotated[
+ModelOption = Annotated[
     str | None,
     typer.Option(
         "--model", metavar="client", show_default=False,
@@ -691,102 +689,38 @@ OwnMemory = Annotated[
 ]
 
 
-def _both(name: str, does: str, where: Any) -> None:
-    """Add a client that has no options of its own to install and uninstall."""
+def _both(
+    name: str, does: str, where: Callable[..., ClientTarget], *, model: bool = True, out: str = "Remove"
+) -> None:
+    """Add a client to install and uninstall. What `where` takes besides the call is an option of both;
+    `model` tells whether its program may be memory's model."""
+    own = list(signature(where).parameters.values())[1:]
 
     def put(
-        ctx: typer.Context,
-        model: Model = None,
-        agents_md: Agents = None,
-        dry_run: DryRun = False,
-        check: Check = False,
-        as_json: app.Json = False,
-        bank: app.Bank = None,
-    ) -> None:
-        call = caller.call_of(ctx)
-        _install(call, _with_model(call, where(call), model), agents_md, dry_run, check)
+        call: Call, model: ModelOption = None, agents_md: Agents = None, dry_run: DryRun = False,
+        check: Check = False, **chosen: Any,
+    ) -> None:  # fmt: skip
+        _install(call, _with_model(call, where(call, **chosen), model), agents_md, dry_run, check)
 
-    def take(
-        ctx: typer.Context,
-        agents_md: Agents = None,
-        dry_run: DryRun = False,
-        as_json: app.Json = False,
-        bank: app.Bank = None,
-    ) -> None:
-        call = caller.call_of(ctx)
-        _uninstall(call, where(call), agents_md, dry_run)
+    def take(call: Call, agents_md: Agents = None, dry_run: DryRun = False, **chosen: Any) -> None:
+        _uninstall(call, where(call, **chosen), agents_md, dry_run)
 
-    install_app.command(name, cls=app.Verb, help=f"Set up {does}.")(put)
-    uninstall_app.command(name, cls=app.Verb, help=f"Remove {does}.")(take)
+    works: list[Any] = [put, take]
+    for work in works:
+        given = signature(work).parameters
+        named = [given[name] for name in given if name not in ("call", "chosen", "" if model else "model")]
+        work.__signature__ = Signature([given["call"], *own, *named])
+    app.verb(install_app, name, opens=False, help=f"Set up {does}.")(put)
+    app.verb(uninstall_app, name, opens=False, help=f"{out} {does}.")(take)
 
 
-@install_app.command("claude-code", cls=app.Verb)
-def install_claude_code(
-    ctx: typer.Context,
-    project: Project = False,
-    plugin: Plugin = None,
-    auto_memory: OwnMemory = False,
-    model: Model = None,
-    agents_md: Agents = None,
-    dry_run: DryRun = False,
-    check: Check = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
-    """Set up hooks and the MCP server of Claude Code."""
-    call = caller.call_of(ctx)
-    target = claude_code(call, project=project, plugin=plugin, own=auto_memory)
-    _install(call, _with_model(call, target, model), agents_md, dry_run, check)
+_both("claude-code", "hooks and the MCP server of Claude Code", claude_code, out="Take out")
+_both("cursor", "the MCP server of Cursor", cursor, model=False)
 
 
-@uninstall_app.command("claude-code", cls=app.Verb)
-def uninstall_claude_code(
-    ctx: typer.Context,
-    project: Project = False,
-    plugin: Plugin = None,
-    auto_memory: OwnMemory = False,
-    agents_md: Agents = None,
-    dry_run: DryRun = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
-    """Take out hooks and the MCP server of Claude Code."""
-    call = caller.call_of(ctx)
-    _uninstall(call, claude_code(call, project=project, plugin=plugin, own=auto_memory), agents_md, dry_run)
-
-
-@install_app.command("cursor", cls=app.Verb)
-def install_cursor(
-    ctx: typer.Context,
-    project: Project = False,
-    agents_md: Agents = None,
-    dry_run: DryRun = False,
-    check: Check = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
-    """Set up the MCP server of Cursor."""
-    call = caller.call_of(ctx)
-    _install(call, cursor(call, project=project), agents_md, dry_run, check)
-
-
-@uninstall_app.command("cursor", cls=app.Verb)
-def uninstall_cursor(
-    ctx: typer.Context,
-    project: Project = False,
-    agents_md: Agents = None,
-    dry_run: DryRun = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
-    """Remove the MCP server of Cursor."""
-    call = caller.call_of(ctx)
-    _uninstall(call, cursor(call, project=project), agents_md, dry_run)
-
-
-@install_app.command("mcp", cls=app.Verb)
+@app.verb(install_app, "mcp", opens=False)
 def install_mcp(
-    ctx: typer.Context,
+    call: Call,
     client: Annotated[
         str,
         typer.Option(
@@ -799,11 +733,8 @@ def install_mcp(
             "--print", show_default=False, help="Print it, as it does in any case; no file is changed."
         ),
     ] = True,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show the MCP server's entry for the settings of any client."""
-    call = caller.call_of(ctx)
     if client not in settings.SERVERS:
         known = ", ".join(filter(None, settings.SERVERS))
         raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
@@ -819,9 +750,9 @@ _both("gemini", "hooks and the MCP server of Gemini CLI", gemini)
 _both("hermes", "the memory provider of Hermes", hermes)
 
 
-@install_app.command("cron", cls=app.Verb)
+@app.verb(install_app, "cron", opens=False)
 def install_cron(
-    ctx: typer.Context,
+    call: Call,
     at: Annotated[str | None, typer.Option("--at", metavar="HH:MM", help="The time of day (03:30).")] = None,
     kind: Annotated[
         str | None,
@@ -829,11 +760,8 @@ def install_cron(
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Set it up instead of showing it.")] = False,
     check: Check = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show a nightly job that consolidates the bank, or set it up."""
-    call = caller.call_of(ctx)
     job = in_place(call, kind) if check and not at else target(call, kind or kind_here(call), at or DEFAULT)
     if not write and not check:
         notes = job.notes if call.as_json else ("to set it up, add --write", *job.notes)
@@ -847,12 +775,9 @@ def install_cron(
     show(call, job, steps)
 
 
-@uninstall_app.command("cron", cls=app.Verb)
-def uninstall_cron(
-    ctx: typer.Context, dry_run: DryRun = False, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(uninstall_app, "cron", opens=False)
+def uninstall_cron(call: Call, dry_run: DryRun = False) -> None:
     """Remove the bank's nightly job."""
-    call = caller.call_of(ctx)
     done = []
     for kind in KINDS:
         job = target(call, kind)

@@ -11,17 +11,7 @@ from ua_memory import caller, discovery
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
-from ua_memory.cli.search import (
-    Since,
-    TagGroups,
-    Tags,
-    TagsMatch,
-    Until,
-    chosen,
-    editor_of,
-    run_editor,
-    scope,
-)
+from ua_memory.cli.search import ScopeOptions, editor_of, run_editor
 from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
@@ -36,7 +26,6 @@ if TYPE_CHECKING:
     from ua_memory.memory import Memory
     from ua_memory.reflect.consolidate import ConsolidationResult
     from ua_memory.reflect.refresh import RefreshResult
-    from ua_memory.store.draft import Result
 
 
 # -- observations ------------------------------------------------------------------------------------------
@@ -184,7 +173,11 @@ def directives_create(call: Call, memory: Memory, rule: Rule) -> None:
     """
     result = memory.directives.add(" ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
-    shape = {"directives": list(rules), "added": rules[-1], **_revised(result)}
+    shape = {
+        "directives": list(rules),
+        "added": rules[-1],
+        **output.fields(result, "revision", "redacted", "notes"),
+    }
     show_done(call, result, shape, f"Added {len(rules)}. {rules[-1]}")
 
 
@@ -200,21 +193,21 @@ def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) ->
     """Replace a rule."""
     result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
-    shape = {"directives": list(rules), "changed": rules[number - 1], **_revised(result)}
+    shape = {
+        "directives": list(rules),
+        "changed": rules[number - 1],
+        **output.fields(result, "revision", "redacted", "notes"),
+    }
     show_done(call, result, shape, f"Changed {number}. {rules[number - 1]}")
-
-
-def _revised(result: Result) -> dict[str, Any]:
-    return {"revision": result.revision, "redacted": dict(result.redacted), "notes": list(result.notes)}
 
 
 @app.verb(directives_app, "delete")
 def directives_delete(call: Call, memory: Memory, number: Number) -> None:
     """Delete a rule."""
     gone, result = memory.directives.delete(number, by_person=is_person(call))
-    rules = list(memory.config.directives)
-    more = {"revision": result.revision, "notes": list(result.notes)}
-    show_done(call, result, {"removed": gone, "directives": rules, **more}, f"Removed {number}. {gone}")
+    shape = {"removed": gone, **output.fields(memory.config, "directives")}
+    shape |= output.fields(result, "revision", "notes")
+    show_done(call, result, shape, f"Removed {number}. {gone}")
 
 
 # -- pages -------------------------------------------------------------------------------------------------
@@ -594,6 +587,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show each step and wha
 def reflect(
     call: Call,
     memory: Memory,
+    *,
     question: Question = None,
     budget: Budget = "low",
     max_tokens: MaxTokens = None,
@@ -601,11 +595,7 @@ def reflect(
     context_of: Context = "",
     keep: Keep = False,
     explain: Explain = False,
-    since: Since = None,
-    until: Until = None,
-    tag: Tags = None,
-    tags_match: TagsMatch = "any_strict",
-    tag_groups: TagGroups = "",
+    where: ScopeOptions,
 ) -> None:
     """Answer a question from memory, with sources.
 
@@ -615,7 +605,7 @@ def reflect(
     """
     if not question or not " ".join(question).strip():
         raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
-    filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
+    filters = where.filters(call, memory)
     with progress(call, "Thinking"):
         found = memory.reflect(
             " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,

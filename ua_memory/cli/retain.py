@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -80,19 +81,35 @@ Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again t
 Batch = Annotated[bool, typer.Option("--batch", help="Input is JSON lines: text, ….")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """The options of how a text is read."""
+
+    append: Append = False
+    mode: Mode = "concise"
+    mission: Mission = None
+    instructions: Instructions = None
+    about: About = None
+    timestamp: Timestamp = None
+    tag: Tags = None
+
+    def chosen(self, memory: Memory) -> dict[str, Any]:
+        """As `memory.documents.item` takes them."""
+        return {
+            "append": self.append, "mode": self.mode, "mission": self.mission or "",
+            "instructions": self.instructions or "", "context": self.about or "",
+            "tags": tuple(self.tag or ()), "timestamp": memory.documents.moment(self.timestamp),
+        }  # fmt: skip
+
+
 @app.verb(retain_app)
 def retain(
     call: Call,
     memory: Memory,
+    *,
     text: Text = None,
     document_id: DocumentId = None,
-    append: Append = False,
-    mode: Mode = "concise",
-    mission: Mission = None,
-    instructions: Instructions = None,
-    about: About = None,
-    timestamp: Timestamp = None,
-    tag: Tags = None,
+    how: ReadingOptions,
     metadata: Metadata = None,
     origin: Came = None,
     client: Client = None,
@@ -111,10 +128,8 @@ def retain(
     """
     who, through = caller_origin(call)
     common: dict[str, Any] = {
-        "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
-        "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
-        "timestamp": memory.documents.moment(timestamp), "origin": origin or who, "client": client or through,
-        "session": session, "request": request, "redo": redo,
+        **how.chosen(memory), "document_id": document_id or "", "origin": origin or who,
+        "client": client or through, "session": session, "request": request, "redo": redo,
         "metadata": dict(each.partition("=")[::2] for each in metadata or ()),
     }  # fmt: skip
     items = _batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
@@ -184,15 +199,10 @@ IngestId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the docu
 def ingest(
     call: Call,
     memory: Memory,
+    *,
     file: Files,
     document_id: IngestId = None,
-    append: Append = False,
-    mode: Mode = "concise",
-    mission: Mission = None,
-    instructions: Instructions = None,
-    about: About = None,
-    timestamp: Timestamp = None,
-    tag: Tags = None,
+    how: ReadingOptions,
     redo: Redo = False,
     wait: Wait = False,
     dry_run: DryRun = False,
@@ -205,10 +215,8 @@ def ingest(
     if document_id and len(file) > 1:
         raise Usage("one --document-id cannot name several files", hint="ingest them one by one")
     common: dict[str, Any] = {
-        "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
-        "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
-        "timestamp": memory.documents.moment(timestamp), "origin": "import", "client": caller_origin(call)[1],
-        "redo": redo,
+        **how.chosen(memory), "document_id": document_id or "", "origin": "import",
+        "client": caller_origin(call)[1], "redo": redo,
     }  # fmt: skip
     items = []
     with progress(call, "Reading files") as tell:
@@ -311,9 +319,9 @@ AgainYes = Annotated[bool, typer.Option("--yes", help="With --again: do not ask.
 FlushClient = Annotated[str | None, typer.Option(metavar="NAME", help="The client (default: detected).")]
 
 
-@flush_app.command(cls=app.Verb)
+@app.verb(flush_app, opens=False)
 def flush(
-    ctx: typer.Context,
+    call: Call,
     transcript: Transcript = None,
     force: Force = False,
     dry_run: FlushDryRun = False,
@@ -324,8 +332,6 @@ def flush(
     since: AgainSince = None,
     yes: AgainYes = False,
     behind: Annotated[bool, typer.Option("--behind", hidden=True)] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Save what matters from a conversation.
 
@@ -340,13 +346,13 @@ def flush(
     if again:
         if transcript or detach or session or client:
             raise Usage("--again takes no transcript, session or client", hint="ua-memory flush --again")
-        with caller.opened(ctx) as (call, memory):
+        with caller.opened(call) as memory:
             return _read_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
     if since or yes:
         raise Usage("--since and --yes belong to --again", hint="ua-memory flush --again --since 30d")
     if detach:
         spawn.survive()
-    with caller.opened(ctx) as (call, memory), _stream(call, memory, transcript) as stream:
+    with caller.opened(call) as memory, _stream(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
         if stream is None and memory.config.enabled and not dry_run:
             _take_up(call, memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -21,12 +22,9 @@ from ua_memory.views import output
 from ua_memory.views.output import Screen, emit, parse_day, parse_moment, progress, show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ua_memory.caller import Call
     from ua_memory.index.filters import Filters
     from ua_memory.memory import Memory
-    from ua_memory.recall.search import SearchResult
 
 
 # -- search ------------------------------------------------------------------------------------------------
@@ -108,18 +106,52 @@ Interactive = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScopeOptions:
+    """The options of days and tags."""
+
+    since: Since = None
+    until: Until = None
+    tag: Tags = None
+    tags_match: TagsMatch = "any_strict"
+    tag_groups: TagGroups = ""
+
+    def filters(
+        self, call: Call, memory: Memory, kinds: Kinds = None, sources: Sources = None, retired: bool = False,
+        asked_at: datetime | None = None,
+    ) -> Filters:  # fmt: skip
+        """What they let through, with the caller's places filled in. Usage for a date that is none, for no
+        such kind or mode, and for groups that are no JSON."""
+        now = asked_at or memory.store.now()
+        since = parse_day(self.since, "--since", now)
+        until = parse_day(self.until, "--until", now, end=True)
+        known = places(call) if self.tag or self.tag_groups else {}
+        groups = filled_groups(_read_groups(self.tag_groups), known) if self.tag_groups else ()
+        return memory.filters(
+            since=since, until=until, tags=filled(self.tag or (), known), groups=groups, kinds=kinds or (),
+            sources=sources or (), match=self.tags_match, retired=retired or None, asked_at=asked_at,
+        )  # fmt: skip
+
+
+def _read_groups(text: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = '--tag-groups \'[{"tags": ["a"]}]\''
+        raise Usage(f"--tag-groups is not JSON: {error}", hint=hint) from error
+
+
 @app.verb(search_app)
 def search(
     call: Call,
     memory: Memory,
+    *,
     query: Query = None,
     limit: Limit = None,
     min_score: MinScore = None,
-    since: Since = None,
-    until: Until = None,
-    tag: Tags = None,
-    tags_match: TagsMatch = "any_strict",
-    tag_groups: TagGroups = "",
+    where: ScopeOptions,
     kind: Kinds = None,
     source: Sources = None,
     retired: Retired = False,
@@ -134,12 +166,11 @@ def search(
     The index is updated first, so what was just written or edited is found. With filters and no query it
     lists what passes them, as `ua-memory list` does.
     """
-    tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source, retired, at(memory, now))
+    filters = where.filters(call, memory, kind, source, retired, at(memory, now))
     if interactive:
         from ua_memory.cli.web import pick
 
-        first = {"tag": (tag or [""])[0], "kind": (kind or [""])[0], "source": (source or [""])[0]}
+        first = {"tag": (where.tag or [""])[0], "kind": (kind or [""])[0], "source": (source or [""])[0]}
         given = {"since": filters.since, "until": filters.until, **first}
         named = {name: value for name, value in given.items() if value}
         memory.close()  # the thread of each search has a bank of its own
@@ -151,7 +182,10 @@ def search(
     if filters and not batch and not " ".join(query or ()).strip():
         return show_list(call, memory, filters, limit or LISTED)
     queries = _lines(call) if batch else [one(query)]
-    answers = asked(call, memory, queries, limit, min_score, filters)
+    with progress(call, "Indexing") as tell:
+        answers = memory.search_many(
+            queries, limit=limit, min_score=min_score, filters=filters, progress=tell
+        )
     if not (batch or call.as_json):
         today, filtered = memory.store.now().date(), bool(filters) or bool(min_score)
         return views.show_hits(
@@ -185,61 +219,6 @@ def _lines(call: Call) -> list[str]:
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
 
-def scope(call: Call, tags: list[str] | None, match: str, groups: str) -> dict[str, Any]:
-    """What the options say of tags, with the caller's places filled in. Usage for groups that are no JSON."""
-    import json
-
-    if not tags and not groups:
-        return {"match": match}
-    known = places(call)
-    try:
-        read = json.loads(groups or "[]")
-    except (ValueError, RecursionError) as error:
-        raise Usage(
-            f"--tag-groups is not JSON: {error}", hint='--tag-groups \'[{"tags": ["a"]}]\''
-        ) from error
-    return {"tags": filled(tags or (), known), "match": match, "groups": filled_groups(read, known)}
-
-
-def chosen(
-    memory: Memory,
-    since: str | None,
-    until: str | None,
-    tags: dict[str, Any],
-    kind: list[str] | None,
-    source: list[str] | None,
-    retired: bool = False,
-    asked_at: datetime | None = None,
-) -> Filters:
-    """What the options let through. Usage for a date that is none, and for no such kind or mode."""
-    now = asked_at or memory.store.now()
-    return memory.filters(
-        since=parse_day(since, "--since", now),
-        until=parse_day(until, "--until", now, end=True),
-        kinds=kind or (),
-        sources=source or (),
-        retired=True if retired else None,
-        asked_at=asked_at,
-        **tags,
-    )
-
-
-def asked(
-    call: Call,
-    memory: Memory,
-    queries: list[str],
-    limit: int | None,
-    min_score: float | None,
-    filters: Filters,
-    depth: int = 0,
-) -> Sequence[SearchResult]:
-    """The answers, with a bar of progress where somebody waits and the index is behind."""
-    with progress(call, "Indexing") as tell:
-        return memory.search_many(
-            queries, limit=limit, min_score=min_score, filters=filters, progress=tell, depth=depth
-        )
-
-
 # -- list --------------------------------------------------------------------------------------------------
 # `ua-memory list`, `today` and `yesterday`: what is remembered, without a query.
 
@@ -253,14 +232,11 @@ LISTED = 20
 def list_(
     call: Call,
     memory: Memory,
+    *,
     limit: Annotated[
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="Number of items.")
     ] = LISTED,
-    since: Since = None,
-    until: Until = None,
-    tag: Tags = None,
-    tags_match: TagsMatch = "any_strict",
-    tag_groups: TagGroups = "",
+    where: ScopeOptions,
     kind: Kinds = None,
     source: Sources = None,
     person: Annotated[
@@ -277,8 +253,7 @@ def list_(
     Each stands under the day it is about, else the day it was said, which is what --since and --until
     compare. With --kind other records are listed: observation, opinion, page, core, session.
     """
-    tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source, retired)
+    filters = where.filters(call, memory, kind, source, retired)
     if days:
         if person or session:
             raise Usage("--days counts for no person or session", hint="--tag, --kind, --source")
@@ -355,16 +330,13 @@ MaxTokens = Annotated[
 def recall(
     call: Call,
     memory: Memory,
+    *,
     query: Query = None,
     limit: Limit = None,
     min_score: MinScore = None,
     budget: Budget = "",
     max_tokens: MaxTokens = None,
-    since: Since = None,
-    until: Until = None,
-    tag: Tags = None,
-    tags_match: TagsMatch = "any_strict",
-    tag_groups: TagGroups = "",
+    where: ScopeOptions,
     kind: Kinds = None,
     source: Sources = None,
     retired: Retired = False,
@@ -376,8 +348,7 @@ def recall(
     hits, and at most 9,500 characters; with a budget, as many as its tokens hold. If nothing is found,
     nothing is printed.
     """
-    tags = scope(call, tag, tags_match, tag_groups)
-    filters = chosen(memory, since, until, tags, kind, source, retired, at(memory, now))
+    filters = where.filters(call, memory, kind, source, retired, at(memory, now))
     with progress(call, "Indexing") as tell:
         found = memory.recall(
             one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,

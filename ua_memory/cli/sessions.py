@@ -10,7 +10,7 @@ from ua_memory.cli import app, search
 from ua_memory.cli.bank import set_in_bank
 from ua_memory.views import flushed as views
 from ua_memory.views.hits import search_shape, show_hits
-from ua_memory.views.output import Screen, emit, parse_day, show, show_list
+from ua_memory.views.output import Screen, emit, parse_day, progress, show, show_list
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -61,10 +61,12 @@ def sessions_search(
     limit: search.Limit = None,
 ) -> None:
     """Find what was said, by keywords and meaning."""
-    tags = search.scope(call, [f"project:{project}"] if project else None, "all_strict", "")
-    filters = search.chosen(memory, since, until, tags, ["session"], None)
+    tag = [f"project:{project}"] if project else None
+    where = search.ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict")
+    filters = where.filters(call, memory, ["session"])
     text = search.one(query)
-    (answer,) = search.asked(call, memory, [text], limit, None, filters)
+    with progress(call, "Indexing") as tell:
+        (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
     if call.as_json:
         emit(call, search_shape(answer))
         return

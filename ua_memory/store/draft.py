@@ -324,22 +324,33 @@ class EditInspector:
 
     @synchronized
     def is_stale(self, path: str) -> bool:
-        """Whether a file on disk is a stale buffer; asked again and again until its edit is committed."""
+        """Whether a file on disk is a stale buffer; asked again and again until its edit is committed.
+
+        Nobody holds the lock here: what is remembered is what was looked at, and only where no other process
+        has written the file or moved the trail meanwhile.
+        """
         try:
             disk = read(confined(self._root, path))
         except UaMemoryError:  # who is to commit it will be told
             return False
         head, known = self._history.head(), self._stale.get(path)
-        if known is None or known[:2] != (head, disk):
-            self.begin()
-            found = path != SETTINGS and self.inspect(path, {}, adopting=True).put_back
-            known = self._stale[path] = head, disk, found
-            if disk is not None and not found:
-                self._record_seen(path, disk)
-        return known[2]
+        if known is not None and known[:2] == (head, disk):
+            return known[2]
+        self.begin()
+        if path == SETTINGS:
+            return False
+        found = self.inspect(path, {}, adopting=True)
+        if found.disk == bytes_on_disk(self._root / path) and self._history.head() == head:
+            self._stale[path] = head, found.disk, found.put_back
+            if found.disk is not None and not found.put_back:
+                self._record_seen(path, found.disk, head)
+        return found.put_back
 
-    def _record_seen(self, path: str, disk: bytes) -> None:
-        """Keep the content of an edit that is not committed yet: a stale buffer may be saved over it."""
+    def _record_seen(self, path: str, disk: bytes, head: str | None) -> None:
+        """Keep the content of an edit that is not committed yet: a stale buffer may be saved over it.
+
+        The edit is of what the trail had at `head`; of a newer one it would lack what came with that.
+        """
         with contextlib.suppress(UaMemoryError, OSError):
             trail = self._name(path) if self._history.exists else None
             known, name = self._seen_edits(), blob_id(disk)
@@ -347,6 +358,8 @@ class EditInspector:
                 return
             revision = self._newest(path)
             self._history.run("hash-object", "-w", "--stdin", stdin=disk)
+            if self._history.head() != head:
+                return
             rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
             fresh = self._seen_file.with_suffix(".fresh")
             fresh.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from ua_memory.llm.model import PRICES_AS_OF, is_subscription
 from ua_memory.retain.queue import UNASKED, UPKEEP
 from ua_memory.text.wording import dollars
 from ua_memory.views import flushed, output
-from ua_memory.views.output import Piece, Screen, ago, count
+from ua_memory.views.output import Piece, Screen, ago, count, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,19 +142,11 @@ def init_shape(one: NewBank) -> dict[str, Any]:
     found = {
         "bank": one.status.root,
         "id": one.id,
-        "own": one.status.own,
-        "trail": one.status.trail,
-        "timezone": one.timezone,
-        "made": list(one.made),
-        "notes": list(one.notes),
+        **output.fields(one.status, "own", "trail"),
+        **output.fields(one, "timezone", "made", "notes"),
     }
     if done := one.cloned:
-        found |= {
-            "from": done.address,
-            "branch": done.branch,
-            "revisions": done.revisions,
-            "files": done.files,
-        }
+        found |= {"from": done.address, **output.fields(done, "branch", "revisions", "files")}
     return found
 
 
@@ -278,20 +270,14 @@ def status_shape(
     whole, *blocks = found.budgets
     return {
         "bank": found.root,
-        "trail": found.trail,
-        "own": found.own,
+        **output.fields(found, "trail", "own"),
         **({"head": output.revision(found.head)} if found.head else {}),
-        "files": found.files,
-        "edited": list(found.edited),
-        "held": list(found.held),
-        "pending": list(found.pending),
+        **output.fields(found, "files", "edited", "held", "pending"),
         "waiting": [flushed.waiting_shape(one) for one in found.waiting],
         "jobs": {job.name: _job_shape(job) for job in jobs},
         "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
         **({"damage": found.damage} if found.damage else {}),
-        "settings": list(found.settings),
-        "problems": found.problems,
-        "index": dict(found.index),
+        **output.fields(found, "settings", "problems", "index"),
         **({"watch": watched} if watched else {}),
         **({} if accepted is None else {"accepted": list(accepted)}),
         **({"beliefs": asdict(found.beliefs)} if found.beliefs else {}),
@@ -413,8 +399,8 @@ class Verified:
 def verified_shape(one: Verified) -> dict[str, Any]:
     """As JSON."""
     return {
-        "problems": [{"path": p.path, "line": p.line, "message": p.message} for p in one.problems],
-        "unchecked": [{"path": p.path, "message": p.message} for p in one.unchecked],
+        "problems": [output.fields(each, "path", "line", "message") for each in one.problems],
+        "unchecked": [output.fields(each, "path", "message") for each in one.unchecked],
         "files": one.files,
     }
 
@@ -435,7 +421,7 @@ def checks_shape(checks: Sequence[Check]) -> dict[str, Any]:
     rows = []
     for one in checks:
         hint = {"mend": one.hint} if one.hint and not one.ok else {}
-        rows.append({"name": one.name, "ok": one.ok, "seen": one.seen, **hint, "mended": one.mended})
+        rows.append({**output.fields(one, "name", "ok", "seen"), **hint, "mended": one.mended})
     return {"checks": rows}
 
 
@@ -463,14 +449,12 @@ def show_indexed(screen: Screen, done: Refresh) -> None:
 
 def index_shape(done: Refresh) -> dict[str, Any]:
     """What a rebuild did."""
-    failed = [{"path": p.path, "line": p.line, "message": p.message} for p in done.failed]
     return {
         "items": done.added,
-        "files": done.files,
-        "embedded": done.embedded,
+        **output.fields(done, "files", "embedded"),
         "seconds": round(done.seconds, 3),
         "semantic": done.semantic,
-        "failed": failed,
+        "failed": [output.fields(each, "path", "line", "message") for each in done.failed],
         "notes": list(done.notes),
     }
 
@@ -485,16 +469,9 @@ NAMED = 12
 def stats_shape(found: Stats) -> dict[str, Any]:
     """The counts as JSON."""
     return {
-        "files": found.files,
-        "bytes": found.bytes,
-        "facts": found.facts,
-        "revisions": found.revisions,
-        **({"first": found.first, "last": found.last} if found.first else {}),
-        "kinds": dict(found.kinds),
-        "origins": dict(found.origins),
-        "clients": dict(found.clients),
-        "months": dict(found.months),
-        "ops": dict(found.ops),
+        **output.fields(found, "files", "bytes", "facts", "revisions"),
+        **(output.fields(found, "first", "last") if found.first else {}),
+        **output.fields(found, "kinds", "origins", "clients", "months", "ops"),
     }
 
 
@@ -550,11 +527,9 @@ def costs_shape(one: Costs) -> dict[str, Any]:
 
 
 def _totals(one: Totals) -> dict[str, Any]:
-    used = one.usage
     return {
-        "requests": one.requests,
-        "failed": one.failed,
-        **output.usage(used),
+        **output.fields(one, "requests", "failed"),
+        **output.usage(one.usage),
         "usd": round(one.usd, 6),
         "unpriced": one.unpriced,
     }
@@ -619,12 +594,9 @@ STRICT = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t") for wha
 def bench_shape(report: BenchReport) -> dict[str, Any]:
     """The report as JSON."""
     return {
-        "conversations": report.conversations,
-        "turns": report.turns,
-        "questions": report.questions,
-        "unanswered": report.unanswered,
-        "limit": report.limit,
-        "indexSeconds": report.index_seconds,
+        **output.fields(
+            report, "conversations", "turns", "questions", "unanswered", "limit", "index_seconds"
+        ),
         "rankings": [_ranking(one) for one in report.rankings],
         "notes": list(report.notes),
     }
@@ -632,8 +604,7 @@ def bench_shape(report: BenchReport) -> dict[str, Any]:
 
 def _ranking(one: Ranking) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "ms": one.ms,
+        **output.fields(one, "name", "ms"),
         "rows": [{"name": row.name, "n": row.n, **row.figures} for row in one.rows],
         "curve": [{"tokens": tokens, "R": recall} for tokens, recall in one.curve],
     }
@@ -687,7 +658,7 @@ NEAR = 10
 
 def probe_shape(one: Probe) -> dict[str, Any]:
     """A probe as JSON."""
-    return {"line": one.line, "query": one.query, "ids": list(one.ids)}
+    return output.fields(one, "line", "query", "ids")
 
 
 def show_probe(screen: Screen, one: Probe) -> None:
@@ -833,11 +804,6 @@ def show_sensitive(screen: Screen, root: Path, loaded: Config) -> None:
 
 def _hidden(name: str, value: Any) -> Any:
     return re.sub(r"(?<=//)[^/@]*@", "…@", value) if name == "chroma_url" else value  # a token stands there
-
-
-def plain(value: Any) -> Any:
-    """A setting's value as JSON has it."""
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def typed(value: Any) -> str:

@@ -176,30 +176,22 @@ def _of_transcript(found: Flush | None) -> dict[str, Any]:
     return {
         "context": {
             "tokens": due.size,
-            "threshold": due.threshold,
-            "reported": due.reported,
+            **output.fields(due, "threshold", "reported"),
             "due": due.fires,
         },
-        "client": found.session.client,
-        "session": found.session.session,
+        **output.fields(found.session, "client", "session"),
         "turns": found.turns,
     }
 
 
 def flushed(one: FlushedSession) -> dict[str, Any]:
     """One session's flush."""
-    used = one.usage
     return {
-        "client": one.client,
-        "session": one.session,
-        "turns": one.turns,
+        **output.fields(one, "client", "session", "turns"),
         "model": one.by,
-        "facts": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.facts],
-        "seenAgain": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.seen_again],
-        "reworded": [
-            {**output.place(fact.place, fact.id), "text": fact.text, "was": fact.was[0].text}
-            for fact in one.reworded
-        ],
+        "facts": [_fact(fact) for fact in one.facts],
+        "seenAgain": [_fact(fact) for fact in one.seen_again],
+        "reworded": [{**_fact(fact), "was": fact.was[0].text} for fact in one.reworded],
         "core": [
             {
                 "name": each.after.name,
@@ -208,12 +200,14 @@ def flushed(one: FlushedSession) -> dict[str, Any]:
             }
             for each in one.core
         ],
-        "refused": list(one.refused),
-        "revision": one.revision,
-        "redacted": dict(one.redacted),
-        "usage": output.usage(used),
+        **output.fields(one, "refused", "revision", "redacted"),
+        "usage": output.usage(one.usage),
         "notes": list(one.notes),
     }
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    return {**output.place(fact.place, fact.id), "text": fact.text}
 
 
 def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
@@ -222,19 +216,12 @@ def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
         **_of_transcript(found),
         "preview": [
             {
-                "text": one.text,
-                "kind": one.kind,
-                "who": one.who,
-                "turn": one.turn,
-                "quote": one.quote,
-                "entities": list(one.entities),
-                "tags": list(one.tags),
+                **output.fields(one, "text", "kind", "who", "turn", "quote", "entities", "tags"),
                 **({"when": one.when} if one.when else {}),
             }
             for one in found.preview or ()
         ],
-        "redacted": dict(found.redacted),
-        "notes": list(found.notes),
+        **output.fields(found, "redacted", "notes"),
     }
     if cost:
         details["estimate"] = output.estimate(cost)
@@ -330,27 +317,17 @@ def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
 # -- JSON ------------------------------------------------------------------------------------------------
 
 
-def _facts(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    return [{**output.place(fact.place, fact.id), "text": fact.text} for fact in facts]
-
-
 def retained_shape(one: RetainResult) -> dict[str, Any]:
-    used = one.usage
     return {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
         "path": one.path,
         "model": one.by,
-        "chunks": one.chunks,
-        "read": one.read,
-        "repeated": one.repeated,
-        "facts": _facts(one.facts),
-        "seenAgain": _facts(one.seen_again),
+        **output.fields(one, "chunks", "read", "repeated"),
+        "facts": [_fact(fact) for fact in one.facts],
+        "seenAgain": [_fact(fact) for fact in one.seen_again],
         "removed": [{"id": fact.id, "text": fact.text} for fact in one.removed],
-        "kept": list(one.kept),
-        "refused": list(one.refused),
-        "revision": one.revision,
-        "redacted": dict(one.redacted),
-        "usage": output.usage(used),
+        **output.fields(one, "kept", "refused", "revision", "redacted"),
+        "usage": output.usage(one.usage),
         "notes": list(one.notes),
     }
 
@@ -359,14 +336,11 @@ def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
     details: dict[str, Any] = {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
-        "chunks": one.chunks,
-        "read": one.read,
+        **output.fields(one, "chunks", "read"),
         "facts": [{"text": f.text, **({"when": f.when} if f.when else {})} for f in one.facts],
     }
     if one.cost:
-        usd = {} if one.cost.usd is None else {"usd": round(one.cost.usd, 4)}
-        cost = one.cost
-        details["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+        details["estimate"] = output.estimate(one.cost)
     return details
 
 
@@ -496,21 +470,15 @@ def survey_shape(
 
 
 def _session(one: FoundSession) -> dict[str, Any]:
-    session = one.session
-    known = {"project": one.project, "cwd": session.cwd, "parent": session.parent}
-    known |= {
-        "first": one.first.isoformat() if one.first else "",
-        "last": one.last.isoformat() if one.last else "",
-    }
+    known = {"project": one.project, **output.fields(one.session, "cwd", "parent")}
+    known |= output.fields(one, "first", "last")
     return {
-        "client": session.client,
-        "session": session.session,
+        **output.fields(one.session, "client", "session"),
         "path": one.transcript.where,
-        "turns": one.turns,
-        "flushed": one.flushed,
+        **output.fields(one, "turns", "flushed"),
         "waiting": one.waits,
         "new": len(one.new),
-        **output.without_empty(known),
+        **without_empty(known),
     }
 
 
@@ -522,8 +490,7 @@ def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
     """The JSON of an import."""
     found = done.found
     result: dict[str, Any] = {
-        "source": found.source,
-        "name": found.name,
+        **output.fields(found, "source", "name"),
         "dry_run": done.result is None,
         "taken": [_taken(each) for each in done.taken],
         "later": found.later,
@@ -532,19 +499,13 @@ def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
         "redacted": dict(done.redacted),
     }
     if done.result:
-        result |= {"revision": done.result.revision, "notes": list(done.result.notes)}
+        result |= output.fields(done.result, "revision", "notes")
     return result
 
 
 def _taken(one: ImportedItem) -> dict[str, Any]:
-    known = {"day": one.day, "why": one.why, "facts": one.facts, "prose": one.prose}
-    return {
-        "what": one.what,
-        "source": one.source,
-        "path": one.path,
-        "state": one.state,
-        **output.without_empty(known),
-    }
+    known = output.fields(one, "day", "why", "facts", "prose")
+    return {**output.fields(one, "what", "source", "path", "state"), **without_empty(known)}
 
 
 # -- for a person ----------------------------------------------------------------------------------------
@@ -660,19 +621,17 @@ def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> 
 
 
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:
-    known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
-    known |= {"gathers": one.open or None, "aside": one.aside or None}
-    known |= {"again": one.tried.again.isoformat() if one.tried.again else ""}
+    known = {**output.fields(one, "since", "reason"), "tokens": one.size, "gathers": one.open or None}
+    known |= {"aside": one.aside or None, **output.fields(one.tried, "again")}
     item: TextItem | None = getattr(one, "item", None)
     text = {"documentId": item.document_id, "characters": len(item.text)} if item else {}
     return {
         "key": one.key,
-        "client": one.session.client,
-        "session": one.session.session,
+        **output.fields(one.session, "client", "session"),
         "turns": len(one.turns),
         "tries": one.tries,
         **text,
-        **output.without_empty(known),
+        **without_empty(known),
     }
 
 
@@ -753,8 +712,7 @@ def caught_shape(caught: WatchResult) -> dict[str, Any]:
         "retained": [retained_shape(one) for one in caught.done],
         "young": list(caught.young),
         "failed": [{"path": name, "reason": why} for name, why in caught.failed],
-        "gone": list(caught.gone),
-        "missing": list(caught.missing),
+        **output.fields(caught, "gone", "missing"),
     }
 
 
@@ -904,21 +862,17 @@ def no_sessions(kept: bool) -> str:
 
 def session_shape(one: SessionFile) -> dict[str, Any]:
     """A session without its words."""
-    known = {
-        "name": one.name, "path": str(one.path), "session": one.session, "client": one.client,
-        "project": one.project, "started": one.started, "title": one.title, "outcome": one.outcome,
-        "open": one.open, "readBy": one.read_by, "parent": one.parent,
-    }  # fmt: skip
+    about = ("session", "client", "project", "started", "title", "outcome", "open", "read_by", "parent")
+    known = {"name": one.name, "path": str(one.path), **output.fields(one, *about)}
     return {**without_empty(known), "turns": len(one.turns)}
 
 
 def full_session_shape(one: SessionFile) -> dict[str, Any]:
     """A session and all that was said in it."""
     said = [
-        {"id": turn.id, "speaker": turn.speaker, "at": turn.at, "text": turn.text, "startLine": turn.line,
-         "endLine": turn.end}
+        {**output.fields(turn, "id", "speaker", "at", "text"), "startLine": turn.line, "endLine": turn.end}
         for turn in one.turns
-    ]  # fmt: skip
+    ]
     return {**session_shape(one), "turns": said}
 
 

@@ -343,16 +343,13 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
     plan = found.plan
     done: dict[str, Any] = {}
     if found.result is not None:
-        proof = found.proof
         done = {
-            "revision": found.result.revision,
-            "notes": list(found.result.notes),
-            **output.searched(proof),
+            **output.fields(found.result, "revision", "notes"),
+            **output.searched(found.proof),
             "cleared": {
                 "pending": list(found.cleared.pending),
                 "logLines": found.cleared.logs,
-                "turns": found.cleared.turns,
-                "embeddings": found.cleared.embeddings,
+                **output.fields(found.cleared, "turns", "embeddings"),
             },
         }
     return {
@@ -440,8 +437,7 @@ def purged_shape(made: PurgeResult) -> dict[str, Any]:
     """What a purge has rewritten, as JSON."""
     return {
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
-        "backup": made.backup,
-        "revision": made.revision,
+        **output.fields(made, "backup", "revision"),
         **output.searched(made.proof),
     }
 
@@ -560,12 +556,9 @@ def _dropped(screen: Screen, done: SyncResult | RestoreResult) -> None:
 def synced_shape(done: SyncResult) -> dict[str, Any]:
     """The JSON of a sync."""
     return {
-        "remote": done.remote,
-        "address": done.address,
+        **output.fields(done, "remote", "address"),
         "dry_run": done.trial,
-        "received": done.received,
-        "sent": done.sent,
-        "revision": done.revision,
+        **output.fields(done, "received", "sent", "revision"),
         **_merged_shape(done),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
         "followed": _followed_shape(done.followed) if done.followed else None,
@@ -592,13 +585,12 @@ def _followed_shape(one: Any) -> dict[str, Any]:
 def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
     """The JSON of what came in."""
     merge = done.merge
-    keys = ("what", "path", "why", "ours", "theirs")
     return {
         "new": merge.came,
         "changed": merge.changed,
         "gone": merge.went,
         "forgotten": list(merge.forgotten),
-        "told": [{key: getattr(each, key) for key in keys} for each in merge.notes],
+        "told": [output.fields(each, "what", "path", "why", "ours", "theirs") for each in merge.notes],
         "dropped": [asdict(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
     }
 
@@ -622,10 +614,9 @@ def show_restored(screen: Screen, done: RestoreResult) -> None:
 
 def restored_shape(done: RestoreResult) -> dict[str, Any]:
     """What an archive brought, as JSON."""
-    keys = ("file", "bank", "made", "files", "received", "sessions", "revision")
     return {
         "source": "archive",
-        **{key: getattr(done, key) for key in keys},
+        **output.fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
         "dry_run": done.trial,
         **_merged_shape(done),
         "heard": _heard_shape(done.heard) if done.heard else None,
@@ -640,9 +631,7 @@ def undo_shape(done: UndoResult) -> dict[str, Any]:
     """A revision that was taken back, as JSON."""
     return {
         "undone": output.revision(done.revision),
-        "revision": done.result.revision,
-        "paths": list(done.result.paths),
-        "notes": list(done.result.notes),
+        **output.fields(done.result, "revision", "paths", "notes"),
     }
 
 
@@ -672,9 +661,8 @@ def diff_shape(revision: str | None, text: str, changes: Sequence[StatementChang
 
 
 def _change_shape(one: StatementChange) -> dict[str, Any]:
-    names = output.without_empty({"id": one.id})
-    sides = {"before": one.before, "after": one.after}
-    return {"path": one.path, "line": one.line, "record": one.record, **names, **sides}
+    named = {"id": one.id} if one.id else {}
+    return {**output.fields(one, "path", "line", "record"), **named, **output.fields(one, "before", "after")}
 
 
 def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
@@ -917,24 +905,23 @@ def chain_shape(chain: Chain) -> dict[str, Any]:
 
 
 def _break_shape(one: BrokenLink) -> dict[str, Any]:
-    return {"path": one.path, "line": one.line, "cause": one.cause, "message": one.message}
+    return output.fields(one, "path", "line", "cause", "message")
 
 
 def _step_shape(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
     found: dict[str, Any] = {"step": "sentence", "text": step.text}
     found |= output.place(step.place, getattr(step, "id", None))
-    found |= {"written": _written_shape(step.written)} if step.written else {}
+    written = ("revision", "author", "when", "op", "subject")
+    found |= {"written": output.fields(step.written, *written)} if step.written else {}
     if isinstance(step, (BeliefStep, FactStep)):
         found["step"] = "fact" if isinstance(step, FactStep) else step.record
         found |= {"retired": step.retired} if step.retired else {}
     if isinstance(step, FactStep):
         said = step.session
-        known = {"client": said.client, "session": said.session, "day": said.day, "time": said.time}
-        more = {"trail": said.trail, "through": list(said.through), "words": said.words}
-        quotes = [output.without_empty({"text": q.text, "source": q.source}) for q in step.quotes]
+        known = output.fields(said, "client", "session", "day", "time", "trail", "through", "words")
         return found | {
-            "quotes": quotes,
-            "said": {"origin": said.origin, **output.without_empty({**known, **more})},
+            "quotes": [output.without_empty(output.fields(quote, "text", "source")) for quote in step.quotes],
+            "said": {"origin": said.origin, **output.without_empty(known)},
         }
     found |= {"fault": _break_shape(step.fault)} if step.fault else {}
     return found | {"proofs": [_link_shape(link) for link in step.links]}
@@ -944,13 +931,3 @@ def _link_shape(link: Link) -> dict[str, Any]:
     found = {"quote": link.quote, "fault": _break_shape(link.fault) if link.fault else None}
     rests = {"rests": _step_shape(link.step)} if link.step else {}
     return {"id": link.id, **output.without_empty(found), **rests}
-
-
-def _written_shape(written: LineCommit) -> dict[str, Any]:
-    return {
-        "revision": written.revision,
-        "author": written.author,
-        "when": written.when.isoformat(),
-        "op": written.op,
-        "subject": written.subject,
-    }

@@ -192,8 +192,7 @@ def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
     """The answer as JSON, with OpenClaw's keys."""
     return {
         "results": [_hit(hit, explain) for hit in answer.hits],
-        "answered": answer.answered,
-        "mode": answer.mode,
+        **output.fields(answer, "answered", "mode"),
         **({"stale": dict(answer.stale)} if answer.stale else {}),
         "notes": list(answer.notes),
     }
@@ -268,28 +267,17 @@ def _told(item: IndexItem) -> dict[str, Any]:
 def _folded(hit: Hit) -> list[dict[str, Any]]:
     """What a hit stands for."""
     rows = [
-        ({"kind": one.kind, "day": one.day, "when": one.when}, output.place(one.place, one.id))
-        for one in hit.folded
+        (output.place(one.place, one.id), output.fields(one, "kind", "day", "when")) for one in hit.folded
     ]
-    return [{**place, **output.without_empty(more)} for more, place in rows]
+    return [{**place, **output.without_empty(more)} for place, more in rows]
 
 
 def _about(item: IndexItem) -> dict[str, Any]:
     """What the index knows of an item besides its place and text."""
-    return {
-        "kind": item.kind,
-        "record": item.record,
-        "day": item.day,
-        "when": item.when,
-        "origin": item.origin,
-        "client": item.client,
-        "session": item.session,
-        "heading": item.heading,
-        "tags": list(item.tags),
-        "entities": list(item.entities),
-        "retired": item.retired,
-        "proofs": list(item.proofs),
-    }
+    return output.fields(
+        item, "kind", "record", "day", "when", "origin", "client", "session", "heading", "tags", "entities",
+        "retired", "proofs",
+    )  # fmt: skip
 
 
 def _source(item: IndexItem) -> str:
@@ -321,17 +309,10 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
 
 def explain_shape(found: QueryExplanation) -> dict[str, Any]:
     """What was read as JSON."""
-    time = {"start": found.time.start, "end": found.time.end} if found.time else None
-    more = {
-        "order": found.time.order,
-        "phrases": list(found.phrases),
-        "meant": dict(found.meant),
-        "why": found.why,
-    }
+    more = {"order": found.time.order, **output.fields(found, "phrases", "meant", "why")}
     return {
-        "time": time,
-        "entities": list(found.entities),
-        "terms": list(found.terms),
+        "time": output.fields(found.time, "start", "end") if found.time else None,
+        **output.fields(found, "entities", "terms"),
         **output.without_empty(more),
     }
 
@@ -438,8 +419,7 @@ def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
 
 def days_shape(found: Sequence[DayCount]) -> dict[str, Any]:
     """The days as JSON."""
-    return {"days": [{"day": one.day, "facts": one.facts, "sessions": one.sessions,
-                      "origins": dict(one.origins)} for one in found]}  # fmt: skip
+    return {"days": [output.fields(one, "day", "facts", "sessions", "origins") for one in found]}
 
 
 def _title(day: str, today: date) -> str:
@@ -577,31 +557,22 @@ def _path(screen: Screen, found: Reflection) -> None:
 
 def shape(found: Reflection, explain: bool) -> dict[str, Any]:
     """The answer as JSON; `evidence` without a model or with `--explain`, `path` with it."""
-    used = found.usage
     details: dict[str, Any] = {
-        "question": found.question,
-        "answered": found.answered,
-        "text": found.text,
+        **output.fields(found, "question", "answered", "text"),
         "confidence": {"number": found.confidence, "word": found.level},
         "citations": [_piece(piece) for piece in found.citations],
         "basedOn": {layer: len(pieces) for layer, pieces in found.based_on.items()},
         **({"model": found.model} if found.model else {}),
         **({"structured": found.structured} if found.structured is not None else {}),
         "opinions": [shape_of_change(one) for one in found.opinions],
-        "usage": output.usage(used),
+        "usage": output.usage(found.usage),
         "notes": list(found.notes),
     }
     if explain or not found.model:
         details["evidence"] = [_piece(piece) for piece in found.evidence]
     if explain:
         details["path"] = [
-            {
-                "step": each.what,
-                "asked": each.asked,
-                "found": each.found,
-                "tokens": each.tokens,
-                "by": each.by,
-            }
+            {"step": each.what, **output.fields(each, "asked", "found", "tokens", "by")}
             | ({"refused": each.said} if each.said else {})
             for each in found.path
         ]
@@ -609,12 +580,10 @@ def shape(found: Reflection, explain: bool) -> dict[str, Any]:
 
 
 def _piece(piece: EvidencePiece) -> dict[str, Any]:
-    more = {"day": piece.day, "origin": piece.origin, "about": piece.about, "disputed": piece.disputed}
     return {
-        "number": piece.number,
-        "layer": piece.layer,
+        **output.fields(piece, "number", "layer"),
         **output.place(piece.place, piece.id),
         "text": piece.text,
-        **output.without_empty(more),
+        **output.without_empty(output.fields(piece, "day", "origin", "about", "disputed")),
         **({"stale": piece.stale} if piece.layer != "facts" else {}),
     }

@@ -36,10 +36,8 @@ def inserted_shape(done: InsertResult) -> dict[str, Any]:
     return {
         **output.place(done.fact.place, done.fact.id),
         "revision": done.result.revision,
-        "sighting": done.sighting,
-        "repeated": done.repeated,
-        "redacted": dict(done.result.redacted),
-        "notes": list(done.result.notes),
+        **output.fields(done, "sighting", "repeated"),
+        **output.fields(done.result, "redacted", "notes"),
     }
 
 
@@ -75,8 +73,7 @@ def block_heading(block: CoreBlock) -> str:
 
 def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
     return {
-        "name": block.name,
-        "value": block.value,
+        **output.fields(block, "name", "value"),
         **output.place(block.place, None),
         **output.budget(budget),
     }
@@ -84,12 +81,10 @@ def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
 
 def block_change_shape(done: BlockChange) -> dict[str, Any]:
     return {
-        "name": done.after.name,
-        "value": done.after.value,
+        **output.fields(done.after, "name", "value"),
         **({"before": done.before.value} if done.before else {}),
         **output.place(done.after.place, None),
-        "revision": done.result.revision,
-        "redacted": dict(done.result.redacted),
+        **output.fields(done.result, "revision", "redacted"),
         "warnings": list(done.warnings),
         "notes": list(done.result.notes),
     }
@@ -142,8 +137,7 @@ def decided_shape(done: DecidedProposals) -> dict[str, Any]:
     """What was decided, as JSON."""
     return {
         **proposals_shape(done.proposals),
-        "revision": done.result.revision,
-        "redacted": dict(done.result.redacted),
+        **output.fields(done.result, "revision", "redacted"),
         "warnings": list(done.warnings),
         "notes": list(done.result.notes),
     }
@@ -205,15 +199,12 @@ def show_observation(screen: Screen, one: ObservationView) -> None:
 
 def observation_shape(one: Observation) -> dict[str, Any]:
     """An observation as JSON: what its lines say."""
-    known = {
-        "since": one.since, "last": one.last, "scope": one.scope, "retired": one.retired,
-        "entities": list(one.entities), "tags": list(one.tags),
-        "was": [{"text": was.text, "until": was.until} for was in one.was],
-    }  # fmt: skip
+    known = output.fields(one, "since", "last", "scope", "retired", "entities", "tags")
+    known |= {"was": [{"text": was.text, "until": was.until} for was in one.was]}
     return {
         **output.place(one.place, one.id),
         "text": one.text,
-        "proofs": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.proofs],
+        "proofs": [output.fields(each, "file", "id", "quote") for each in one.proofs],
         **output.without_empty(known),
     }
 
@@ -277,13 +268,11 @@ def _opinion(one: Opinion) -> list[Piece]:
 
 def shape_of_opinion(one: Opinion) -> dict[str, Any]:
     """An opinion as JSON."""
-    more = {"confidence": one.confidence, "when": one.when, "retired": one.retired, "flag": one.flag}
     return {
         **output.place(one.place, one.id),
-        "text": one.text,
-        "kind": one.kind,
-        **output.without_empty(more),
-        "because": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.because],
+        **output.fields(one, "text", "kind"),
+        **output.without_empty(output.fields(one, "confidence", "when", "retired", "flag")),
+        "because": [output.fields(each, "file", "id", "quote") for each in one.because],
     }
 
 
@@ -293,8 +282,7 @@ def shape_of_change(one: OpinionChange) -> dict[str, Any]:
         "did": "drop" if one.after.retired else "revise" if one.before else "form",
         "opinion": shape_of_opinion(one.after),
         **({"before": one.before.text} if one.before else {}),
-        "revision": one.result.revision,
-        "notes": list(one.result.notes),
+        **output.fields(one.result, "revision", "notes"),
     }
 
 
@@ -325,11 +313,9 @@ def show_model(screen: Screen, one: MentalModel) -> None:
 def page_shape(one: Page | MentalModel) -> dict[str, Any]:
     """A page or a mental model as JSON; `query` is a page's."""
     return {
-        "id": one.id,
-        "name": one.name,
+        **output.fields(one, "id", "name"),
         **({"query": one.source_query} if hasattr(one, "source_query") else {}),
-        "tags": list(one.tags),
-        "body": one.body,
+        **output.fields(one, "tags", "body"),
         **output.place(one.place, None),
     }
 
@@ -337,9 +323,8 @@ def page_shape(one: Page | MentalModel) -> dict[str, Any]:
 def show_kept(screen: Screen, did: str, done: PageChange) -> None:
     """What was done to a page or a mental model."""
     result, record = done.result, done.record
-    more = {"revision": result.revision, "redacted": dict(result.redacted), "notes": list(result.notes)}
     place = (record.place.path, "path")
-    shape = page_shape(record) | more
+    shape = page_shape(record) | output.fields(result, "revision", "redacted", "notes")
     output.show_done(screen.call, result, shape, f"{did} ", (record.name, "strong"), " in ", place)
 
 
@@ -402,10 +387,7 @@ def stale(why: StaleReasons) -> dict[str, Any]:
     return {
         "is": bool(why),
         "why": str(why),
-        "new": list(why.new),
-        "edited": list(why.edited),
-        "gone": list(why.gone),
-        "yours": why.yours,
+        **output.fields(why, "new", "edited", "gone", "yours"),
     }
 
 
@@ -417,16 +399,11 @@ def refreshed_shape(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]
         "path": one.page.place.path,
         "model": one.by,
         "stale": stale(one.why),
-        "full": one.full,
-        "dryRun": one.dry_run,
-        "diff": one.diff,
+        **output.fields(one, "full", "dry_run", "diff"),
         "body": one.page.body,
         "learnt": [_fact(fact) for fact in one.learnt],
         "flagged": [_fact(fact) for fact in one.flagged],
-        "refused": list(one.refused),
-        "leftOut": one.left_out,
-        "revision": one.revision,
-        "redacted": dict(one.redacted),
+        **output.fields(one, "refused", "left_out", "revision", "redacted"),
         "usage": output.usage(one.usage),
         "notes": list(one.notes),
     }
@@ -443,9 +420,7 @@ def proposal(one: Proposal) -> dict[str, Any]:
         "id": one.model.id,
         "path": one.model.place.path,
         "model": one.by,
-        "diff": one.diff,
-        "evidence": one.evidence,
-        "refused": list(one.refused),
+        **output.fields(one, "diff", "evidence", "refused"),
         "usage": output.usage(one.usage),
         "notes": list(one.notes),
     }
@@ -533,8 +508,8 @@ def _draw(screen: Screen, timeline: Mapping[str, int]) -> None:
 
 def known_shape(one: EntitySummary) -> dict[str, Any]:
     """A name with its aliases, as JSON."""
-    known = {"first": one.first, "last": one.last, "aliases": list(one.aliases), "not": list(one.nots)}
-    return {"name": one.name, "count": one.count, "settled": one.settled, **output.without_empty(known)}
+    known = {**output.fields(one, "first", "last", "aliases"), "not": list(one.nots)}
+    return {**output.fields(one, "name", "count", "settled"), **output.without_empty(known)}
 
 
 def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
@@ -564,7 +539,7 @@ def show_decision(screen: Screen, done: EntityDecision) -> None:
 
 def suggestion_shape(one: Suggestion) -> dict[str, Any]:
     """Two names that may be the same, as JSON."""
-    return {"name": one.name, "other": one.other, "how": one.how, "reason": one.reason}
+    return output.fields(one, "name", "other", "how", "reason")
 
 
 def decision_shape(done: EntityDecision) -> dict[str, Any]:
@@ -575,8 +550,7 @@ def decision_shape(done: EntityDecision) -> dict[str, Any]:
             for e in done.entities
         ],
         "path": done.path,
-        "revision": done.result.revision,
-        "notes": list(done.result.notes),
+        **output.fields(done.result, "revision", "notes"),
     }
 
 
@@ -709,23 +683,15 @@ def show_preview(screen: Screen, found: Preview) -> None:
 
 def consolidated_shape(done: ConsolidationResult) -> dict[str, Any]:
     """A run as JSON."""
-    used = done.usage
     return {
         "model": done.by,
-        "facts": done.facts,
-        "left": done.left,
-        "posted": done.posted,
+        **output.fields(done, "facts", "left", "posted"),
         "changes": [_change(change) for change in done.changes],
         "atOdds": _pairs(done.at_odds),
         "refused": list(done.refused),
         "aside": [{**_fact(fact), "reason": why} for fact, why in done.aside],
-        "held": done.held,
-        "stale": done.stale,
-        "revision": done.revision,
-        "paths": list(done.paths),
-        "committed": done.committed,
-        "redacted": dict(done.redacted),
-        "usage": output.usage(used),
+        **output.fields(done, "held", "stale", "revision", "paths", "committed", "redacted"),
+        "usage": output.usage(done.usage),
         "notes": list(done.notes),
     }
 

@@ -333,14 +333,27 @@ def _console(call: Call, stream: TextIO) -> Console:
 # The JSON shapes that several verbs print, as docs/json.md describes them.
 
 
+def plain(value: Any) -> Any:
+    """A value as JSON has it: tuples as lists, mappings as objects, times in ISO."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def fields(one: object, *names: str) -> dict[str, Any]:
+    """These attributes of a result as JSON, under their names in camelCase."""
+    found = {}
+    for name in names:
+        first, *rest = name.split("_")
+        found[first + "".join(map(str.capitalize, rest))] = plain(getattr(one, name))
+    return found
+
+
 def place(at: Place, block: str | None) -> dict[str, Any]:
     """Where something stands: path, lines, citation; for what has an id also id and link."""
-    found: dict[str, Any] = {
-        "path": at.path,
-        "startLine": at.line,
-        "endLine": at.end,
-        "citation": at.citation,
-    }
+    found = {"path": at.path, "startLine": at.line, "endLine": at.end, "citation": at.citation}
     if block:
         found |= {"id": block, "link": BlockLink(at.path, block)}
     return found
@@ -358,26 +371,16 @@ def revision(one: Revision) -> dict[str, Any]:
     """A revision with everything the trail says of it."""
     return {
         "revision": one.id,
-        "when": one.when.isoformat(),
-        "author": one.author,
+        **fields(one, "when", "author"),
         "op": one.trailer("Memory-Op"),
-        "subject": one.subject,
-        "paths": list(one.paths),
-        "trailers": {name: list(values) for name, values in one.trailers.items()},
+        **fields(one, "subject", "paths", "trailers"),
     }
 
 
 def blame(one: BlameLine) -> dict[str, Any]:
     """A line and who wrote it; `revision` is absent where no revision has it yet."""
     known = {"revision": one.revision} if one.revision.strip("0") else {}
-    return {
-        "line": one.line,
-        **known,
-        "author": one.author,
-        "when": one.when.isoformat(),
-        "subject": one.subject,
-        "text": one.text,
-    }
+    return {"line": one.line, **known, **fields(one, "author", "when", "subject", "text")}
 
 
 def budget(one: Budget) -> dict[str, Any]:
@@ -396,18 +399,13 @@ def price(cost: Estimate) -> str:
 
 def usage(used: Any) -> dict[str, int]:
     """Tokens that models took, by kind."""
-    return {
-        "input": used.input,
-        "output": used.output,
-        "cacheRead": used.cache_read,
-        "cacheWrite": used.cache_write,
-    }
+    return fields(used, "input", "output", "cache_read", "cache_write")
 
 
 def estimate(cost: Estimate) -> dict[str, Any]:
     """What a model would take; without `usd` where its price is not known."""
     usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
-    return {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+    return {**fields(cost, "model", "tokens", "requests"), **usd}
 
 
 def priced(cost: Estimate) -> str:
