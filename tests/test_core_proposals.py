@@ -287,6 +287,13 @@ def test_what_was_checked_and_is_clean_bears_no_label(memory: Memory) -> None:
     assert len(proposed(memory)) == 1  # only the end of its transcript was read
 
 
+def test_a_block_that_an_agent_emptied_is_shown_until_it_was_seen(memory: Memory) -> None:
+    memory.core.replace("User", "Alice likes tea.", by_person=True)
+    edit(memory, "", "Listing: 3 files.", said="hello")
+    (one,) = memory.proposals.list()
+    assert (one.kind, one.text) == ("unseen", "- Alice likes tea.")
+
+
 # -- what is compared --------------------------------------------------------------------------------------
 
 REPEATS = {

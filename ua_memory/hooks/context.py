@@ -341,7 +341,7 @@ def _project_blocks(
         )
     )
     rows = [_short(f"- {day}: {title}" + (f" — {end}" if end else "")) for day, title, end, _ in found]
-    left = [_short(f"- {undone}") for *_, undone in found if undone][:LAST_OPEN]
+    left = [*dict.fromkeys(_short(f"- {undone}") for *_, undone in found if undone)][:LAST_OPEN]
     last = noise.block("sessions", LAST, [*rows, UNDONE, *left] if left else rows, most=room // 3)[0]
     most = (room - len(last)) * (3 if facts else 4) // 4
     first = noise.block("rules", RULES, rules, most=most)[0]

@@ -149,15 +149,17 @@ class CoreProposals:
     ) -> BlockChange | CoreProposal:  # fmt: skip
         """An agent's replacement of a block, held against what its session's tools printed.
 
-        What repeats them in words that the person did not say waits for the person. What could not be checked
-        is done, and its commit says that the agent wrote it. Raises what `core.replace` raises.
+        What repeats them in words that the person did not say waits for the person. What could not be
+        checked, as where nothing is left to be checked, is done, and its commit says that the agent wrote it.
+        Raises what `core.replace` raises.
         """
         store, value = self._store, self._store.redacted(value)
         core.check(store, {section: value})
         before = next((b.value for b in core.blocks(store) if b.name.casefold() == section.casefold()), None)
         found = core.find_repeated(value, before or "", words.said, words.outputs) if words else ""
         if not found:
-            trailers = {} if words and words.complete else {BY_AGENT: " ".join(section.split())}
+            checked = words is not None and words.complete and bool(value.strip())
+            trailers = {} if checked else {BY_AGENT: " ".join(section.split())}
             return core.replace(store, section, value, door=self._door, session=session, trailers=trailers)
         at = store.now().isoformat(timespec="minutes")
         made = WaitingEdit(section, value, before, store.redacted(found), client, session or "", at)
