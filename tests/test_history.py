@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
 
 from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.git import repository
 from ua_memory.git.history import History
 from ua_memory.git.process import BatchEnded, ObjectReader, Process
 from ua_memory.git.repository import MACHINE, NOBODY, SOMEBODY, Commit, blob_id
@@ -439,7 +441,7 @@ def test_git_that_goes_away(trail: History, monkeypatch: pytest.MonkeyPatch) -> 
     trail.close()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GitFailed, match="not installed"):
-        trail.blobs()
+        trail.read("HEAD", "a.md")
     assert trail.person() == SOMEBODY
     assert trail.head() is not None
 
@@ -579,6 +581,42 @@ def test_objects_are_read_through_one_process(trail: History) -> None:
     last = reading(trail)
     trail.close()
     assert not Path(f"/proc/{last}").exists()
+
+
+def test_an_object_in_a_file_of_its_own_is_read_without_a_process(trail: History) -> None:
+    made = commit(trail, {"a.md": b"told", "sub/b.md": b""})
+    names = trail.blobs()
+    assert names == repository.plain_files(trail.run("ls-tree", "-r", "-z", made))
+    tree = trail.run("rev-parse", f"{made}^{{tree}}").decode().strip()
+    wanted = [made, f"{made}^{{tree}}", tree, f"{tree}^{{tree}}", *names.values()]
+    trail.close()  # which was asked for the branch before there was one
+    loose = trail.read_objects(wanted)
+    assert not reading(trail)
+    trail.repack(full=True)
+    assert trail.read_objects(wanted) == loose and reading(trail), "packed"
+
+
+@pytest.mark.parametrize("noise", [b"", b"noise", zlib.compress(b"blob 9\0told"), zlib.compress(b"told")])
+def test_a_damaged_object_in_a_file_of_its_own_is_told(trail: History, noise: bytes) -> None:
+    commit(trail, {"a.md": b"told"})
+    blob = trail.blobs()["a.md"]
+    file = trail.shared / "objects" / blob[:2] / blob[2:]
+    file.chmod(0o644)
+    file.write_bytes(noise)
+    with pytest.raises(GitFailed):
+        trail.blob(blob)
+
+
+def test_no_object_is_replaced(trail: History) -> None:
+    """`git replace` is for whoever looks: what was committed is what a bank has."""
+    old, new = commit(trail, {"a.md": b"old"}), commit(trail, {"a.md": b"new"})
+    before = trail.blobs()
+    for shown, instead in ((new, old), (before["a.md"], trail.blobs(rev=old)["a.md"])):
+        trail.run("replace", shown, instead)
+    again = History(trail.git_dir, trail.root, own=True)
+    assert again.blobs() == before and again.read("HEAD", "a.md") == again.blob(before["a.md"]) == b"new"
+    trail.repack(full=True)
+    assert again.blob(before["a.md"]) == b"new"
 
 
 def test_an_object_that_was_deleted_with_its_pack_is_not_answered(trail: History) -> None:

@@ -119,7 +119,7 @@ REMEMBERED = {
     # A person's name, or the bytes of a file, comes to the same in every bank: an owner would have to be
     # handed to every parser and printer, and would hold nothing of its bank.
     "knowledge.entities": {"fold"},
-    "llm.tools": {"_check_schema"},
+    "llm.tools": {"_check_schema", "_strict"},
     "markdown.document": {"_cache"},
     "store.saves": {"_parsed"},
 }

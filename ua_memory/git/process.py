@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ _LOCKED = re.compile(r"Unable to create '[^'\n]*\.lock': File exists")
 NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For every process that has no business with a remote: a partial clone asks its own for a missing object,
 by an address and a program out of its settings."""
+AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1"}
+"""What `git replace` has put in the place of an object does not count, whoever reads it (`_read_loose`)."""
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """So that git reads none of the user's own settings: a mistake in them ends every command."""
 THEIRS = ("var", "fetch", "push", "ls-remote")
@@ -83,8 +86,10 @@ compressed twice, and takes 8 ms each time."""
 
 DELETES_OTHERS = ("clean",)
 """What would remove files that are not the bank's where the bank lies inside somebody's repository."""
-OUR_LIMITS = ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH")
-"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote."""
+OUR_LIMITS = (
+    "GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH", *AS_COMMITTED,
+)  # fmt: skip
+"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote, to replace."""
 
 
 class Process:
@@ -129,6 +134,7 @@ class Process:
             "GIT_ICASE_PATHSPECS": "0",
             "GIT_CONFIG_COUNT": str(len(CONFIG)),
             **NO_REMOTE,
+            **AS_COMMITTED,
             **pairs,
         }
 
@@ -251,9 +257,12 @@ def _reason(said: str | bytes) -> str:
 
 
 # -- objects -----------------------------------------------------------------------------------------------
-# git's objects by name, read through one `git cat-file --batch` process that stays open.
+# git's objects by name: what lies in a file of its own is read from there, as what was committed last does;
+# the rest through one `git cat-file --batch` process that stays open.
 
 
+OBJECT_ID = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
+"""The full id of an object, by SHA-1 or SHA-256."""
 PIPE_BYTES = 4096
 """So much is asked at a time: POSIX takes it into an empty pipe without waiting for git to read it."""
 
@@ -271,8 +280,8 @@ class BatchEnded(Exception):
 
 
 class ObjectReader:
-    """Reads objects through a process that starts with the first question, and again where it has ended.
-    Threads may share it. Each call gets the repository whose reader it is."""
+    """Reads objects from their own files, and else through a process that starts with the first question, and
+    again where it has ended. Threads may share it. Each call gets the repository whose reader it is."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -284,9 +293,12 @@ class ObjectReader:
     def read(self, git: Process, names: Sequence[str]) -> list[GitObject | None]:
         """What git has under each name, which has no newline in it; None where there is nothing, or the
         name is ambiguous. BatchEnded."""
+        loose = {name: _read_loose(git.shared / "objects", name) for name in names}
+        rest = [name for name in names if not loose[name]]
         with self._lock:
             try:
-                return [found for some in _chunks(names) for found in self._ask(git, some)]
+                asked = (found for some in _chunks(rest) for found in self._ask(git, some))
+                return [loose[name] or next(asked) for name in names]
             except (OSError, ValueError) as error:
                 self._close()
                 raise BatchEnded from error
@@ -328,6 +340,26 @@ class ObjectReader:
             self._owner = os.getpid()
             self._end = weakref.finalize(self, _end, self._batch, self._owner)
         return self._batch
+
+
+def _read_loose(objects: Path, name: str) -> GitObject | None:
+    """An object by its id, or the tree of a commit by `ID^{tree}`, from the files they lie in: to start a
+    process takes as long as the rest of a search. None where git is to be asked: it has the object in a pack,
+    or knows what is wrong with it."""
+    id, _, wanted = name.partition("^")
+    if not OBJECT_ID.fullmatch(id) or wanted not in ("", "{tree}"):
+        return None
+    try:
+        head, _, data = zlib.decompress((objects / id[:2] / id[2:]).read_bytes()).partition(b"\0")
+    except (OSError, zlib.error):
+        return None
+    kind, _, size = head.decode("ascii", "replace").partition(" ")
+    if size != str(len(data)):  # git's own reader waits for the rest of it, for ever
+        raise GitFailed(f"object {id} is damaged", where=str(objects), hint="ua-memory doctor")
+    if not wanted or kind == "tree":
+        return GitObject(id, kind, data)
+    tree = data.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")
+    return _read_loose(objects, tree) if kind == "commit" else None
 
 
 def _packs(folder: Path) -> frozenset[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import CannotWrite, GitFailed
-from ua_memory.git.process import Process
+from ua_memory.git.process import OBJECT_ID, Process
 from ua_memory.paths import is_truth, make_private
 
 # -- revisions ---------------------------------------------------------------------------------------------
@@ -32,7 +32,6 @@ NOBODY = "0" * 40
 EPOCH, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 """Between these a commit's time is. git knows none before 1970 (it calls one an overflow, and says nothing of
 when it was); and a time that is shown in a zone of its own must not leave the calendar."""
-_IDS = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 WIDEST = 1400
 """git's widest offset of a zone, as the number that it writes."""
 
@@ -105,7 +104,7 @@ def blob_id(data: bytes) -> str:
 
 def is_id(name: str) -> bool:
     """Whether this is the full id of an object, and no other name for it."""
-    return bool(_IDS.fullmatch(name))
+    return bool(OBJECT_ID.fullmatch(name))
 
 
 def plain_files(out: bytes) -> dict[str, str]:
@@ -455,7 +454,7 @@ class Repository(Process):
         """The branch that revisions go to. GitFailed on a detached HEAD or in a merge or rebase."""
         head = self._head_line()
         if not head.startswith("ref: "):
-            if _IDS.fullmatch(head):
+            if OBJECT_ID.fullmatch(head):
                 hint = f"ua-memory git switch {self._branch()}"
                 raise GitFailed("HEAD is detached", where=str(self.git_dir), hint=hint)
             hint = f"echo 'ref: refs/heads/{self._branch()}' > {shlex.quote(str(self.git_dir / 'HEAD'))}"
@@ -571,7 +570,7 @@ class Repository(Process):
         head = self._head_line()
         file = self.shared / head.removeprefix("ref: ")
         with contextlib.suppress(FileNotFoundError):
-            if head.startswith("ref: refs/heads/") and not _IDS.fullmatch(
+            if head.startswith("ref: refs/heads/") and not OBJECT_ID.fullmatch(
                 file.read_bytes().decode("latin-1").strip()
             ):
                 (self.git_dir / ASIDE).mkdir(exist_ok=True)

@@ -88,9 +88,17 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     from referencing import Registry
 
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    # JSON has no integers of its own, so 1.0 is one; Python code that counts with it needs an int.
+    return _strict(kind)(schema, registry=Registry())
+
+
+@lru_cache(maxsize=8)
+def _strict(kind: Any) -> Any:
+    """The validator's class that takes no 1.0 for an integer: JSON has none of its own, but Python code that
+    counts with it needs an int. It takes five milliseconds to make, and each call of a tool is checked."""
+    import jsonschema
+
     types = kind.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    return jsonschema.validators.extend(kind, type_checker=types)(schema, registry=Registry())
+    return jsonschema.validators.extend(kind, type_checker=types)
 
 
 def _text(error: Any) -> str:
