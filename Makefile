@@ -23,6 +23,8 @@ PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST = $(BIN)/pytest --dist loadgroup
+# What the tests of a file share, and what they import, is made once; of the slow ones a file may have hours.
+TESTS  = $(PYTEST) --dist loadfile -m 'not slow and not client'
 CODE   = ua_memory tests docs $(wildcard benchmarks examples)
 
 # uv takes a tenth of the time that pip takes; where there is none, pip installs it first, and where that
@@ -55,7 +57,7 @@ demo: $(STAMP)  ## a bank in a temporary folder: notes, facts, a search, an undo
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
 test: $(STAMP)  ## the tests, without those marked slow or client
-	@$(PYTEST) -n $(WORKERS) --timeout 300 --in-memory -m 'not slow and not client' $(ARGS)
+	@$(TESTS) -n $(WORKERS) --timeout 300 --in-memory $(ARGS)
 
 test-all: $(STAMP)  ## all of them, and eight times the examples of each property
 	@$(PYTEST) -n $(WORKERS) --timeout 1800 --hypothesis-profile all $(ARGS)
@@ -64,7 +66,7 @@ test-all: $(STAMP)  ## all of them, and eight times the examples of each propert
 ALONE = if unshare -n true 2>/dev/null; then exec unshare -n sh -c "ip link set lo up && exec \"\$$@\"" sh "$$@"; \
 	else exec unshare -rn sh -c "ip link set lo up && exec unshare --map-user=$$(id -u) --map-group=$$(id -g) \"\$$@\"" sh "$$@"; fi
 offline: $(STAMP)  ## the same tests where there is no network but loopback (Linux)
-	@sh -c '$(ALONE)' sh $(PYTEST) -n $(WORKERS) --timeout 900 -m 'not slow and not client' $(ARGS)
+	@sh -c '$(ALONE)' sh $(TESTS) -n $(WORKERS) --timeout 900 $(ARGS)
 
 check: $(STAMP)  ## ruff, its formatter, and mypy --strict
 	@$(BIN)/ruff check $(CODE)
@@ -76,7 +78,7 @@ format: $(STAMP)  ## let ruff mend and lay out the code
 	@$(BIN)/ruff format $(CODE)
 
 golden: $(STAMP)  ## rewrite the golden files from what the code does; read the diff
-	@$(PYTEST) -n 0 --update-golden -m 'not slow and not client' $(ARGS)
+	@$(TESTS) -n 0 --update-golden $(ARGS)
 	@git --no-pager diff --stat -- tests
 
 fuzz: $(STAMP)  ## every property with N=2000 fresh random examples

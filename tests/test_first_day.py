@@ -1,6 +1,8 @@
 """docs/first-day.md and the session of README.md: every command is run as it stands, and prints what it says.
 
-Clients are stubs that do what their installed hooks say; `python3 -m venv` makes a stub of pip.
+Clients are stubs that do what their installed hooks say; `python3 -m venv` makes a stub of pip. In
+`first-day.md` the program is one that asks for a process with its imports done (`forked.py`); the session of
+`README.md` is run by the program as it is installed.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from daemons import on_terminal, until
+from daemons import forking, on_terminal, until
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = Path(sys.executable).with_name("ua-memory")
@@ -55,7 +57,7 @@ def tell(event, **more):
         about["transcript_path"] = str(transcript)
     for each in (each for group in hooks.get(event, []) for each in group["hooks"]):
         run = [each["command"], *each["args"]] if "args" in each else ["sh", "-c", each["command"]]
-        done = subprocess.run(run, input=json.dumps(about), capture_output=True, text=True)
+        done = subprocess.run(run, input=json.dumps(about), capture_output=True, text=True, close_fds=False)
         with (home / f"{name}.given").open("a") as given:
             given.write(done.stdout)
 
@@ -77,6 +79,22 @@ tell("SessionEnd", reason="prompt_input_exit")
 ''',
 }  # fmt: skip
 STUBS["codex"] = STUBS["claude"]
+FORKED = (
+    f"#!{sys.executable} -ISs\n"
+    + """
+import json, os, socket, sys
+
+asks = socket.socket(fileno=int(os.environ["TEST_ASKS"]))
+answers, theirs = socket.socketpair()
+told = {"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ)}
+answers.sendall(json.dumps(told).encode() + b"\\n")
+socket.send_fds(asks, [b"!"], [0, 1, 2, theirs.fileno()])
+theirs.close()
+_, ended = answers.makefile("rb")  # the process id and, once it has ended, the exit code
+sys.exit(int(ended))
+"""
+)
+"""`ua-memory` as `forked.py` has it: to start Python and load the model would take most of the test."""
 
 
 def steps(text: str) -> list[tuple[str, str, str]]:
@@ -101,7 +119,7 @@ def same(shown: str, printed: str) -> bool:
 class Desk:
     """A home folder with a checkout in it, and a shell whose folder is remembered from command to command."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, program: Path) -> None:
         self.home, self.folder = home, home / "checkout"
         for folder in ("checkout", "stubs", "vault/notes", "vault/.obsidian", ".claude", ".codex"):
             (home / folder).mkdir(parents=True)
@@ -110,20 +128,22 @@ class Desk:
             (home / "stubs" / name).chmod(0o755)
         (home / ".gitconfig").write_text("[user]\nname = Noor Lindqvist\nemail = noor@example.org\n")
         path = f"{home}/stubs:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin"
-        self.env = {**os.environ, "HOME": str(home), "PATH": path, "UA_MEMORY_PROGRAM": str(PROGRAM)}
+        self.env = {**os.environ, "HOME": str(home), "PATH": path, "UA_MEMORY_PROGRAM": str(program)}
         self.env |= {"GIT_CONFIG_GLOBAL": f"{home}/.gitconfig", "TERM": "dumb"}
         self.env |= {"UA_MEMORY_DAEMON": "off", "UA_MEMORY_PAGER": "cat"}
 
     def types(self, command: str, typed: str = "") -> str:
         """What a terminal shows of a command."""
         script = f"{command}\ncode=$?; pwd > {self.home}/folder; exit $code"
+        asks = forking().asks.fileno()
         begun: list[subprocess.Popen[bytes]] = []
 
         def begin(terminal: int) -> None:
             begun.append(
                 subprocess.Popen(
-                    ["bash", "-c", script], cwd=self.folder, env=self.env, stdout=terminal, stderr=terminal,
-                    stdin=subprocess.PIPE if typed else terminal,
+                    ["bash", "-c", script], cwd=self.folder, env={**self.env, "TEST_ASKS": str(asks)},
+                    stdout=terminal, stderr=terminal, stdin=subprocess.PIPE if typed else terminal,
+                    pass_fds=[asks],
                 )
             )  # fmt: skip
             if typed:
@@ -149,21 +169,21 @@ class Desk:
                     until(lambda: "Alice is away" in self.types("cat ~/ua-memory/memory/*.md"), 60)
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    if not PROGRAM.exists():
-        pytest.skip("ua-memory is not installed beside this python")
-    return Desk(tmp_path / "noor")
-
-
-def test_first_day(desk: Desk) -> None:
+def test_first_day(tmp_path: Path) -> None:
+    program = tmp_path / "ua-memory"
+    program.write_text(FORKED)
+    program.chmod(0o755)
+    desk = Desk(tmp_path / "noor", program)
     desk.follows("docs/first-day.md")
     for client in ("claude", "codex"):
         given = (desk.home / f"{client}.given").read_text()
         assert "Prefers short answers." in given and "because the price doubled" in given
 
 
-def test_the_session_in_the_readme(desk: Desk) -> None:
+def test_the_session_in_the_readme(tmp_path: Path) -> None:
+    if not PROGRAM.exists():
+        pytest.skip("ua-memory is not installed beside this python")
+    desk = Desk(tmp_path / "noor", PROGRAM)
     desk.folder = desk.home
     (desk.home / ".local/bin").mkdir(parents=True)
     (desk.home / ".local/bin/ua-memory").symlink_to(PROGRAM)

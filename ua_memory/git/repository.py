@@ -318,12 +318,13 @@ def of_head(trail: Process) -> str:
     """What is missing of the newest revisions, or of the line of revisions to them, in words; empty if
     nothing is. Fast: whether an object is what it should be is not looked at, nor are older files."""
     try:
-        trail.run("rev-list", "--count", "HEAD")
         words = ("rev-list", "--objects", f"--max-count={RECENT}", "--missing=print", "HEAD")
-        out = trail.run(*words).decode("utf-8", "replace")
+        rows = trail.run(*words).decode("utf-8", "replace").splitlines()
+        if sum(" " not in row for row in rows) >= RECENT:  # what has no name is a commit
+            trail.run("rev-list", "--count", "HEAD")
     except GitFailed as error:
         return error.what
-    gone = [row[1:] for row in out.splitlines() if row.startswith("?")]
+    gone = [row[1:] for row in rows if row.startswith("?")]
     return message(dict.fromkeys(gone, "object")) if gone else ""
 
 
