@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from ua_memory.discovery import PAGER_IN_USE
+from ua_memory.discovery import PAGER_IN_USE, terminal_width
 from ua_memory.errors import NoBank
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def of_process(argv: Sequence[str] | None = None) -> Call:
         stdout=sys.stdout or io.StringIO(),
         stderr=sys.stderr or io.StringIO(),
         terminals=terminals,
-        width=_width() if terminals else PLAIN_WIDTH,
+        width=terminal_width(PLAIN_WIDTH) if terminals else PLAIN_WIDTH,
     )
 
 
@@ -131,17 +131,6 @@ def _home() -> Path:
         return Path.home().resolve()
     except (RuntimeError, OSError):
         return Path("/nonexistent")
-
-
-def _width() -> int:
-    for stream in (sys.stdout, sys.stderr, sys.stdin):
-        try:
-            columns = os.get_terminal_size(stream.fileno()).columns
-        except (OSError, ValueError, AttributeError):
-            continue
-        if columns > 0:
-            return columns
-    return PLAIN_WIDTH
 
 
 # -- origin ------------------------------------------------------------------------------------------------
@@ -268,6 +257,15 @@ def environment(call: Call) -> dict[str, str]:
     if given := env.get("UA_MEMORY_CROSS_ENCODER"):
         env["UA_MEMORY_CROSS_ENCODER"] = str(absolute(call, given))
     return env
+
+
+def user_file(call: Call) -> Path:
+    """The user's own settings."""
+    from ua_memory import config, discovery
+
+    folder = config.user_folder(environment(call))
+    assert folder is not None, "a call has a home"
+    return folder / discovery.USER
 
 
 def tell_untrusted(call: Call, config: Config) -> None:

@@ -27,6 +27,18 @@ def unix_socket() -> Any:
     return socket(AF_UNIX, SOCK_STREAM)
 
 
+def terminal_width(default: int) -> int:
+    """The columns of the terminal that one of the standard streams is, else the default."""
+    for fd in (1, 2, 0):
+        try:
+            columns = os.get_terminal_size(fd).columns
+        except OSError:
+            continue
+        if columns > 0:
+            return columns
+    return default
+
+
 def json_string(text: str) -> str:
     """A text as JSON in ASCII, with its quotes."""
     from _json import encode_basestring_ascii

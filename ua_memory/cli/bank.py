@@ -16,7 +16,6 @@ from ua_memory import paths as paths_module
 from ua_memory.caller import is_person
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
-from ua_memory.config import user_folder
 from ua_memory.daemon import protocol, spawn
 from ua_memory.discovery import LOGS, SETTINGS, USER
 from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
@@ -394,7 +393,7 @@ def config_list(
         Screen(call).note(*(f"{file} sets {name}, which is not a setting" for name in names))
     if call.as_json:
         everything = {
-            "bank": str(root), "user": str(_user_file(call)), "settings": found,
+            "bank": str(root), "user": str(caller.user_file(call)), "settings": found,
             "unknown": list(loaded.unknown), "unknownUser": list(loaded.unknown_user),
         }  # fmt: skip
         return emit(call, found[0] if key is not None else everything)
@@ -419,7 +418,7 @@ def config_set(
     name, typed = config.as_typed(key, value, user=user)
     result: Result | None = None
     if user:
-        file = _user_file(call)
+        file = caller.user_file(call)
         before = discovery.read(file) if file.exists() else b""
         config.save(file, config.put(before, str(file), key, typed))
     else:
@@ -454,12 +453,6 @@ def set_in_bank(call: Call, memory: Memory, key: str, value: Any) -> tuple[Path,
             draft.write(SETTINGS, after, restored=True)
             draft.subject = f"config: set {key}"
     return memory.store.bank.root / SETTINGS, draft.result if after != before else None
-
-
-def _user_file(call: Call) -> Path:
-    folder = user_folder(caller.environment(call))
-    assert folder is not None, "a call has a home"
-    return folder / USER
 
 
 @app.verb(trust_app, opens=False)

@@ -344,7 +344,7 @@ def forget(
     purge is finished when you delete that.
     """
     old = purge and (target or not (query or session or entity))
-    if old and _nothing_left(memory, target or ()):
+    if old and all(is_forgotten(memory.store, one) for one in target or ()):  # nothing is left to forget
         code = _purge(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
         raise typer.Exit(code)
     named = {"query": query, "session": session, "entity": entity, "limit": limit}
@@ -389,11 +389,6 @@ def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool
         return False, False
     lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
     return True, bool(mine) and agrees(call, f"Also remove {lines} it?")
-
-
-def _nothing_left(memory: Memory, targets: Sequence[str]) -> bool:
-    """Whether nothing is left to forget: no target, or all of them forgotten before."""
-    return all(is_forgotten(memory.store, target) for target in targets)
 
 
 def _purge(

@@ -20,7 +20,7 @@ from ua_memory.clients import sessions, settings
 from ua_memory.clients.edit import Broken
 from ua_memory.clients.sessions import pruned
 from ua_memory.clients.settings import CRONTAB, KINDS, agents_line, line_for, set_up, time_of
-from ua_memory.config import as_typed, user_folder
+from ua_memory.config import as_typed
 from ua_memory.errors import (
     CannotWrite,
     ChangedOnDisk,
@@ -36,8 +36,7 @@ from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.config import as_typed, user_folder
-from ua_memory.clients.settings import ClientTarget, SettingsPiece
+    from ua_memory.clients.settings import ClientTarget, SettingsPiece
 
 # -- prune -------------------------------------------------------------------------------------------------
 # `ua-memory prune-recall-messages`: recalled memory taken out of clients' session files.
@@ -812,7 +811,8 @@ def _install(call: Call, target: ClientTarget, agents_md: str | None, dry: bool,
 
 def _uninstall(call: Call, target: ClientTarget, agents_md: str | None, dry: bool) -> None:
     target = _with_line(call, target, agents_md)._replace(notes=())
-    pieces = (*target.pieces, *target.left, _model(call, target.client))
+    model = settings.model_piece(str(caller.user_file(call)), target.client)
+    pieces = (*target.pieces, *target.left, model)
     steps = [step for step in plan(pieces, out=True) if step.does != "keep"]
     if not dry:
         carry_out(steps)
@@ -829,13 +829,8 @@ def _with_model(call: Call, target: ClientTarget, model: str | None) -> ClientTa
         )
     as_typed("provider", [target.client], user=True)
     notes = (*target.notes, settings.MODEL_NOTE.format(target.client))
-    return target._replace(pieces=(*target.pieces, _model(call, target.client)), notes=notes)
-
-
-def _model(call: Call, client: str) -> SettingsPiece:
-    folder = user_folder(caller.environment(call))
-    assert folder is not None, "a call has a home"
-    return settings.model_piece(str(folder / discovery.USER), client)
+    piece = settings.model_piece(str(caller.user_file(call)), target.client)
+    return target._replace(pieces=(*target.pieces, piece), notes=notes)
 
 
 def _with_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -354,8 +355,8 @@ def flush(
         spawn.survive()
     with caller.opened(call) as memory, _stream(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
-        if stream is None and memory.config.enabled and not dry_run:
-            _take_up(call, memory)
+        if stream is None and memory.config.enabled and not dry_run:  # what hooks left behind
+            queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
         if dry_run:
             _preview(call, memory, stream, chosen)
         elif detach:
@@ -369,9 +370,10 @@ def flush(
                 else None,
             )
         else:
-            _flush(call, memory, stream, chosen)
-            if behind:
-                _index(memory)
+            _flush(call, memory, partial(memory.flush, stream, **chosen))
+            # The next session's start, too, finds its words at hand where no daemon has read what is new.
+            if behind and not runs(memory.store.bank.local):
+                memory.search_many(["what was kept"], by_words=True)
 
 
 def _read_again(
@@ -401,17 +403,6 @@ def _read_again(
     finally:  # what was read before another one failed is told in any case
         if call.as_json and done:
             emit(call, flushed.flushed_shape(None, done, len(memory.queue.conversations())))
-
-
-def _index(memory: Memory) -> None:
-    """Have the next session's start, too, find its words at hand where no daemon has read what is new."""
-    if not runs(memory.store.bank.local):
-        memory.search_many(["what was kept"], by_words=True)
-
-
-def _take_up(call: Call, memory: Memory) -> None:
-    """Have what hooks left behind wait: sessions that have ended or were killed, or are being compacted."""
-    queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
 
 
 @contextmanager
@@ -447,24 +438,27 @@ def _begins(stream: Any) -> bool:
     return bool(stream.peek(1))
 
 
-def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
+def _flush(
+    call: Call, memory: Memory, work: Callable[..., Flush | None], more: Mapping[str, Any] | None = None
+) -> None:
+    """Have `work` flush conversations, and tell of each; `more` is what the JSON has besides."""
     done: list[FlushedSession] = []
     found: Flush | None = None
-    model = call.model(memory)
+    model, finished = call.model(memory), False
     try:
         with progress(call, "Reading turns") as tell:
-            found = memory.flush(stream, model=model, tell=tell, done=done.append, **chosen)
+            found = work(model=model, tell=tell, done=done.append)
+        finished = True
     except KeyboardInterrupt:
         if waiting := len(memory.queue.conversations()):
             note(call, f"interrupted; {count(waiting, 'conversation')} in the queue (ua-memory queue list)")
         raise
     finally:  # what was flushed before another one failed is told in any case
-        if call.as_json:
-            if found or done:
-                emit(call, flushed.flushed_shape(found, done, len(memory.queue.conversations())))
-        else:
-            for one in done:
-                flushed.show_flushed(Screen(call), one)
+        if call.as_json and (finished or done):
+            shape = flushed.flushed_shape(found, done, len(memory.queue.conversations()))
+            emit(call, {**shape, **(more or {})})
+        for one in () if call.as_json else done:
+            flushed.show_flushed(Screen(call), one)
     if not call.as_json:
         flushed.conclude_flush(Screen(call), found, done, bool(model))
 
@@ -522,28 +516,15 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
     more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
     if drawn and not call.as_json:
         _show_retained(call, drawn, modelled=call.model(memory) is not None)
+
+    def retry(**how: Any) -> Flush | None:
+        memory.queue.retry_conversations(turns, **how)
+        return None if memory.config.enabled else memory.flush()  # it says so, and does nothing
+
     if turns or (not key and (memory.queue.conversations() or not drawn)):
-        _flush_waiting(call, memory, turns, more)
+        _flush(call, memory, retry, more)
     elif call.as_json:
         emit(call, {**flushed.flushed_shape(None, [], len(memory.queue.conversations())), **more})
-
-
-def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, Any]) -> None:
-    done: list[FlushedSession] = []
-    model = call.model(memory)
-    off = None if memory.config.enabled else memory.flush()  # it says so, and does nothing
-    try:
-        with progress(call, "Reading turns") as tell:
-            memory.queue.retry_conversations(key or (), model=model, tell=tell, done=done.append)
-    finally:
-        if call.as_json and done:
-            emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
-        for one in () if call.as_json else done:
-            flushed.show_flushed(Screen(call), one)
-    if not call.as_json:
-        flushed.conclude_flush(Screen(call), off, done, bool(model))
-    elif not done:
-        emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
 
 
 @app.verb(queue_app, "drop")

@@ -6,7 +6,14 @@ import os
 import sys
 import time
 
-from ua_memory.discovery import PAGER_IN_USE, blake2b, json_string, read_json, unix_socket
+from ua_memory.discovery import (
+    PAGER_IN_USE,
+    blake2b,
+    json_string,
+    read_json,
+    terminal_width,
+    unix_socket,
+)
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -256,21 +263,10 @@ def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals
         f'"env":{{{",".join(env)}}}',
         f'"encodings":[{",".join(map(quoted, outer))}]',
         f'"terminals":[{",".join(map(quoted, terminals))}]',
-        f'"width":{_width() if terminals else 80}',
+        f'"width":{terminal_width(80) if terminals else 80}',
         f'"stdin":{"null" if data is None else quoted(data.decode("latin-1"))}',
     ]
     return f'{{"jsonrpc":"2.0","id":1,"method":"run","params":{{{",".join(params)}}}}}\n'.encode()
-
-
-def _width() -> int:
-    for fd in (1, 2, 0):
-        try:
-            columns = os.get_terminal_size(fd).columns
-        except OSError:
-            continue
-        if columns > 0:
-            return columns
-    return 80
 
 
 # -- what comes back ---------------------------------------------------------------------------------

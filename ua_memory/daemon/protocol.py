@@ -134,13 +134,7 @@ def every(env: Mapping[str, str]) -> list[Daemon]:
 
 
 def _daemon(path: str) -> Daemon | None:
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as daemon:
-            daemon.settimeout(connect.PROBE)
-            daemon.connect(path)
-    except (TimeoutError, BlockingIOError):
-        pass  # it is there, and lets nobody in
-    except OSError:  # of one that was killed
+    if not _listens(path):
         return None
     said = ask(path, "status")
     pid, bank = connect.read_owner(path)
@@ -162,11 +156,12 @@ def end(one: Daemon, seconds: float) -> bool:
 
 
 def _listens(path: str) -> bool:
+    """Whether there is a daemon at a socket: one that was killed has left it behind."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as daemon:
             daemon.settimeout(connect.PROBE)
             daemon.connect(path)
-    except (TimeoutError, BlockingIOError):
+    except (TimeoutError, BlockingIOError):  # it is there, and lets nobody in
         return True
     except OSError:
         return False

@@ -88,11 +88,6 @@ CLAUDE_KINDS: dict[str, Kind] = {
 """The events that memory has something to do with, by the client's names."""
 
 
-def claude_event(found: dict[str, Any], client: str = CLAUDE_CODE) -> Event | None:
-    """The event that a payload tells of, None where memory has nothing to do with it."""
-    return claude_shaped(found, CLAUDE_KINDS, client)
-
-
 # -- codex -------------------------------------------------------------------------------------------------
 # Codex's hooks, as version 0.169 calls them: Claude Code's names and keys, and `turn_id` and `model`
 # beside.
@@ -109,11 +104,6 @@ def is_codex(found: dict[str, Any]) -> bool:
     path = found.get("transcript_path")
     rollout = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
     return rollout or ("model" in found and "permission_mode" in found and "prompt_id" not in found)
-
-
-def codex_event(found: dict[str, Any], client: str = CODEX) -> Event | None:
-    """The event that a payload tells of, None where memory has nothing to do with it."""
-    return claude_shaped(found, CODEX_KINDS, client)
 
 
 # -- gemini ------------------------------------------------------------------------------------------------
@@ -137,9 +127,9 @@ def is_gemini(found: dict[str, Any]) -> bool:
     return found.get("hook_event_name") in ("BeforeAgent", "AfterAgent") or "timestamp" in found
 
 
-def gemini_event(found: dict[str, Any], client: str = GEMINI) -> Event | None:
+def gemini_event(found: dict[str, Any]) -> Event | None:
     """The event that a payload tells of, None where memory has nothing to do with it."""
-    heard = claude_shaped(found, GEMINI_KINDS, client)
+    heard = claude_shaped(found, GEMINI_KINDS, GEMINI)
     if heard:
         heard.transcript = ""
         answer = found.get("prompt_response")
@@ -182,9 +172,9 @@ def hook_event(data: bytes, client: str = "") -> Event | None:
     if client == GEMINI or (not client and is_gemini(found)):
         heard = gemini_event(found)
     elif client == CODEX or (not client and is_codex(found)):
-        heard = codex_event(found)
+        heard = claude_shaped(found, CODEX_KINDS, CODEX)
     else:
-        heard = claude_event(found, client or CLAUDE_CODE)
+        heard = claude_shaped(found, CLAUDE_KINDS, client or CLAUDE_CODE)
     return None if heard and heard.kind == "prompt" and not heard.prompt else heard
 
 

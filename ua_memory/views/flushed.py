@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import ndiff
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from ua_memory.bench import Compared, Pair
     from ua_memory.caller import Call
-    from ua_memory.knowledge.core import BlockChange
     from ua_memory.knowledge.sessions import SessionFile
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
@@ -65,12 +63,10 @@ def show_flushed(screen: Screen, one: FlushedSession) -> None:
         screen.item([("  ~ ", "warn")], fact.text, (f"  ^{fact.id}", "id"))
         screen.item([("    ", "faint")], (f"was: {fact.was[0].text}", "faint"))
     for each in one.core:
-        _replaced(screen, each)
-    if one.refused:
         screen.line()
-        screen.line((f"Proposed by {one.by}, and not saved as proposed:", "faint"))
-        for text in one.refused:
-            screen.item([("  ? ", "warn")], (text, "faint"))
+        screen.line((each.after.place.path, "path"), "  ", (each.after.name, "strong"))
+        screen.changes(each.before.value if each.before else "", each.after.value)
+    _refused(screen, one.by, one.refused)
     screen.removed(one.redacted)
     screen.note(*one.notes)
 
@@ -115,14 +111,12 @@ def _added(screen: Screen, fact: Fact) -> None:
     screen.item([("  + ", "added")], fact.text, *more, (f"  ^{fact.id}", "id"))
 
 
-def _replaced(screen: Screen, one: BlockChange) -> None:
-    screen.line()
-    screen.line((one.after.place.path, "path"), "  ", (one.after.name, "strong"))
-    before = one.before.value if one.before else ""
-    for row in ndiff(before.splitlines(), one.after.value.splitlines()):
-        if not row.startswith("?"):
-            style = {"+": "added", "-": "removed"}.get(row[0], "faint")
-            screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+def _refused(screen: Screen, by: str, refused: Sequence[str]) -> None:
+    if refused:
+        screen.line()
+        screen.line((f"Proposed by {by}, and not saved as proposed:", "faint"))
+    for text in refused:
+        screen.item([("  ? ", "warn")], (text, "faint"))
 
 
 def show_again(screen: Screen, sessions: int, turns: int, cost: Estimate | None) -> None:
@@ -258,15 +252,10 @@ def _one(screen: Screen, one: RetainResult) -> None:
         screen.line()
         screen.line((one.path, "path"))
     for fact in one.facts:
-        more = "".join(f" #{tag}" for tag in fact.tags) + (f"  ({fact.when})" if fact.when else "")
-        screen.item([("  + ", "added")], fact.text, (more, "faint"), (f"  ^{fact.id}", "id"))
+        _added(screen, fact)
     for fact in one.removed:
         screen.item([("  - ", "removed")], fact.text, (f"  ^{fact.id}", "id"))
-    if one.refused:
-        screen.line()
-        screen.line((f"Proposed by {one.by}, and not saved as proposed:", "faint"))
-        for text in one.refused:
-            screen.item([("  ? ", "warn")], (text, "faint"))
+    _refused(screen, one.by, one.refused)
     screen.removed(one.redacted)
     screen.note(*(f"your own line, unchanged in {one.path}: {text[:80]}" for text in one.kept), *one.notes)
 
@@ -371,11 +360,7 @@ def show_survey(
         screen.line()
     for text in _aside(found, day):
         screen.item("", (text, "faint"))
-    lines = found.problems
-    for line in lines[:SHOWN]:
-        screen.item([("  ! ", "warn")], line)
-    if len(lines) > SHOWN:
-        screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
+    _first(screen, ("  ! ", "warn"), found.problems)
     if chosen and not any(one.new or one.waits for one in chosen):
         screen.line("Nothing new: all of it was flushed before.")
 
@@ -567,8 +552,12 @@ def _listed(screen: Screen, title: str, lines: list[str]) -> None:
     if not lines:
         return
     screen.line((title, "strong"))
+    _first(screen, "  ", lines)
+
+
+def _first(screen: Screen, mark: Piece, lines: Sequence[str]) -> None:
     for line in lines[:SHOWN]:
-        screen.item("  ", line)
+        screen.item([mark], line)
     if len(lines) > SHOWN:
         screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
 

@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from difflib import ndiff
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -99,10 +98,7 @@ def show_block_change(screen: Screen, done: BlockChange) -> None:
     place = (f"{block.place.path}:{block.place.line}", "path")
     did = "Replaced " if done.before else "Added "
     screen.line(did, (block.name, "strong"), " in ", place, " (", commit(done.result.revision), ")")
-    for row in ndiff(old.splitlines(), block.value.splitlines()):
-        if not row.startswith("?"):
-            style = {"+": "added", "-": "removed"}.get(row[0], "faint")
-            screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+    screen.changes(old, block.value)
     screen.outcome(done.result, *done.warnings)
 
 

@@ -286,6 +286,15 @@ class Screen:
         style = "bad" if part > 1 else "warn" if part >= 0.8 else "good"
         return [("█" * filled, style), ("░" * (size - filled), "faint"), "  "]
 
+    def changes(self, before: str, after: str) -> None:
+        """All lines of two texts: those that went, those that came, those that stay."""
+        from difflib import ndiff
+
+        for row in ndiff(before.splitlines(), after.splitlines()):
+            if not row.startswith("?"):
+                style = {"+": "added", "-": "removed"}.get(row[0], "faint")
+                self.item([(f"  {row[:2]}", style)], (row[2:], style))
+
     def diff(self, text: str, *, exact: bool = False) -> None:
         """A unified diff, coloured where a person looks; to the byte if `exact`."""
         if not self.fancy or exact:
