@@ -451,7 +451,7 @@ def test_git_of_a_code_repository_sees_nothing_of_them(tmp_path: Path) -> None:
 
 
 def test_the_shapes_are_json(memory: Memory) -> None:
-    from ua_memory.views import flushed as views
+    from ua_memory.views import hits as views
 
     found = said(memory, ASKED, ANSWER)
     shape = json.loads(json.dumps(views.full_session_shape(found)))

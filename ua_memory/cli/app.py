@@ -209,7 +209,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "recall": Listed("search", "Format search hits as a block for a prompt."),
         "explain": Listed("search", "Show how a query is interpreted."),
         "flush": Listed("retain", "Save what matters from a conversation."),
-        "sessions": Listed("sessions", "What was said, session by session."),
+        "sessions": Listed("search", "What was said, session by session."),
         "get": Listed("search", "Read a file, some of its lines, or a fact."),
         "edit": Listed("search", "Open a note or a fact in your editor."),
         "open": Listed("search", "Open the bank or a note outside of the terminal."),

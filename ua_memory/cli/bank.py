@@ -22,10 +22,10 @@ from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger
 from ua_memory.memory import Memory
-from ua_memory.text.redaction import find
 from ua_memory.upkeep.audit import newest as newest_revision
+from ua_memory.upkeep.init import set_setting
 from ua_memory.views import bank as views
-from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, plain, progress, show
+from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -423,7 +423,8 @@ def config_set(
         config.save(file, config.put(before, str(file), key, typed))
     else:
         with caller.bank_of(call, lenient=True) as memory:
-            file, result = set_in_bank(call, memory, key, typed)
+            file = root / SETTINGS
+            result = set_setting(memory.store, key, typed, by_person=is_person(call))
         config.trust(root, caller.environment(call), caller.settings_of(call, root, lenient=True), [name])
     loaded = caller.settings_of(call, root, lenient=True)
     if call.as_json:
@@ -436,23 +437,6 @@ def config_set(
     if loaded.sources[name] != file.name:
         note(call, f"{loaded.sources[name]} also sets it, and overrides this file")
     return None
-
-
-def set_in_bank(call: Call, memory: Memory, key: str, value: Any) -> tuple[Path, Result | None]:
-    """Where it stands now, and the revision that put it there; None where it stood there already."""
-    if find(str(value)):
-        raise Usage(
-            "this value holds a secret, and the bank's file is committed and synced", where=key,
-            hint="add --user, or set its variable",
-        )  # fmt: skip
-    with memory.store.revision("config", door="cli") as draft:
-        draft.by_person = is_person(call)
-        before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
-        after = config.put(before, SETTINGS, key, plain(value))
-        if after != before:
-            draft.write(SETTINGS, after, restored=True)
-            draft.subject = f"config: set {key}"
-    return memory.store.bank.root / SETTINGS, draft.result if after != before else None
 
 
 @app.verb(trust_app, opens=False)

@@ -1,4 +1,4 @@
-"""`search`, `list`, `today`, `yesterday`, `recall`, `explain`, `get`, `edit`, `open`."""
+"""`search`, `list`, `today`, `yesterday`, `sessions`, `recall`, `explain`, `get`, `edit`, `open`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from urllib.parse import quote
 
 import typer
 
-from ua_memory.caller import given
+from ua_memory.caller import given, is_person
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import places
 from ua_memory.paths import vault_of
 from ua_memory.records import Place
-from ua_memory.text.wording import filled, filled_groups
+from ua_memory.text.wording import counted, filled, filled_groups
+from ua_memory.upkeep.init import set_setting
 from ua_memory.views import hits as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, emit, parse_day, parse_moment, progress, show
+from ua_memory.views.output import Screen, agrees, emit, parse_day, parse_moment, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -298,6 +299,100 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
         call, found, lambda found: {"day": day.isoformat(), **views.list_shape(found)},
         lambda screen, found: views.show_day(screen, found, day, today),
     )  # fmt: skip
+
+
+# -- sessions ----------------------------------------------------------------------------------------------
+# `ua-memory sessions`: what was said, session by session.
+
+
+sessions_app = app.new(no_args_is_help=True, help="What was said, session by session.")
+
+Project = Annotated[str, typer.Option(metavar="NAME", help="Only of this project.", show_default=False)]
+Begun = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="Begun on this day or later: 2026-11-21, 30d.", show_default=False),
+]
+SessionName = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A name from the list, or a session's id.", show_default=False),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.verb(sessions_app, "list")
+def sessions_list(call: Call, memory: Memory, project: Project = "", since: Begun = None) -> None:
+    """List the sessions whose words are kept, the newest first."""
+    day = parse_day(since, "--since", memory.store.now()) or ""
+    found = [one for one in memory.sessions.all(project=project) if one.day >= day]
+    kept = memory.config.sessions_keep
+    none = (
+        "No sessions yet: hooks and flushes write them." if kept else "No words are kept: sessions.keep is 0."
+    )
+    output.show_list(call, "sessions", found, views.session_shape, views.show_session_row, none)
+
+
+@app.verb(sessions_app, "get")
+def sessions_get(call: Call, memory: Memory, name: SessionName) -> None:
+    """Print a session: who said what, and when."""
+    show(call, memory.sessions.get(name), views.full_session_shape, views.show_session)
+
+
+@app.verb(sessions_app, "search")
+def sessions_search(
+    call: Call,
+    memory: Memory,
+    query: Query = None,
+    project: Project = "",
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = None,
+) -> None:
+    """Find what was said, by keywords and meaning."""
+    tag = [f"project:{project}"] if project else None
+    where = ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict")
+    filters = where.filters(call, memory, ["session"])
+    text = one(query)
+    with progress(call, "Indexing") as tell:
+        (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
+    if call.as_json:
+        emit(call, views.search_shape(answer))
+        return
+    today, filtered = memory.store.now().date(), bool(project or since or until)
+    views.show_hits(Screen(call), text, answer, today, explain=False, filtered=filtered)
+
+
+@app.verb(sessions_app, "forget")
+def sessions_forget(call: Call, memory: Memory, name: SessionName, yes: Yes = False) -> None:
+    """Delete a session's words: its file, and what the index holds of it. The facts of it stay."""
+    found = memory.sessions.get(name)
+    if not yes and not agrees(call, f"Delete the {counted(len(found.turns), 'turn')} of {found.name}?"):
+        return
+    memory.sessions.delete(found)
+    memory.refresh(vectors=False)
+    if call.as_json:
+        emit(call, {"deleted": found.name})
+    else:
+        Screen(call).line("Deleted: ", (found.name, "path"))
+
+
+@app.verb(sessions_app, "off")
+def sessions_off(call: Call, memory: Memory, yes: Yes = False) -> None:
+    """Keep no more words of sessions in this bank, and delete those that are there.
+
+    It sets sessions.keep to 0. Facts stay.
+    """
+    found = list(memory.sessions.all())
+    sessions = counted(len(found), "session")
+    if not yes and found and not agrees(call, f"Delete the words of {sessions}, and keep none from now on?"):
+        return
+    set_setting(memory.store, "sessions.keep", False, by_person=is_person(call))
+    for one in found:
+        memory.sessions.delete(one)
+    memory.refresh(vectors=False)
+    if call.as_json:
+        emit(call, {"keep": False, "deleted": [one.name for one in found]})
+    else:
+        Screen(call).line(f"Deleted {sessions}; no words are kept from now on.")
 
 
 # -- recall ------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from ua_memory.knowledge.statements import new_id
 from ua_memory.paths import Bank, git_around, locate, make_private, without_git
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
+from ua_memory.text.redaction import find
 from ua_memory.text.wording import CORE_INTRO
 
 CORE = f"# Memory\n\n{CORE_INTRO}\n".encode()
@@ -118,6 +119,23 @@ def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[s
         made = tuple(draft.changed())
         draft.subject = "init: make this folder a bank"
     return made, draft.result
+
+
+def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Result | None:
+    """Set a setting in the bank's file; None where it stood there already. Usage for a secret; Malformed."""
+    if find(str(value)):
+        raise Usage(
+            "this value holds a secret, and the bank's file is committed and synced", where=key,
+            hint="add --user, or set its variable",
+        )  # fmt: skip
+    with store.revision("config", door="cli") as draft:
+        draft.by_person = by_person
+        before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
+        after = config_module.put(before, SETTINGS, key, value)
+        if after != before:
+            draft.write(SETTINGS, after, restored=True)
+            draft.subject = f"config: set {key}"
+    return draft.result if after != before else None
 
 
 def _split_bom(data: bytes) -> tuple[bytes, bytes]:

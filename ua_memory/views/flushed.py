@@ -7,14 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.llm.ledger import together
-from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.output import (
     MODEL_BY,
     Piece,
     Screen,
     ago,
-    agrees,
     cells,
     commit,
     count,
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ua_memory.bench import Compared, Pair
-    from ua_memory.caller import Call
-    from ua_memory.knowledge.sessions import SessionFile
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
     from ua_memory.retain.flush import Flush, FlushedSession
@@ -836,78 +832,3 @@ def _sum(screen: Screen, done: Compared) -> None:
             "faint",
         )
     )
-
-
-# -- sessions ----------------------------------------------------------------------------------------------
-# What was said, session by session.
-
-
-def no_sessions(kept: bool) -> str:
-    """What a list without sessions says; `kept` is the setting sessions.keep."""
-    return (
-        "No sessions yet: hooks and flushes write them." if kept else "No words are kept: sessions.keep is 0."
-    )
-
-
-def session_shape(one: SessionFile) -> dict[str, Any]:
-    """A session without its words."""
-    about = ("session", "client", "project", "started", "title", "outcome", "open", "read_by", "parent")
-    known = {"name": one.name, "path": str(one.path), **output.fields(one, *about)}
-    return {**without_empty(known), "turns": len(one.turns)}
-
-
-def full_session_shape(one: SessionFile) -> dict[str, Any]:
-    """A session and all that was said in it."""
-    said = [
-        {**output.fields(turn, "id", "speaker", "at", "text"), "startLine": turn.line, "endLine": turn.end}
-        for turn in one.turns
-    ]
-    return {**session_shape(one), "turns": said}
-
-
-def deleted_session_shape(one: SessionFile) -> dict[str, Any]:
-    """What says that a session was deleted."""
-    return {"deleted": one.name}
-
-
-def show_session_row(screen: Screen, one: SessionFile) -> None:
-    """One session of a list: when, where, how much, and what about."""
-    where = f"  {one.client}{f' · {one.project}' if one.project else ''}  "
-    screen.item(
-        (one.name, "path"), (where, "faint"), f"{counted(len(one.turns), 'turn')}  ", (one.title, "strong")
-    )
-
-
-def show_session(screen: Screen, one: SessionFile) -> None:
-    """What was said, turn by turn."""
-    show_session_row(screen, one)
-    for turn in one.turns:
-        screen.line()
-        screen.line((turn.speaker.title(), "strong"), (f"  {turn.at}", "faint"))
-        for line in turn.text.split("\n"):
-            screen.line(line)
-
-
-def confirmed_session(call: Call, one: SessionFile) -> bool:
-    """Whether a person agrees to delete a session."""
-    return agrees(call, f"Delete the {counted(len(one.turns), 'turn')} of {one.name}?")
-
-
-def show_deleted_session(screen: Screen, one: SessionFile) -> None:
-    """Say that a session was deleted."""
-    screen.line("Deleted: ", (one.name, "path"))
-
-
-def confirmed_sessions(call: Call, found: Sequence[SessionFile]) -> bool:
-    """Whether a person agrees to delete all sessions."""
-    return agrees(call, f"Delete the words of {counted(len(found), 'session')}, and keep none from now on?")
-
-
-def sessions_off_shape(found: Sequence[SessionFile]) -> dict[str, Any]:
-    """What says that no words are kept any more."""
-    return {"keep": False, "deleted": [one.name for one in found]}
-
-
-def show_sessions_off(screen: Screen, found: Sequence[SessionFile]) -> None:
-    """Say that no words are kept any more."""
-    screen.line(f"Deleted {counted(len(found), 'session')}; no words are kept from now on.")

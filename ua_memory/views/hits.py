@@ -1,4 +1,4 @@
-"""Hits and reflections for a person."""
+"""What was found, and what was said: hits, lists, answers and sessions, for a person and as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
 from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from ua_memory.index.items import IndexItem
     from ua_memory.index.words import DayCount
+    from ua_memory.knowledge.sessions import SessionFile
     from ua_memory.recall.arms import DateRange, QueryExplanation
     from ua_memory.recall.search import Hit, ListResult, RecallResult, SearchResult, SearchTrace
     from ua_memory.reflect.evidence import EvidencePiece
@@ -587,3 +589,40 @@ def _piece(piece: EvidencePiece) -> dict[str, Any]:
         **output.without_empty(output.fields(piece, "day", "origin", "about", "disputed")),
         **({"stale": piece.stale} if piece.layer != "facts" else {}),
     }
+
+
+# -- sessions ----------------------------------------------------------------------------------------------
+# What was said, session by session.
+
+
+def session_shape(one: SessionFile) -> dict[str, Any]:
+    """A session without its words."""
+    about = ("session", "client", "project", "started", "title", "outcome", "open", "read_by", "parent")
+    known = {"name": one.name, "path": str(one.path), **output.fields(one, *about)}
+    return {**output.without_empty(known), "turns": len(one.turns)}
+
+
+def full_session_shape(one: SessionFile) -> dict[str, Any]:
+    """A session and all that was said in it."""
+    said = [
+        {**output.fields(turn, "id", "speaker", "at", "text"), "startLine": turn.line, "endLine": turn.end}
+        for turn in one.turns
+    ]
+    return {**session_shape(one), "turns": said}
+
+
+def show_session_row(screen: Screen, one: SessionFile) -> None:
+    """One session of a list: when, where, how much, and what about."""
+    where = f"  {one.client}{f' · {one.project}' if one.project else ''}  "
+    turns = f"{counted(len(one.turns), 'turn')}  "
+    screen.item((one.name, "path"), (where, "faint"), turns, (one.title, "strong"))
+
+
+def show_session(screen: Screen, one: SessionFile) -> None:
+    """What was said, turn by turn."""
+    show_session_row(screen, one)
+    for turn in one.turns:
+        screen.line()
+        screen.line((turn.speaker.title(), "strong"), (f"  {turn.at}", "faint"))
+        for line in turn.text.split("\n"):
+            screen.line(line)
