@@ -82,8 +82,6 @@ def _provider(value: str, _: str) -> None:
 
 
 def _json_list(value: str, _: str) -> None:
-    import json
-
     if value and not (value.startswith("[") and isinstance(json.loads(value), list)):
         raise ValueError(f"{value!r} is not a JSON list")
 
@@ -92,24 +90,24 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
             raise ValueError(f"{kind!r} is not a name of a kind: lower-case letters, digits and -")
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"the pattern of {kind!r} is not a valid regular expression: {error}") from error
+        _compiles(pattern, f"the pattern of {kind!r}")
 
 
 def _contents(value: Sequence[str], _: str) -> None:
     for name in value:
-        if name not in CONTENTS:
-            raise ValueError(f"{name!r} is not one of {', '.join(CONTENTS)}")
+        _among(*CONTENTS)(name, _)
 
 
 def _expressions(value: Sequence[str], _: str) -> None:
     for pattern in value:
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from error
+        _compiles(pattern, repr(pattern))
+
+
+def _compiles(pattern: str, name: str) -> None:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"{name} is not a valid regular expression: {error}") from error
 
 
 RULES: Mapping[str, Callable[[Any, str], None]] = {

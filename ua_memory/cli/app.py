@@ -56,7 +56,17 @@ def _show_help(ctx: Any, _param: Any, value: bool) -> None:
         ctx.exit()
 
 
-class Verb(TyperCommand):
+class _HelpToCaller:
+    """What has its help go to the caller."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+class Verb(_HelpToCaller, TyperCommand):
     """A command whose help goes to the caller, and to which `- buy milk` is words and no option."""
 
     def make_parser(self, ctx: Any) -> Any:
@@ -82,12 +92,6 @@ class Verb(TyperCommand):
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
 
-    def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.callback = _show_help
-        return option
-
 
 ALIKE = (
     ("get", "show"),
@@ -99,18 +103,12 @@ ALIKE = (
 family need not know which."""
 
 
-class Family(TyperGroup):
+class Family(_HelpToCaller, TyperGroup):
     """A group of commands whose help goes to the caller, and which are known by words alike, too."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         words = next((alike for alike in ALIKE if cmd_name in alike), ())
         return next((self.commands[word] for word in (cmd_name, *words) if word in self.commands), None)
-
-    def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.callback = _show_help
-        return option
 
 
 def new(**more: Any) -> typer.Typer:

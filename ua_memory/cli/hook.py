@@ -148,19 +148,15 @@ def candidates(before: list[str], word: str) -> list[tuple[str, str]]:
 
     from typer.completion import shell_completion  # type: ignore[attr-defined]
 
-    named = [(name, listed.does) for verbs in VERBS.values() for name, listed in verbs.items()]
-    if not word.startswith("-") and not _verb(before, [name for name, _ in named]):
+    named = {name: listed.does for verbs in VERBS.values() for name, listed in verbs.items()}
+    if not word.startswith("-") and not any(each in named for each in before):
         if before[-1:] == ["--bank"]:
             return []
-        return [(name, does) for name, does in named if name.startswith(word)]
+        return [(name, does) for name, does in named.items() if name.startswith(word)]
     # The class itself is abstract: it wants to know a shell's variables, which the scripts spare us.
     asked: Any = SimpleNamespace(cli=group(), ctx_args={}, prog_name="ua-memory")
     found = shell_completion.ShellComplete.get_completions(asked, before, word)
     return [(each.value, " ".join((each.help or "").split())) for each in found if each.type == "plain"]
-
-
-def _verb(before: list[str], names: list[str]) -> bool:
-    return any(word in names for word in before)
 
 
 OFFERED = 40

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -303,7 +304,7 @@ def _in(path: Path, client: str | None, indexes: Indexes) -> Iterator[Transcript
             return
         for one in found:
             where = f"{path} session {one.session}"
-            yield Transcript(where, one.client, one.changed, _row(path, one), one.machine)
+            yield Transcript(where, one.client, one.changed, partial(stream, path, one), one.machine)
     elif not path.is_dir() and not path.name.endswith((".lock", ".json")):
         machine = _machine(path, indexes) if client in (None, "openclaw") else ""
         machine = machine or ("sub-agent" if "subagents" in path.parts else "")
@@ -341,10 +342,6 @@ def _file(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
             yield BytesIO(unpacked(file.read())) if packed else file
 
     return opened
-
-
-def _row(path: Path, one: StoredSession) -> Callable[[], AbstractContextManager[IO[bytes]]]:
-    return lambda: stream(path, one)
 
 
 def _changed(path: Path) -> datetime | None:

@@ -17,7 +17,6 @@ from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
-    from mcp.types import Resource, ResourceTemplate
     from mcp.types import Tool as Shown
 
 
@@ -54,6 +53,8 @@ def server(asked: Asked, version: str, names: Sequence[str] = tuple(TOOLS)) -> S
         ListResourceTemplatesResult,
         ListToolsResult,
         ReadResourceResult,
+        Resource,
+        ResourceTemplate,
         TextContent,
         TextResourceContents,
     )  # fmt: skip
@@ -71,7 +72,9 @@ def server(asked: Asked, version: str, names: Sequence[str] = tuple(TOOLS)) -> S
 
     async def listed(_ctx: Any, _params: Any) -> ListResourcesResult:
         found = await asyncio.to_thread(asked, {"resources": True})
-        return ListResourcesResult(resources=[_resource(row) for row in found.get("resources", ())])
+        return ListResourcesResult(
+            resources=[Resource.model_validate(row) for row in found.get("resources", ())]
+        )
 
     async def read(_ctx: Any, params: Any) -> ReadResourceResult:
         found = await asyncio.to_thread(asked, {"read": str(params.uri)})
@@ -82,7 +85,11 @@ def server(asked: Asked, version: str, names: Sequence[str] = tuple(TOOLS)) -> S
         return ReadResourceResult(contents=[one])
 
     async def templates(_ctx: Any, _params: Any) -> ListResourceTemplatesResult:
-        return ListResourceTemplatesResult(resource_templates=[_template(*row) for row in TEMPLATES])
+        rows = [
+            ResourceTemplate(uri_template=uri, name=name, title=title, description=says, mime_type=MARKDOWN)
+            for uri, name, title, says in TEMPLATES
+        ]
+        return ListResourceTemplatesResult(resource_templates=rows)
 
     async def prompts(_ctx: Any, _params: Any) -> ListPromptsResult:
         return ListPromptsResult(prompts=[])
@@ -107,18 +114,6 @@ def _shown(tool: McpTool) -> Shown:
         name=tool.name, title=tool.title, description=tool.says, input_schema=schema(tool.takes),
         annotations=told, _meta={"anthropic/alwaysLoad": True} if tool.name in FIRST else None,
     )  # fmt: skip
-
-
-def _resource(row: Mapping[str, Any]) -> Resource:
-    from mcp.types import Resource
-
-    return Resource.model_validate(row)
-
-
-def _template(uri: str, name: str, title: str, says: str) -> ResourceTemplate:
-    from mcp.types import ResourceTemplate
-
-    return ResourceTemplate(uri_template=uri, name=name, title=title, description=says, mime_type=MARKDOWN)
 
 
 # -- loopback ----------------------------------------------------------------------------------------------

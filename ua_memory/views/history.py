@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, tzinfo
 from itertools import groupby
@@ -321,11 +322,9 @@ def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False)
 
 
 def _counted(pieces: Sequence[Piece]) -> str:
-    counted: dict[str, int] = {}
-    for piece in pieces:
-        counted[piece.what] = counted.get(piece.what, 0) + 1
     plurals = {"entity": "entities"}
-    parts = (count(number, what, plurals.get(what)) for what, number in counted.items())
+    each = Counter(piece.what for piece in pieces)
+    parts = (count(number, what, plurals.get(what)) for what, number in each.items())
     return ", ".join(parts) or "queued turns"
 
 
@@ -500,16 +499,10 @@ def _purges_told(screen: Screen, done: SyncResult) -> None:
 
 
 def _figures(done: SyncResult | RestoreResult) -> str:
-    merge = done.merge
-    parts = [f"{n:,} {word}" for n, word in _numbers(done) if n]
-    parts += [f"{len(merge.forgotten):,} forgotten"] if merge.forgotten else []
+    merge, gone = done.merge, len(done.merge.forgotten)
+    numbers = {"new": merge.came, "changed": merge.changed, "gone": merge.went, "forgotten": gone}
+    parts = [f"{number:,} {word}" for word, number in numbers.items() if number]
     return f": {', '.join(parts)} (of what has an id)" if parts else ""
-
-
-def _numbers(done: SyncResult | RestoreResult) -> Iterator[tuple[int, str]]:
-    yield done.merge.came, "new"
-    yield done.merge.changed, "changed"
-    yield done.merge.went, "gone"
 
 
 def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:

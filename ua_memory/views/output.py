@@ -57,6 +57,11 @@ STYLES = {
     "removed": "red",
     "hunk": "cyan",
 }
+DIFF_ROWS = (
+    *((start, "strong") for start in ("diff", "+++ ", "--- ", "inde", "new ", "dele")),
+    *(("@@", "hunk"), ("+", "added"), ("-", "removed")),
+)
+"""How the rows of a diff begin, and their styles."""
 MODEL_BY = "(a key, your own server or the client that you have: docs/model.md)"
 """How to have a model, for what is said where there is none."""
 ROOM = 24
@@ -301,18 +306,7 @@ class Screen:
             self.raw(text, exact=exact) if text else None
             return
         for row in text.splitlines():
-            start = row[:4]
-            style = (
-                "strong"
-                if start in ("diff", "+++ ", "--- ", "inde", "new ", "dele")
-                else "hunk"
-                if row.startswith("@@")
-                else "added"
-                if row.startswith("+")
-                else "removed"
-                if row.startswith("-")
-                else ""
-            )
+            style = next((style for start, style in DIFF_ROWS if row.startswith(start)), "")
             self.line((row, style) if style else row)
 
 
@@ -695,14 +689,8 @@ def _system(call: Call, error: OSError) -> int:
         traceback.print_exc(file=call.stderr)
     what = error.strerror or str(error) or type(error).__name__
     where = str(error.filename) if error.filename else None
-    return _tell(
-        call,
-        "CannotWrite",
-        what,
-        CannotWrite.exit_code,
-        where,
-        "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more",
-    )
+    hint = "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more"
+    return _tell(call, "CannotWrite", what, CannotWrite.exit_code, where, hint)
 
 
 def _bug(call: Call, error: Exception) -> int:
