@@ -22,7 +22,7 @@ from daemons import Place
 
 from ua_memory.mcp import relay
 from ua_memory.mcp import tools as mcp_server
-from ua_memory.mcp.server import server
+from ua_memory.mcp.tools import server
 from ua_memory.memory import Memory
 from ua_memory.text import tokens
 
@@ -39,7 +39,7 @@ LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/li
 SDK = f"""
 import asyncio
 from mcp.server.stdio import stdio_server
-from ua_memory.mcp.server import server
+from ua_memory.mcp.tools import server
 
 async def main():
     made = server(lambda asked: {{"resources": [], "text": "a text", "failed": False}}, {VERSION!r})

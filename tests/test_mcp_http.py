@@ -12,8 +12,8 @@ import pytest
 from terminal import new_shell
 
 from ua_memory.errors import Busy, Malformed
-from ua_memory.mcp import server as loopback
-from ua_memory.mcp.server import server
+from ua_memory.mcp import tools as loopback
+from ua_memory.mcp.tools import server
 
 TOKEN = "a-token-of-forty-characters-for-the-test"
 HELLO = {

@@ -39,7 +39,7 @@ from ua_memory.caller import Call
 from ua_memory.cli import web
 from ua_memory.cli.web import WebBank
 from ua_memory.daemon.watch import Watch
-from ua_memory.mcp.server import bound
+from ua_memory.mcp.tools import bound
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.web import app, guard, pages, render

@@ -30,7 +30,8 @@ SCENARIOS = (
 UNGUARDED = """
 import sys, uvicorn
 from ua_memory.mcp import relay
-from ua_memory.mcp import server as loopback, server as sdk
+from ua_memory.mcp import tools as loopback
+from ua_memory.mcp import tools as sdk
 at = loopback.bound(0)
 print(at.getsockname()[1], flush=True)
 made = sdk.server(lambda asked: relay.ask(["--bank", sys.argv[1], "mcp"], dict(asked), "off", []), "0.1.0")

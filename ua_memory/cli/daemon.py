@@ -24,7 +24,7 @@ from ua_memory.daemon.server import given
 from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
 from ua_memory.errors import Busy, Usage
 from ua_memory.hooks.context import places, records_of_caller
-from ua_memory.mcp import relay, server, tools
+from ua_memory.mcp import relay, tools
 from ua_memory.mcp.tools import offered
 from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
@@ -238,18 +238,18 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
         names = offered(memory.config, asked)
     mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
     words = ["--bank", str(root), "mcp"]
-    at = server.bound(port)
-    token, new = server.token(folder)
-    url = f"http://{server.HOST}:{at.getsockname()[1]}/mcp"
+    at = tools.bound(port)
+    token, new = tools.token(folder)
+    url = f"http://{tools.HOST}:{at.getsockname()[1]}/mcp"
     call.stdout.write(f"Serving {root} at {url}\n")
     call.stdout.write(f"Token, shown this once: {token}\n" if new else "")
-    file = folder / server.COOKIE_NAME
+    file = folder / tools.COOKIE_NAME
     call.stdout.write(f"Clients send it as `Authorization: Bearer …`; it is kept in {file}\n")
     call.stdout.flush()
     note(call, f"process {os.getpid()}; Ctrl-C stops it")
     version = relay.read_known()["legacy"]["initialize"]["serverInfo"]["version"]
-    made = server.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
-    server.serve(made, token, at)
+    made = tools.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
+    tools.serve(made, token, at)
 
 
 def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:

@@ -28,7 +28,7 @@ from ua_memory.daemon.watch import Watch
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
 from ua_memory.index.embedding import share_heap
-from ua_memory.mcp.server import HOST, bound
+from ua_memory.mcp.tools import HOST, bound
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.text.redaction import masked
