@@ -13,7 +13,6 @@ from ua_memory.views.output import (
     Piece,
     Screen,
     ago,
-    cells,
     commit,
     count,
     visible,
@@ -23,7 +22,9 @@ from ua_memory.views.output import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ua_memory.bench import Compared, Pair
+    from rich.console import Group
+
+    from ua_memory.bench import Compared
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
     from ua_memory.retain.flush import Flush, FlushedSession
@@ -748,72 +749,42 @@ def show_comparison(screen: Screen, done: Compared) -> None:
     for pair in done.pairs:
         screen.line("")
         screen.item([("? ", "strong")], (pair.query, "strong"))
-        _sides(screen, *_results(done, pair))
+        old = [(f"{each.path}:{each.line}" if each.line else each.path, each.text) for each in pair.old]
+        _sides(screen, old, [(done.source(hit), hit.snippet) for hit in pair.ours])
     screen.line("")
     _sum(screen, done)
 
 
-def _results(done: Compared, pair: Pair) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    old = [(f"{o.path}:{o.line}" if o.line else o.path, o.text) for o in pair.old[:SHOWN_RESULTS]]
-    ours = [(done.source(hit), hit.snippet) for hit in pair.ours[:SHOWN_RESULTS]]
-    return old, ours
-
-
 def _sides(screen: Screen, old: list[tuple[str, str]], ours: list[tuple[str, str]]) -> None:
+    """Both sides next to each other, one after the other where that is too narrow."""
+    from rich import box
+    from rich.table import Table
+
     width = min(screen.width, 160)
+    table = Table(box=box.MINIMAL, show_header=False, show_edge=False, pad_edge=False, width=width)
     if width < NARROW:
-        for name, side in (("old", old), ("ours", ours)):
-            for row in _column(side, width - 6):
-                screen.line(f"{name:5}", row)
-        return
-    half = (width - 3) // 2
-    left, right = _column(old, half), _column(ours, half)
-    for n in range(max(len(left), len(right))):
-        one = left[n] if n < len(left) else ""
-        screen.line(_padded(one, half), ("│ ", "faint"), right[n] if n < len(right) else "")
+        table.add_row("old", _side(old, width - 7))
+        table.add_row("ours", _side(ours, width - 7))
+    else:
+        half = (width - 3) // 2
+        table.add_column(width=half)
+        table.add_row(_side(old, half), _side(ours, half))
+    screen.console().print(table)
 
 
-def _column(side: list[tuple[str, str]], width: int) -> list[str]:
-    """Results as rows of at most `width` columns: where it stands, then some rows of its text."""
-    if not side:
-        return ["(nothing)"]
-    rows: list[str] = []
-    for number, (place, text) in enumerate(side, 1):
-        rows += [_cut(f"{number}. {place}", width, front=False), *_wrapped_rows(text, width - 3)]
-    return rows
+def _side(results: list[tuple[str, str]], width: int) -> Group:
+    """The first results: where each stands, and some rows of its text."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
 
-
-def _wrapped_rows(text: str, width: int) -> list[str]:
-    rows, row = [], ""
-    for word in visible(" ".join(text.split())).split(" "):
-        if row and cells(row) + 1 + cells(word) > width:
-            rows.append(row)
-            row = ""
-        row = f"{row} {word}" if row else _cut(word, width)
-    rows.append(row)
-    more = len(rows) > ROWS
-    rows = rows[:ROWS]
-    if more:
-        rows[-1] = _cut(rows[-1], width - 2) + " …"
-    return [f"   {each}" for each in rows]
-
-
-def _cut(text: str, width: int, *, front: bool = True) -> str:
-    """At most so many columns of a text: its front, or with `…` in between its front and its end."""
-    if cells(text) <= width:
-        return text
-    if front:
-        while cells(text) > width:
-            text = text[:-1]
-        return text
-    end = text
-    while cells(end) > width - 6:
-        end = end[1:]
-    return f"{text[:5]}…{end}"
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cells(text) + 1)
+    rows: list[Padding | Text] = []
+    for number, (place, text) in enumerate(results[:SHOWN_RESULTS], 1):
+        rows.append(Text(f"{number}. {visible(place)}", overflow="fold"))
+        words = Text(visible(" ".join(text.split())), overflow="fold")
+        words.truncate(ROWS * (width - 4), overflow="ellipsis")
+        rows.append(Padding(words, (0, 0, 0, 3)))
+    return Group(*(rows or [Text("(nothing)")]))
 
 
 def _sum(screen: Screen, done: Compared) -> None:

@@ -244,9 +244,9 @@ class Screen:
         return text
 
     def console(self) -> Console:
-        """Rich's console on the caller's terminal."""
+        """Rich's console on the caller's output."""
         if self._console is None:
-            self._console = _console(self.call, self.call.stdout)
+            self._console = _console(self.call, self.call.stdout, self.fancy)
         return self._console
 
     # -- beside the result, on standard error ----------------------------------------------------
@@ -314,7 +314,7 @@ def _text(piece: Piece) -> str:
     return piece if isinstance(piece, str) else piece[0]
 
 
-def _console(call: Call, stream: TextIO) -> Console:
+def _console(call: Call, stream: TextIO, fancy: bool) -> Console:
     from rich.console import Console
 
     class PagedConsole(Console):
@@ -323,7 +323,7 @@ def _console(call: Call, stream: TextIO) -> Console:
 
     return PagedConsole(
         file=stream,
-        force_terminal=True,
+        force_terminal=fancy,
         width=call.width,
         highlight=False,
         markup=False,
