@@ -450,9 +450,11 @@ def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[Insta
     return [InstallStep(Path(CRONTAB), job.pieces[0].what, before, after)]
 
 
-def carry_out_cron(call: Call, job: ClientTarget, steps: list[InstallStep], *, out: bool = False) -> None:
+def carry_out_cron(call: Call, steps: list[InstallStep], *, out: bool = False) -> None:
     """Write what differs, and tell what runs it. CannotWrite in its words where it refuses."""
     changed = [step for step in steps if step.does != "keep"]
+    if not changed:
+        return
     for step in changed:
         if str(step.file) == CRONTAB:
             _must(call, ["crontab", "-"], step.after or b"")
@@ -460,18 +462,15 @@ def carry_out_cron(call: Call, job: ClientTarget, steps: list[InstallStep], *, o
     timers = [step.file.name for step in steps if step.file.suffix == ".timer"]
     agents = [str(step.file) for step in steps if step.file.suffix == ".plist"]
     systemctl = ["systemctl", "--user"]
-    if changed and out:
-        for words in [*([*systemctl, "disable", "--now", name] for name in timers),
-                      *(["launchctl", "unload", file] for file in agents)]:  # fmt: skip
-            _ran(call, words)
+    words = [[*systemctl, "disable" if out else "enable", "--now", name] for name in timers]
+    words += [["launchctl", "unload" if out else "load", file] for file in agents]
+    for each in words if out else ():
+        _ran(call, each)
     carry_out(changed)
-    if not changed or not (timers or agents):
-        return
     if timers:
         _must(call, [*systemctl, "daemon-reload"])
-    for words in [] if out else [*([*systemctl, "enable", "--now", name] for name in timers),
-                                 *(["launchctl", "load", file] for file in agents)]:  # fmt: skip
-        _must(call, words)
+    for each in () if out else words:
+        _must(call, each)
 
 
 def _crontab(call: Call) -> str | None:
@@ -515,15 +514,6 @@ def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.Comple
         return subprocess.run(words, env=env, input=given, capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotWrite(str(error), where=" ".join(words)) from error
-
-
-def shown(call: Call, job: ClientTarget) -> str:
-    """The job as text: what goes into which file, for somebody who puts it there by hand."""
-    texts = []
-    for piece in job.pieces:
-        new = piece.put(None) or ""
-        texts.append(new if len(job.pieces) == 1 else f"# {piece.file}\n{new}")
-    return "\n".join(texts)
 
 
 # -- targets -----------------------------------------------------------------------------------------------
@@ -738,7 +728,7 @@ def install_mcp(
         known = ", ".join(filter(None, settings.SERVERS))
         raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
     found = settings.recipe(client, command_of(call))
-    _shown(call, found, shown(call, found))
+    _show_pieces(call, found)
 
 
 _both("codex", "hooks and the MCP server of Codex", codex)
@@ -764,13 +754,13 @@ def install_cron(
     job = in_place(call, kind) if check and not at else target(call, kind or kind_here(call), at or DEFAULT)
     if not write and not check:
         notes = job.notes if call.as_json else ("to set it up, add --write", *job.notes)
-        _shown(call, job._replace(notes=notes), shown(call, job))
+        _show_pieces(call, job._replace(notes=notes))
         return
     steps = cron_plan(call, job)
     if check:
         check_pieces(call, job, steps)
         return
-    carry_out_cron(call, job, steps)
+    carry_out_cron(call, steps)
     show(call, job, steps)
 
 
@@ -782,17 +772,21 @@ def uninstall_cron(call: Call, dry_run: DryRun = False) -> None:
         job = target(call, kind)
         steps = [step for step in cron_plan(call, job, out=True) if step.does != "keep"]
         if not dry_run:
-            carry_out_cron(call, job, steps, out=True)
+            carry_out_cron(call, steps, out=True)
         done += steps
     show(call, job._replace(notes=()), done, dry=dry_run)
 
 
-def _shown(call: Call, job: ClientTarget, text: str) -> None:
+def _show_pieces(call: Call, job: ClientTarget) -> None:
+    """Print what goes into which file, for somebody who puts it there by hand."""
     if call.as_json:
         files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
         emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
         return
-    Screen(call).raw(text)
+    texts = [piece.put(None) or "" for piece in job.pieces]
+    if len(texts) > 1:
+        texts = [f"# {piece.file}\n{text}" for piece, text in zip(job.pieces, texts, strict=True)]
+    Screen(call).raw("\n".join(texts))
     for each in job.notes:
         note(call, each)
 

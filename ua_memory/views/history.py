@@ -62,14 +62,12 @@ THINGS = {"config": "setting", "directives": "directive"}
 
 @dataclass(frozen=True)
 class DiaryEntry:
-    """One line of the diary: when, the revision to take back, the sentence, and whether it was taken back.
-    `oldest` is the last revision of those that it tells of, which is where the next page begins."""
+    """One line of the diary: when, the revision to take back, the sentence, and whether it was taken back."""
 
     when: datetime
     revision: str
     says: str
     gone: bool = False
-    oldest: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,10 +104,7 @@ def entries(
     )
     more = [_logged(one, brought.get(one.id, ()), False, zone) for one in others]
     known = {each.one.id: each for each in (*more, *logged)}
-    return [
-        DiaryEntry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone, run[-1].one.id)
-        for run in runs
-    ]
+    return [DiaryEntry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone) for run in runs]
 
 
 def _logged(one: Revision, records: Sequence[Any], gone: bool, zone: tzinfo | None) -> _LoggedRevision:
