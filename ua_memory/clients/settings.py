@@ -264,6 +264,12 @@ def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) 
     return json_piece(file, "hooks", put, cut, loose=loose)
 
 
+def _lines(command: Sequence[str], client: str, timeouts: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """The hooks of a client that runs a line of the shell."""
+    line = shlex.join([*command, "hook", "--client", client])
+    return {event: {"type": "command", "command": line, "timeout": n} for event, n in timeouts.items()}
+
+
 def has_hooks(text: str) -> bool:
     """Whether hooks of ours stand in settings of Claude Code's form. Broken where they cannot be read."""
     return bool(_ours(JsonDocument(text)))
@@ -340,6 +346,17 @@ def with_command(text: str, command: Sequence[str]) -> str:
     usual = f'["{NAME}"]'
     assert text.count(usual) == 1, "a shim must name the ua-memory command exactly once"
     return text.replace(usual, json.dumps(list(command)))
+
+
+def _plugin_files(
+    folder: str, what: str, texts: Mapping[str, str], command: Sequence[str]
+) -> list[SettingsPiece]:
+    """The files of a plugin in a folder of its own, the command named in those that are code."""
+    pieces = []
+    for name, text in sorted(texts.items()):
+        shown = with_command(text, command) if name.endswith((".py", ".js")) else text
+        pieces.append(whole_file(f"{folder}/{name}", what, shown, NAME, folder))
+    return pieces
 
 
 # -- claude settings ---------------------------------------------------------------------------------------
@@ -463,13 +480,9 @@ CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCo
 
 def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings; `home` is ~/.codex."""
-    line = shlex.join([*command, "hook", "--client", "codex"])
-    wanted = {
-        event: {"type": "command", "command": line, "timeout": n} for event, n in CODEX_TIMEOUTS.items()
-    }
     server = {**call_of(command, "mcp"), "startup_timeout_sec": 20}
     pieces = (
-        hooks(f"{home}/hooks.json", wanted),
+        hooks(f"{home}/hooks.json", _lines(command, "codex", CODEX_TIMEOUTS)),
         toml_table(f"{home}/config.toml", "MCP server", ("mcp_servers", NAME), server),
     )
     notes = ("Codex runs hooks only after you trust them: start codex, type /hooks, and trust the five",)
@@ -488,11 +501,7 @@ GEMINI_TIMEOUTS = {"SessionStart": 10_000, "BeforeAgent": 10_000, "AfterAgent": 
 
 def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings; `home` is ~/.gemini."""
-    file = f"{home}/settings.json"
-    line = shlex.join([*command, "hook", "--client", "gemini"])
-    wanted = {
-        event: {"type": "command", "command": line, "timeout": n} for event, n in GEMINI_TIMEOUTS.items()
-    }
+    file, wanted = f"{home}/settings.json", _lines(command, "gemini", GEMINI_TIMEOUTS)
     server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"), loose=True)
     notes = ("restart open sessions",)
     return ClientTarget("gemini", (hooks(file, wanted, loose=True), server), notes)
@@ -541,10 +550,7 @@ _OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){NAME}\2[ \t]*(?:#.*)?[\r\n
 def hermes_target(home: str, command: Sequence[str], plugin: Mapping[str, str]) -> ClientTarget:
     """A person's own provider; `home` is ~/.hermes, `plugin` texts by name."""
     folder = f"{home}/plugins/{NAME}"
-    pieces = []
-    for name, text in sorted(plugin.items()):
-        shown = with_command(text, command) if name.endswith(".py") else text
-        pieces.append(whole_file(f"{folder}/{name}", "memory provider", shown, NAME, folder))
+    pieces = _plugin_files(folder, "memory provider", plugin, command)
     notes = (f"to use it in Hermes: hermes config set memory.provider {NAME}",)
     chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _unchosen)
     return ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
@@ -582,9 +588,7 @@ def openclaw_target(file: str, state: str, command: Sequence[str], plugin: Mappi
         mcp_server(file, ("mcp", "servers"), call_of(command, "mcp", "--tools", "openclaw"), loose=True),
         json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
     ]
-    for name, text in sorted(plugin.items()):
-        shown = with_command(text, command) if name.endswith(".js") else text
-        pieces.append(whole_file(f"{folder}/{name}", "plugin", shown, NAME, folder))
+    pieces += _plugin_files(folder, "plugin", plugin, command)
     return ClientTarget("openclaw", tuple(pieces), ("restart a running gateway: openclaw gateway restart",))
 
 
