@@ -30,7 +30,7 @@ from terminal import Done
 
 from ua_memory import config
 from ua_memory.daemon import connect as address
-from ua_memory.daemon import protocol as client
+from ua_memory.daemon import spawn as client
 from ua_memory.daemon.spawn import Log, runs
 from ua_memory.upkeep import init as bank
 

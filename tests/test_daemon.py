@@ -27,12 +27,11 @@ from test_cli_json import EXAMPLES, agrees
 from ua_memory.cli import daemon as stopping
 from ua_memory.daemon import connect as address
 from ua_memory.daemon import connect as asking
-from ua_memory.daemon import protocol as client
-from ua_memory.daemon import protocol as messages
 from ua_memory.daemon import server as peer
 from ua_memory.daemon import server as service
-from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INPUT, OTHER_CODE
-from ua_memory.daemon.protocol import RequestRefused as Refused
+from ua_memory.daemon import spawn as client
+from ua_memory.daemon.connect import BUSY, ELSEWHERE, INPUT, OTHER_CODE
+from ua_memory.daemon.connect import RequestRefused as Refused
 from ua_memory.daemon.spawn import LARGEST, Log, runs
 from ua_memory.daemon.worker import Job, Worker
 
@@ -98,8 +97,8 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     """It was said not to run, and `stop` gave up after half a minute."""
     os.kill(served.up()["pid"], signal.SIGSTOP)
-    code = "from ua_memory.cli import app\nfrom ua_memory.daemon import protocol\n"
-    code += "protocol.SECONDS = 0.3\napp.main()"
+    code = "from ua_memory.cli import app\nfrom ua_memory.daemon import spawn\n"
+    code += "spawn.SECONDS = 0.3\napp.main()"
     told = forking().run(["daemon", "status"], served.root, served.environment("auto"), code=code)
     assert told.code == 5 and "does not answer" in told.err and "daemon restart" in told.err
     pid = int((served.local / "daemon.lock").read_text())
@@ -323,11 +322,11 @@ def test_slow_and_broken_callers_keep_nobody_waiting(called: Place) -> None:
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        (b"nonsense\n", messages.BAD_JSON),
-        (b"[" * 100_000 + b"\n", messages.BAD_JSON),
-        (b"[]\n", messages.BAD_REQUEST),
-        (b'{"jsonrpc":"2.0","id":1,"method":5}\n', messages.BAD_REQUEST),
-        (b'{"jsonrpc":"2.0","id":1,"method":"dance"}\n', messages.NO_METHOD),
+        (b"nonsense\n", asking.BAD_JSON),
+        (b"[" * 100_000 + b"\n", asking.BAD_JSON),
+        (b"[]\n", asking.BAD_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}\n', asking.BAD_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":"dance"}\n', asking.NO_METHOD),
     ],
 )
 def test_what_is_no_request_is_refused(line: bytes, code: int, called: Place) -> None:
@@ -346,7 +345,7 @@ def test_a_line_without_an_end_is_cut_off(called: Place) -> None:
 
 def test_requests_with_parameters_of_another_type(called: Place) -> None:
     for wrong in ({"argv": [1]}, {"width": "80"}, {"env": 5}, {"cwd": None}, {"stdin": "\u20ac"}):
-        assert called.command("log", **wrong)["error"]["code"] == messages.BAD_PARAMS, wrong
+        assert called.command("log", **wrong)["error"]["code"] == asking.BAD_PARAMS, wrong
 
 
 @pytest.mark.parametrize(
@@ -437,7 +436,7 @@ def test_a_job_that_fails_is_not_the_end() -> None:
 
     with pytest.raises(Refused) as refused:
         worker.ask(Job(fails), lambda _: None)
-    assert refused.value.code == messages.INTERNAL
+    assert refused.value.code == asking.INTERNAL
     assert worker.ask(Job(lambda _: 1), lambda _: None) == 1
     assert worker.stop(5)
 

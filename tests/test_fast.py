@@ -25,7 +25,7 @@ from ua_memory.cli.app import VERBS
 from ua_memory.cli.daemon import likely
 from ua_memory.daemon import connect as address
 from ua_memory.daemon import connect as asking
-from ua_memory.daemon import protocol as messages
+from ua_memory.daemon import server as messages
 from ua_memory.daemon.spawn import runs
 from ua_memory.text import patterns
 
@@ -253,8 +253,8 @@ def test_a_daemon_that_dies_over_a_command(tmp_path: Path) -> None:
         (["log"], b'{"jsonrpc":"2.0","method":"taken","params":[]}\n', 0),
         (["insert", "x y"], b'{"jsonrpc":"2.0","method":"taken","params":[]}\n', 5),
         (["insert", "not taken"], b"", 0),
-        (["insert", "turned away"], messages.refusal(None, messages.BUSY, "too many callers"), 0),
-        (["insert", "failed"], messages.refusal(1, messages.INTERNAL, "oh"), 5),
+        (["insert", "turned away"], messages.refusal(None, asking.BUSY, "too many callers"), 0),
+        (["insert", "failed"], messages.refusal(1, asking.INTERNAL, "oh"), 5),
     ):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(place.socket()))

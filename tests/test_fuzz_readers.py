@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from truth import insert, make, open_again
 
 from ua_memory import config
-from ua_memory.daemon import protocol as messages
+from ua_memory.daemon import server as messages
 from ua_memory.errors import Malformed, UaMemoryError
 from ua_memory.hooks import events as clients
 from ua_memory.index import integrity as checking

@@ -424,7 +424,7 @@ def test_one_caller_too_many() -> None:
     import socket
     from types import SimpleNamespace
 
-    from ua_memory.daemon import protocol as messages
+    from ua_memory.daemon import connect
     from ua_memory.daemon.server import CALLERS, Service
 
     here, there = socket.socketpair()
@@ -432,14 +432,14 @@ def test_one_caller_too_many() -> None:
     assert all(full.acquire(blocking=False) for _ in range(CALLERS))
     listener = SimpleNamespace(accept=lambda: (here, None))
     Service._accept(SimpleNamespace(_callers=full, log=SimpleNamespace(say=str)), listener)  # type: ignore[arg-type]
-    assert json.loads(there.recv(1000))["error"]["code"] == messages.BUSY
+    assert json.loads(there.recv(1000))["error"]["code"] == connect.BUSY
     there.close()
 
 
 def test_one_job_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.daemon import worker
-    from ua_memory.daemon.protocol import BUSY
-    from ua_memory.daemon.protocol import RequestRefused as Refused
+    from ua_memory.daemon.connect import BUSY
+    from ua_memory.daemon.connect import RequestRefused as Refused
 
     monkeypatch.setattr(worker, "QUEUED", 1)
     free, begun = threading.Event(), threading.Event()

@@ -16,7 +16,7 @@ from ua_memory import paths as paths_module
 from ua_memory.caller import is_person
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
-from ua_memory.daemon import protocol, spawn
+from ua_memory.daemon import spawn
 from ua_memory.discovery import LOGS, SETTINGS, USER
 from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
 from ua_memory.index.outside import OutsideFiles
@@ -172,7 +172,7 @@ def status(
         done = f"confirmed: {', '.join(held)}" if held else "nothing to accept"
         Screen(call).note(*memory.store.adopt(accept=True).notes, done)
     found = memory.status(quick=quick)
-    daemon = protocol.status(memory.store.bank.root, call.env)
+    daemon = spawn.status(memory.store.bank.root, call.env)
     watch = (daemon or {}).get("watch", {})
     jobs = views.job_views(found, memory.config, daemon, memory.store.now())
     if call.as_json:

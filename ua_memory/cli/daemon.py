@@ -19,7 +19,7 @@ from ua_memory import caller
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions
-from ua_memory.daemon import protocol, spawn
+from ua_memory.daemon import spawn
 from ua_memory.daemon.server import given
 from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
 from ua_memory.errors import Busy, Usage
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
     from ua_memory.caller import Call
-    from ua_memory.daemon.protocol import Daemon, Request
-    from ua_memory.daemon.server import Output
+    from ua_memory.daemon.server import Output, Request
+    from ua_memory.daemon.spawn import Daemon
     from ua_memory.daemon.worker import Warm
     from ua_memory.index.filters import Filters
     from ua_memory.mcp.tools import Caller
@@ -85,7 +85,7 @@ def restart(call: Call, memory: Memory) -> None:
 @app.verb(daemon_app, lenient=True)
 def status(call: Call, memory: Memory) -> None:
     """Show whether it runs, since when, and what it has loaded."""
-    found, local = protocol.status(memory.store.bank.root, call.env), memory.store.bank.local
+    found, local = spawn.status(memory.store.bank.root, call.env), memory.store.bank.local
     if found is None and runs(local):
         what = "the daemon does not answer"
         raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
@@ -95,7 +95,7 @@ def status(call: Call, memory: Memory) -> None:
 @app.verb(daemon_app, "list", opens=False)
 def list_(call: Call) -> None:
     """List the daemons of all banks."""
-    _listed(call, protocol.every(call.env), "No daemon runs.")
+    _listed(call, spawn.every(call.env), "No daemon runs.")
 
 
 @app.verb(daemon_app, lenient=True)
@@ -129,13 +129,13 @@ def logs(
 def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
     """What it said of itself before it left, or only its process id if it did not answer; None if there was
     none. Busy if it does not leave."""
-    found, pid = protocol.status(bank.root, call.env), holder(bank.local)
-    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, protocol.ENDS)):
+    found, pid = spawn.status(bank.root, call.env), holder(bank.local)
+    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, spawn.ENDS)):
         deadline = time.monotonic() + seconds
         while runs(bank.local) and time.monotonic() < deadline:
             # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
-            if how == signal.SIGKILL or found is None or protocol.stop(bank.root, call.env) is None:
-                protocol.wake(holder(bank.local), how)
+            if how == signal.SIGKILL or found is None or spawn.stop(bank.root, call.env) is None:
+                spawn.wake(holder(bank.local), how)
             time.sleep(0.05)
     if runs(bank.local):
         raise Busy("the daemon does not exit", where=str(bank.root), hint="ua-memory daemon logs")
@@ -144,8 +144,8 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
 
 def _stop_all(call: Call) -> None:
     """Stop the daemons of all banks. Busy names those that do not leave."""
-    found = protocol.every(call.env)
-    stay = [one for one in found if not protocol.end(one, STOPS)]
+    found = spawn.every(call.env)
+    stay = [one for one in found if not spawn.end(one, STOPS)]
     _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
     if stay:
         raise Busy("does not exit", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")

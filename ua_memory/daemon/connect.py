@@ -153,6 +153,20 @@ ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
 """Refusals, after which nothing was done: the command is about another bank; the daemon is of another
 installation, or its code has changed; others' commands take too long; the command reads standard input, which
 was not sent along."""
+LATE = -32005
+"""The command did not end within its deadline; it may still be carried out."""
+BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+
+
+class RequestRefused(BaseException):
+    """The daemon does not answer this; `code` says why.
+
+    Not an Exception: it goes through the command's own boundary, which turns every one into a message.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        self.code, self.message = code, message
+        super().__init__(message)
 
 
 class CannotPrint(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import select
 import signal
@@ -13,17 +14,87 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ua_memory.daemon import connect, protocol
-from ua_memory.daemon.connect import PACKAGE
-from ua_memory.daemon.protocol import INPUT, OTHER_CODE, Request, RequestRefused
+from ua_memory.daemon import connect
+from ua_memory.daemon.connect import PACKAGE, RequestRefused
 from ua_memory.daemon.spawn import Log
 from ua_memory.daemon.watch import Watch
 from ua_memory.daemon.worker import Flushing, Job, Upkeep, Warm, Worker
 from ua_memory.paths import is_bank
 from ua_memory.store.scan import SnapshotCache
+
+# -- messages ----------------------------------------------------------------------------------------------
+# What goes over the socket: JSON-RPC 2.0, one message a line. `docs/daemon.md` is the description.
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One command as its caller would have run it. `stdin` is None as long as nobody asked for it."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    home: str
+    env: Mapping[str, str]
+    encodings: tuple[str, str]
+    terminals: frozenset[str]
+    width: int
+    stdin: bytes | None = None
+
+
+def parsed(line: bytes) -> tuple[object, str, dict[str, Any]]:
+    """(id, method, params) of a request line. Refused if it is none."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RequestRefused(connect.BAD_JSON, "not JSON") from error
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or "id" not in message:
+        raise RequestRefused(connect.BAD_REQUEST, "not a request of JSON-RPC 2.0")
+    method, params = message.get("method"), message.get("params", {})
+    if not isinstance(method, str) or not isinstance(params, dict):
+        raise RequestRefused(connect.BAD_REQUEST, "a method's name and an object of parameters are needed")
+    return message["id"], method, params
+
+
+def request(params: Mapping[str, Any]) -> Request:
+    """The command that a `run` asks for. Refused if anything is missing or of another type."""
+    try:
+        given = params.get("stdin")
+        argv, env = params["argv"], params["env"]
+        out, err = params["encodings"]
+        found = Request(
+            tuple(argv), params["cwd"], params["home"], dict(env), (out, err), frozenset(params["terminals"]),
+            params["width"], None if given is None else given.encode("latin-1"),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RequestRefused(connect.BAD_PARAMS, f"run: {error}") from error
+    texts = [found.cwd, found.home, *found.argv, *found.env, *found.env.values(), *found.encodings]
+    if not all(isinstance(text, str) for text in [*texts, *found.terminals]) or type(found.width) is not int:
+        raise RequestRefused(connect.BAD_PARAMS, "run: a parameter is of another type")
+    return found
+
+
+def answer(number: object, result: object) -> bytes:
+    """The line of a result."""
+    return line({"jsonrpc": "2.0", "id": number, "result": result})
+
+
+def refusal(number: object, code: int, message: str) -> bytes:
+    """The line of an error."""
+    return line({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}})
+
+
+def notice(method: str, params: object) -> bytes:
+    """The line of a notification."""
+    return line({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def line(message: object) -> bytes:
+    """A message as one line of ASCII."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
 
 # -- peer --------------------------------------------------------------------------------------------------
 # Who is at the other end of a socket, as the kernel says.
@@ -114,7 +185,7 @@ class UnsentInput(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        raise RequestRefused(INPUT, "the command reads standard input")
+        raise RequestRefused(connect.INPUT, "the command reads standard input")
 
 
 def given(data: bytes | None) -> io.BufferedIOBase:
@@ -311,7 +382,7 @@ class Service:
             return
         if not self._callers.acquire(blocking=False):
             with caller, contextlib.suppress(OSError):
-                caller.send(protocol.refusal(None, protocol.BUSY, "too many callers"))
+                caller.send(refusal(None, connect.BUSY, "too many callers"))
             self.log.say(f"rejected: {CALLERS} callers already")
             return
         threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
@@ -333,12 +404,12 @@ class Service:
     def _answered(self, line: bytes, caller: socket.socket) -> bytes:
         number: object = None
         try:
-            number, method, params = protocol.parsed(line)
-            return protocol.answer(number, self._do(method, params, caller))
+            number, method, params = parsed(line)
+            return answer(number, self._do(method, params, caller))
         except RequestRefused as refused:
-            if refused.code == protocol.INTERNAL:
+            if refused.code == connect.INTERNAL:
                 self.log.say(f"failed: {refused.message}")
-            return protocol.refusal(number, refused.code, refused.message)
+            return refusal(number, refused.code, refused.message)
 
     def _do(self, method: str, params: dict[str, Any], caller: socket.socket) -> object:
         if method == "run":
@@ -348,7 +419,7 @@ class Service:
         if method == "stop":
             self.leave("requested")
             return {"pid": os.getpid()}
-        raise RequestRefused(protocol.NO_METHOD, f"no method {method[:50]}")
+        raise RequestRefused(connect.NO_METHOD, f"no method {method[:50]}")
 
     def _run(self, params: dict[str, Any], caller: socket.socket) -> object:
         if params.get("protocol") != connect.PROTOCOL or params.get("code") != connect.PACKAGE:
@@ -356,20 +427,18 @@ class Service:
         elif self._code.changed():
             self.leave("its code was replaced")
         if self._why:
-            raise RequestRefused(OTHER_CODE, f"the daemon exits: {self._why}")
-        request = protocol.request(params)
+            raise RequestRefused(connect.OTHER_CODE, f"the daemon exits: {self._why}")
+        asked = request(params)
         # A caller who gets no word does it themselves: then it must not be done here.
-        caller.sendall(protocol.notice("taken", []))
+        caller.sendall(notice("taken", []))
 
         def work(job: Job) -> object:
             output = Output(lambda chunks: job.tell(chunks))
-            code = self.perform(request, output, self.warm)
+            code = self.perform(asked, output, self.warm)
             return {"code": code, "output": output.taken()}
 
         def tell(chunks: Any) -> None:
-            caller.sendall(
-                protocol.notice("alive", []) if chunks is None else protocol.notice("write", chunks)
-            )
+            caller.sendall(notice("alive", []) if chunks is None else notice("write", chunks))
 
         return self.worker.ask(Job(work), tell)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
+from ua_memory.daemon.connect import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
 from ua_memory.daemon.spawn import background
 from ua_memory.errors import UaMemoryError
 from ua_memory.git.history import History
