@@ -17,7 +17,6 @@ from ua_memory.hooks.context import places
 from ua_memory.paths import vault_of
 from ua_memory.records import Place
 from ua_memory.text.wording import counted, filled, filled_groups
-from ua_memory.upkeep.init import set_setting
 from ua_memory.views import hits as views
 from ua_memory.views import output
 from ua_memory.views.output import Screen, agrees, emit, parse_day, parse_moment, progress, show
@@ -381,6 +380,8 @@ def sessions_off(call: Call, memory: Memory, yes: Yes = False) -> None:
 
     It sets sessions.keep to 0. Facts stay.
     """
+    from ua_memory.upkeep.init import set_setting  # with the store, which `--help` need not load
+
     found = list(memory.sessions.all())
     sessions = counted(len(found), "session")
     if not yes and found and not agrees(call, f"Delete the words of {sessions}, and keep none from now on?"):
