@@ -319,6 +319,24 @@ def test_a_name_is_shown_with_all_that_is_known(shell: Shell) -> None:
     assert shell("entities", "merge", "Robert Smith", "Nobody Known").code == 4
 
 
+def test_names_are_counted_in_pairs(shell: Shell) -> None:
+    agrees("entities graph", shell.ok("entities", "graph", "--json").json)
+    shell.write(ENTITIES, "- [[Robert Smith]]\n  - alias: Bob\n")
+    printed = shell.ok("entities", "graph", "--json").json
+    assert {(one["one"], one["other"]): one["count"] for one in printed["together"]} == {
+        ("Lisbon", "Robert Smith"): 2,
+        ("Lisbon", "Tom"): 1,
+        ("Robert Smith", "Tom"): 1,
+    }
+    some = shell.ok("entities", "graph", "Bob", "Lisbon", "Nobody Known", "--json").json
+    assert [(one["name"], one["count"]) for one in some["entities"]] == [
+        ("Robert Smith", 2), ("Lisbon", 2), ("Nobody Known", 0)
+    ]  # fmt: skip
+    assert some["together"] == [{"one": "Lisbon", "other": "Robert Smith", "count": 2}]
+    assert "Lisbon" in shell.ok("entities", "graph").out
+    assert "No two" in shell.ok("entities", "graph", "Tom").out
+
+
 def test_decisions_and_suggestions_as_json(shell: Shell) -> None:
     agrees("entities merge", shell.ok("entities", "split", "Robert Smith", "Bob", "--json").json)
     shell.write("memory/2026-11-19.md", "- We asked Kubernetes\n- They run Kuberentes\n")

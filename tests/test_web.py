@@ -22,6 +22,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from html.parser import HTMLParser
@@ -397,6 +398,10 @@ def harmless(page: Page, raw: str) -> None:
         "/diary/HEAD",
         "/help",
         "/sessions",
+        "/graph",
+        "/diary?by=" + quote(HOSTILE[0]) + "&text=" + quote(HOSTILE[1]),
+        "/files/memory/hostile.md?view=source&from=3",
+        *(f"/diary?text={quote(text)}" for text in HOSTILE[:6]),
         *("/search?by=words&q=" + quote(text) for text in HOSTILE[:20]),
         *("/names/" + quote(text, safe="") for text in HOSTILE[:6]),
     ],
@@ -573,6 +578,91 @@ def test_what_an_editor_saves_is_on_the_next_page(tmp_path: Path) -> None:
         heard.stop()
 
 
+def test_the_diary_is_filtered_by_who_and_what(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        memory.insert("The kettle is blue.")
+        memory.insert("The teapot is green.")
+        memory.core.replace("Lamp", "It stands here.")
+    for query, there, gone in (
+        ("text=KETTLE", "kettle is blue", "teapot"),
+        ("by=ua-mem&text=is", "teapot is green", "stands here"),
+        ("by=ua-memory&op=insert", "kettle is blue", "stands here"),
+        ("by=nobody", "No revision", "kettle"),
+    ):
+        text = fresh.page(f"/diary?{query}").text
+        assert there in text and gone not in text.partition("json")[0].partition("filter")[2], query
+    for number in range(pages.REVISIONS):
+        with Memory.open(fresh.root) as memory:
+            memory.insert(f"Crate {number}.")
+    (older,) = [link for link in fresh.page("/diary?by=ua-memory").links() if "before=" in link]
+    assert "kettle is blue" in fresh.page(older).text and "by=ua-memory" in older
+
+
+def test_rules_are_added_and_deleted_by_their_number(fresh: Browser) -> None:
+    assert fresh.post("directive", rule="Never name a customer.").headers["location"] == "/core"
+    assert fresh.post("directive", rule="Be brief.").status_code == 303
+    assert "Be brief." in fresh.page("/core").text
+    rule = {"do": "delete", "rule": "Be brief."}
+    assert fresh.post("directive", count="1", **rule).status_code == 409, "another one has this number"
+    for number in ("9", "x", "--help", ""):
+        assert fresh.post("directive", count=number, **rule).status_code in (404, 500)
+    assert fresh.post("directive", count="2", **rule).status_code == 303
+    assert "Be brief." not in (fresh.root / "ua-memory.toml").read_text()
+    assert "Never name a customer." in fresh.page("/core").text
+
+
+def test_names_are_drawn_with_those_they_appear_with(browser: Browser) -> None:
+    for url in ("/graph", "/names/Alice"):
+        page = browser.page(url)
+        drawn = [given for tag, given in page.tags if tag == "path"]
+        assert drawn and "Alice and Bob: 2" in page.text
+        assert {"/names/Alice", "/names/Bob"} <= {*page.links()}
+    assert browser.get("/graph.json").json()["together"][0] == {"one": "Alice", "other": "Bob", "count": 2}
+
+
+def test_all_names_are_listed(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        for number in range(40):
+            memory.insert(f"Somebody met somebody in town, number {number}.", entities=[f"Person{number}x"])
+    assert sum(link.startswith("/names/Person") for link in fresh.page("/names").links()) == 40
+
+
+def test_a_long_file_is_read_page_by_page(fresh: Browser) -> None:
+    file = fresh.root / "memory" / "long.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(f"line {n}\n" for n in range(1, 1200)) + "x" * 2_000_000 + "\n- the end\n")
+    for view in ("rendered", "source"):
+        url, seen = f"/files/memory/long.md?view={view}", ""
+        while url:
+            page = fresh.page(url)
+            assert len(fresh.get(url).text) < 150_000
+            seen += page.text
+            url = next(
+                (
+                    f"/files/memory/long.md{link}"
+                    for link in page.links()
+                    if "from=" in link
+                    and "lines from" in page.text
+                    and link.startswith(f"?view={view}&from=")
+                ),
+                "",
+            )
+        assert all(f"line {n}\n" in seen for n in range(1, 1200, 100)) and "the end" in seen
+    for odd in ("-1", "0", "99999", "x", "٣", "9" * 40):
+        assert fresh.get(f"/files/memory/long.md?from={quote(odd)}").status_code == 200
+    assert render.file_url("memory/long.md", 700) == "/files/memory/long.md?view=source&from=650#L700"
+    assert 'id="L700"' in fresh.get("/files/memory/long.md?view=source&from=650").text
+
+
+def test_what_is_known_is_not_sent_again(browser: Browser) -> None:
+    for url in ("/names", "/names.json", "/static/page.js"):
+        tag = browser.get(url).headers["etag"]
+        known = browser.get(url, if_none_match=tag)
+        assert known.status_code == 304 and not known.content
+        assert known.headers["cache-control"] == "no-store", "a browser keeps nothing of a memory on its disk"
+        assert browser.get(url, if_none_match='"other"').status_code == 200
+
+
 def test_an_empty_bank_teaches_its_first_steps(fresh: Browser) -> None:
     assert "ua-memory insert" in fresh.page("/").text
     for url in pages.VIEWS:
@@ -614,6 +704,18 @@ def test_forget_takes_the_plan_that_was_shown(fresh: Browser) -> None:
     assert "Elm Street" not in (fresh.root / "memory" / f"{fact.place.path.rpartition('/')[2]}").read_text()
 
 
+def test_forget_reads_what_is_typed_as_a_shell_does(fresh: Browser) -> None:
+    file = fresh.root / "memory" / "two words.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("- Tea at five.\n- Cake at six.\n")
+    plan = fresh.get("/forget?target=" + quote("'memory/two words.md:1'")).text
+    assert "Tea at five" in plan and "Cake" not in plan
+    shown = re.findall(r'name="hash" value="(\w+)"', plan)[0]
+    done = fresh.post("forget", target="'memory/two words.md:1'", hash=shown, count="1", own="")
+    assert done.status_code == 303 and file.read_text() == "- Cake at six.\n"
+    assert fresh.get("/forget?target=" + quote("'open")).status_code == 404
+
+
 def test_a_plan_that_changed_meanwhile_is_not_carried_out(fresh: Browser) -> None:
     with Memory.open(fresh.root) as memory:
         fact = memory.insert("The invoice address is Elm Street 5.").fact
@@ -624,6 +726,61 @@ def test_a_plan_that_changed_meanwhile_is_not_carried_out(fresh: Browser) -> Non
     answer = fresh.post("forget", target=target, hash=shown, count="1")
     assert answer.status_code == 409 and "Elm Street 7" in answer.text
     assert "Elm Street 7" in file.read_text()
+
+
+@contextlib.contextmanager
+def process(root: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """A page that may write, as a process of its own, and a browser that is signed in."""
+    argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(root), "web", "--no-open", "--write"]
+    env = {**os.environ, "UA_MEMORY_DAEMON": "off"}
+    server = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert server.stdout is not None
+    try:
+        link = next(found[0] for line in server.stdout if (found := re.findall(r"http://\S+/enter\S+", line)))
+        base = link.partition("/enter")[0]
+        with httpx.Client(base_url=base, timeout=60, headers={**FORM, "origin": base}) as client:
+            client.headers["cookie"] = client.get(link).headers["set-cookie"].split(";")[0]
+            yield server, client
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+@pytest.mark.parametrize("after", [None, 0.0, 0.02, 0.06, 0.15, 0.4])
+def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, after: float | None) -> None:
+    """Between the plan and its confirmation (None), and so many seconds into carrying it out."""
+    root = new_bank(tmp_path / "bank").root
+    with Memory.open(root) as memory:
+        fact = memory.insert("The invoice address is Elm Street 5.").fact
+        memory.insert("Tea at five.")
+    form = {"target": f"^{fact.id}", "count": "1"}
+    file = root / fact.place.path
+    with process(root) as (server, client):
+        plan = client.get("/forget", params={"target": f"^{fact.id}"}).text
+        form["hash"] = re.findall(r'name="hash" value="(\w+)"', plan)[0]
+        if after is not None:
+            with ThreadPoolExecutor(1) as pool:
+                done = pool.submit(client.post, "/do/forget", data=form)
+                time.sleep(after)
+                server.kill()
+                with contextlib.suppress(httpx.TransportError):
+                    assert done.result().status_code == 303
+    place = Place(root)
+    assert place.run("verify", daemon="off").code == 0
+    text = file.read_text()
+    assert "Tea at five." in text
+    gone = "Elm Street" not in text
+    assert gone == (root / "memory/forgotten.md").exists(), "all of it is done, or nothing"
+    with process(root) as (_, client):
+        if not gone:
+            file.write_text(text.replace("Elm Street 5", "Elm Street 7"))  # an editor saves meanwhile
+            assert client.post("/do/forget", data=form).status_code == 409
+            file.write_text(text)
+            assert client.post("/do/forget", data=form).status_code == 303, "the plan that was shown"
+        assert "Elm Street" not in file.read_text() and "Tea at five." in file.read_text()
+        stale = client.post("/do/forget", data=form)
+        assert stale.status_code in (404, 409) and "Tea at five." in file.read_text()
 
 
 def test_undo_and_redo(fresh: Browser) -> None:
@@ -687,6 +844,41 @@ def test_a_commit_by_another_process_is_told_within_a_second(fresh: Browser) -> 
 
     told, _ = asyncio.run(heard())
     assert told["op"] == "insert" and told["paths"]
+
+
+def test_no_page_misses_a_commit_of_many_writers_nor_hears_it_twice(fresh: Browser) -> None:
+    """Eight open pages, the most there may be; 64 writers at once, and 70 commits between two looks."""
+
+    def write(number: int) -> str:
+        with Memory.open(fresh.root) as memory:
+            return str(memory.insert(f"Crate {number} holds {number} lemons.").result.revision)
+
+    async def heard() -> tuple[list[list[str]], set[str]]:
+        streams = [fresh.web._news() for _ in range(app.MOST_LIVE)]
+        for news in streams:
+            assert (await anext(news))["event"] == "ready"
+
+        async def listen(news: Any) -> list[str]:
+            return [json.loads((await anext(news))["data"])["id"] for _ in range(64)]
+
+        listening = [asyncio.ensure_future(asyncio.wait_for(listen(news), 200)) for news in streams]
+        loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(64)
+        written = await asyncio.gather(*(loop.run_in_executor(pool, write, n) for n in range(64)))
+        told = list(await asyncio.gather(*listening))
+        for news in streams:
+            await news.aclose()
+        return told, {*written}
+
+    told, written = asyncio.run(heard())
+    assert len(written) == 64
+    for ids in told:
+        assert {*ids} == written and len(ids) == 64
+        assert ids == told[0], "each hears them in the order of the history"
+    known = fresh.memory.store.history.head()
+    for number in range(70):
+        write(100 + number)
+    assert len(app._since(fresh.bank, known)) == 70, "more than one page of the log"
+    assert len(app._since(fresh.bank, "0" * 40)) == 1, "a history that was rewritten"
 
 
 def test_no_more_than_eight_pages_are_told(fresh: Browser) -> None:

@@ -37,6 +37,8 @@ VIEWS = (
     "/names",
     "/names?pairs=1",
     "/names/Alice",
+    "/graph",
+    "/diary?by=ua-memory&text=alice",
     "/pages",
     "/pages/infra",
     "/beliefs",
@@ -224,6 +226,34 @@ def test_what_is_new_is_told_and_nothing_moves(watch: Callable[..., Watched], ro
     assert page.locator("main").inner_text() == before
     page.keyboard.press("r")
     page.get_by_text("The kettle is blue.").wait_for()
+    assert seen.said == []
+
+
+def test_a_graph_is_moved_and_zoomed_smoothly(watch: Callable[..., Watched]) -> None:
+    """As many frames while it is dragged as without anything to draw, but for a quarter."""
+    seen = watch(bypass_csp=True)
+    page = seen.go("/graph")
+    ready(page)
+    frames = """(run) => new Promise((done) => {
+        let n = 0; const svg = document.querySelector(".graph svg"), end = performance.now() + 1500;
+        const [x, y] = [svg.getBoundingClientRect().x + 300, svg.getBoundingClientRect().y + 300];
+        const send = (kind, at) => svg.dispatchEvent(new PointerEvent(kind, {
+            clientX: x + at, clientY: y + at, buttons: 1, pointerId: 1, bubbles: true }));
+        svg.setPointerCapture = () => {};
+        if (run) send("pointerdown", 0);
+        const frame = (now) => { n += 1; if (run) send("pointermove", 5 + (n % 100));
+            if (now < end) requestAnimationFrame(frame); else done(n); };
+        requestAnimationFrame(frame); })"""
+    box = page.locator(".graph svg").get_attribute("viewBox")
+    pairs = [(page.evaluate(frames, False), page.evaluate(frames, True)) for _ in range(3)]
+    assert max(moved / still for still, moved in pairs) > 0.75, pairs
+    assert page.locator(".graph svg").get_attribute("viewBox") != box
+    page.get_by_role("button", name="whole").click()
+    assert page.locator(".graph svg").get_attribute("viewBox") == box
+    page.get_by_role("button", name="Zoom in").click()
+    assert page.locator(".graph svg").get_attribute("viewBox") == "100 100 800 800"
+    page.locator(".graph a").first.click()
+    page.wait_for_url("**/names/*")
     assert seen.said == []
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 log_app = app.new()
+SEARCHED = 2000
+"""Revisions that are looked through for a text or an author."""
 FOLDED = 10
 """So many revisions are read for each entry that is shown: those in a row that are alike are one."""
 
@@ -56,6 +58,10 @@ def log(
     before: Annotated[
         str | None, typer.Option(metavar="REV", help="Only what is older than this revision: the next page.")
     ] = None,
+    by: Annotated[str, typer.Option(metavar="NAME", help="Only by an author whose name has this.")] = "",
+    text: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only what has this in its entry or in a file's name.")
+    ] = "",
     each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
     no_pager: app.NoPager = False,
 ) -> None:
@@ -69,13 +75,38 @@ def log(
         memory.history.log, about, op=op, since=parse_since(since, now), until=parse_until(until, now),
         before=before,
     )  # fmt: skip
-    if call.as_json:
-        found = done(limit=number)
-        told = entries(memory, found, about, memory.store.history.taken_back(), each=True)
-        says = {one.revision: one.says for one in told}
-        rows = [{**output.revision(one), "says": says.get(one.id, one.subject)} for one in found]
-        return emit(call, {"revisions": rows})
+    if call.as_json or by or text:
+        found = _matching(memory, done, about, number, by.casefold(), text.casefold())
+        if not call.as_json:
+            return views.show_log(Screen(call), [entry for _, entry in found], now.date())
+        return emit(call, {"revisions": [{**output.revision(one), "says": it.says} for one, it in found]})
     return views.show_log(Screen(call), _entries(memory, done, about, number, each=each), now.date())
+
+
+def _matching(
+    memory: Memory,
+    made: Callable[..., Sequence[Revision]],
+    about: str | None,
+    number: int,
+    by: str,
+    text: str,
+) -> list[tuple[Revision, DiaryEntry]]:
+    """The newest revisions by an author, with a text in what the diary says of them: of the last SEARCHED."""
+    found: list[tuple[Revision, DiaryEntry]] = []
+    gone, looked, older = memory.store.history.taken_back(), 0, dict[str, str]()
+    at_once = max(number, FOLDED * FOLDED) if by or text else number
+    while len(found) < number and looked < SEARCHED:
+        part = made(limit=at_once, **older)
+        theirs = [one for one in part if by in one.author.casefold()]
+        told = zip(theirs, entries(memory, theirs, about, gone, each=True), strict=True)
+        found += [
+            (one, entry) for one, entry in told
+            if text in "\n".join((entry.says, one.subject, *one.paths)).casefold()
+        ]  # fmt: skip
+        if len(part) < at_once or not (by or text):
+            break
+        looked, older = looked + len(part), {"before": part[-1].id}
+    return found[:number]
 
 
 def _entries(

@@ -478,6 +478,17 @@ def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 1
     )  # fmt: skip
 
 
+@app.verb(entities_app, "graph")
+def entities_graph(
+    call: Call,
+    memory: Memory,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="Only these names.")] = None,
+    limit: Limit = 60,
+) -> None:
+    """Count which names appear together: the most frequent ones, or those given."""
+    show(call, memory.entities.graph(names or (), limit), views.graph_shape, views.show_graph)
+
+
 def _show_decision(call: Call, done: EntityDecision) -> None:
     show(call, done, views.decision_shape, views.show_decision)
 

@@ -57,6 +57,14 @@ class EntityDetails:
     timeline: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class EntityGraph:
+    """Names, and in how many places each two of them stand together."""
+
+    known: tuple[EntitySummary, ...]
+    together: Mapping[tuple[str, str], int]
+
+
 class Entities:
     """The names of one bank; `door` names who decides about them."""
 
@@ -73,6 +81,17 @@ class Entities:
         """Everything about whoever is called so. NotFound, which names who is called nearly so."""
         with self._named() as (words, known):
             return self._portrait(words, known, name)
+
+    def graph(self, names: Sequence[str] = (), limit: int = 60) -> EntityGraph:
+        """How often names stand in the same places: these, without their days, or the most frequent."""
+        with self._named() as (words, known):
+            those = [_counted(words, known, name) for name in names] or _listed(words, known, limit)
+            called = {folded(each): one.name for one in those for each in (*one.aliases, one.name)}
+            pairs = Counter[tuple[str, str]]()
+            for one, other, count in index_words.together(words, called):
+                if called[one] != called[other]:
+                    pairs[min(called[one], called[other]), max(called[one], called[other])] += count
+        return EntityGraph(tuple(those), dict(pairs.most_common()))
 
     def names(self, name: str) -> frozenset[str]:
         """All that whoever is called so is called, folded: the name and aliases of a record, else all names
@@ -172,6 +191,17 @@ class Entities:
             if shown.how != "open" or (_PROPER.fullmatch(written.spelling) and not written.doubtful):
                 found[shown.name] += counts[one]
         return dict(found.most_common())
+
+
+def _counted(words: WordIndex, known: EntityRecords, name: str) -> EntitySummary:
+    """A name, and in how many places it stands."""
+    called = known.by_name(name)
+    record = called[0] if len(called) == 1 else Entity(name)
+    own = {folded(each) for each in (record.name, *record.aliases)}
+    settled = len(called) == 1
+    return EntitySummary(
+        record.name, index_words.counted(words, own), "", "", record.aliases, record.nots, settled
+    )
 
 
 def _listed(

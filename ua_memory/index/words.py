@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import secrets
 import sqlite3
@@ -898,6 +899,25 @@ def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
         rows = words.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there})", part)
         found |= {row[0]: from_row(row) for row in rows}
     return sorted(found.values(), key=lambda item: (item.day or item.date, item.path, item.line))
+
+
+def counted(words: WordIndex, names: Iterable[str]) -> int:
+    """How many items contain one of these folded names."""
+    every = json.dumps(sorted({*names}))
+    sql = "SELECT count(DISTINCT item) FROM names WHERE name IN (SELECT value FROM json_each(?))"
+    return int(words.db.execute(sql, (every,)).fetchone()[0])
+
+
+def together(words: WordIndex, names: Iterable[str]) -> list[tuple[str, str, int]]:
+    """Pairs of these folded names, and in how many items both stand; not where one only begins a sentence."""
+    every = json.dumps(sorted({*names}))
+    rows = words.db.execute(
+        f"WITH own AS (SELECT name, item FROM names WHERE how > {OPENING} AND name IN"
+        " (SELECT value FROM json_each(?))) SELECT a.name, b.name, count(*) FROM own AS a JOIN own AS b"
+        " ON a.item = b.item AND a.name < b.name GROUP BY a.name, b.name",
+        (every,),
+    )
+    return rows.fetchall()
 
 
 def beside(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:

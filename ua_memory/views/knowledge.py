@@ -13,7 +13,7 @@ from ua_memory.views import output
 from ua_memory.views.output import MODEL_BY, Piece, Screen, commit, count
 
 if TYPE_CHECKING:
-    from ua_memory.index.entities import EntityDetails, EntitySummary
+    from ua_memory.index.entities import EntityDetails, EntityGraph, EntitySummary
     from ua_memory.knowledge.core import BlockChange, Budget
     from ua_memory.knowledge.core_proposals import CoreProposal, DecidedProposals
     from ua_memory.knowledge.entities import EntityDecision, Suggestion
@@ -521,6 +521,21 @@ def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
             for item in items
         ],
     }
+
+
+def graph_shape(found: EntityGraph) -> dict[str, Any]:
+    """Names and which stand together, as JSON."""
+    pairs = [{"one": one, "other": other, "count": n} for (one, other), n in found.together.items()]
+    return {"entities": [known_shape(one) for one in found.known], "together": pairs}
+
+
+def show_graph(screen: Screen, found: EntityGraph) -> None:
+    """Pairs of names, those that stand together most often first."""
+    if not found.together:
+        screen.line("No two of these names stand together.")
+    screen.rows(
+        [[(f"{n:>5}", "faint"), (one, "strong"), other] for (one, other), n in found.together.items()]
+    )
 
 
 def show_decision(screen: Screen, done: EntityDecision) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -34,6 +35,8 @@ POLL = 0.25
 """Seconds between two looks at the history's head."""
 MOST_LIVE = 8
 """Open pages that are told what is new."""
+MOST_NEWS = 600
+"""Revisions since the last look of which an open page is told."""
 MOST_CONNECTIONS = 64
 SLOWEST = 10
 """Seconds that a connection without a request, or with half of one, stays open."""
@@ -110,14 +113,14 @@ class Web:
         from starlette.responses import HTMLResponse, JSONResponse
 
         if request.url.path.endswith(".json"):
-            return JSONResponse(dict(shown.data), status)
+            return _unless_known(request, JSONResponse(dict(shown.data), status))
         inside = FRAGMENT in request.headers.get("accept", "")
         text = self.templates.get_template(shown.template).render(
             {**shown.more, "data": shown.data}, command=shown.command, inside=inside, path=request.url.path,
             query=dict(request.query_params), root=self.served.root, write=self.served.write,
             version=version("ua-memory"),
         )  # fmt: skip
-        return HTMLResponse(text, status)
+        return _unless_known(request, HTMLResponse(text, status))
 
     def _error(self, request: Request, error: UaMemoryError) -> Response:
         told = {"message": error.what, "where": error.where, "hint": error.hint}
@@ -135,7 +138,7 @@ class Web:
         name = request.path_params["name"]
         if name not in render.STATIC:
             return await self._missing(request, KeyError(name))
-        return Response(render.static(name), media_type=render.STATIC[name])
+        return _unless_known(request, Response(render.static(name), media_type=render.STATIC[name]))
 
     async def _do(self, request: Request) -> Response:
         from starlette.requests import ClientDisconnect
@@ -179,7 +182,7 @@ class Web:
 
         return counted
 
-    async def _news(self) -> AsyncIterator[dict[str, str]]:
+    async def _news(self) -> AsyncGenerator[dict[str, str], None]:
         """One event for each revision that is new, in order, with what it says."""
         known = self.served.head()
         yield {"event": "ready", "data": "{}"}
@@ -188,21 +191,34 @@ class Web:
             if (head := self.served.head()) == known:
                 continue
             found = await self._in("reads", _since, known)
-            known = head
+            known = found[-1]["id"] if found else head  # what was told: there may be a newer one than `head`
             for one in found:
                 yield {"event": "revision", "data": json.dumps(one)}
 
 
+def _unless_known(request: Request, answer: Response) -> Response:
+    """The answer with its tag, or 304 where the asker has it."""
+    from starlette.responses import Response
+
+    tag = f'"{hashlib.blake2b(bytes(answer.body), digest_size=16).hexdigest()}"'
+    if answer.status_code == 200 and tag in request.headers.get("if-none-match", ""):
+        answer = Response(status_code=304)
+    answer.headers["etag"] = tag
+    return answer
+
+
 def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
-    """The revisions after one, the oldest first."""
+    """The revisions after one, the oldest first; the newest alone where that is no more in the history."""
     found: list[dict[str, Any]] = []
-    for row in bank.ask(*pages.NEWEST, fails=False).get("revisions", ()):
-        if row["revision"] == known:
-            break
-        found.append(
-            {"id": row["revision"], "op": row["op"], "says": row["subject"], "paths": row["paths"][:20]}
-        )
-    return found[::-1]
+    words: tuple[str, ...] = pages.NEWEST
+    while len(found) < MOST_NEWS and (rows := bank.ask(*words, fails=False).get("revisions")):
+        for row in rows:
+            if row["revision"] == known:
+                return found[::-1]
+            told = {"id": row["revision"], "op": row["op"], "says": row["subject"]}
+            found.append({**told, "paths": row["paths"][:20]})
+        words = (*pages.NEWEST, f"--before={rows[-1]['revision']}")
+    return found[::-1] if known is None else found[:1]
 
 
 def _protocol() -> type[asyncio.Protocol]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -16,7 +17,7 @@ from itertools import groupby
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from ua_memory.errors import UaMemoryError
+from ua_memory.errors import UaMemoryError, Usage
 
 DAYS, PER_DAY = 14, 12
 """Days on the first page, and facts of each."""
@@ -26,10 +27,12 @@ MOST_LISTED = 400
 """Facts that one page lists at most."""
 LONGEST_QUERY = 400
 """Characters of a query."""
-GRAPH = 12
-"""Names around one in its graph."""
+GRAPH = 80
+"""Names in the graph of all."""
 LONGEST_LINE = 2000
-"""Characters of a line beside a card; its file has the rest."""
+"""Characters of a line that are shown; the file has the rest."""
+LINES, MOST_OF_FILE = 500, 60_000
+"""Lines and characters of a file on one page."""
 REVISIONS = 60
 NEWEST = ("log", "-n", str(REVISIONS))
 """One page of the history. What else needs the newest revisions asks for the same, which is kept."""
@@ -108,7 +111,7 @@ def days(bank: BankPages, query: Query) -> Shown:
         "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
         "days": every, "today": today, "filters": _plain(query),
         "older": _before(dated[-1]) if dated and len(groups) > DAYS else "",
-        "address": lambda **new: "/?" + urlencode({**_plain(query), **new}),
+        "address": _address("/", _plain(query)),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
 
@@ -210,12 +213,22 @@ def card(bank: BankPages, query: Query) -> Shown:
 
 
 def file(bank: BankPages, query: Query) -> Shown:
-    """A file with its authors, line by line."""
-    words = ("get", "--", query["path"])
+    """A file, as much of it as a page takes, from a line on; its source with the authors of each line."""
+    path, first = query["path"], query.get("from", "")
+    words = ("get", "--", path)
     found = bank.ask(*words)
-    authors = bank.ask("blame", "--", query["path"], fails=False).get("lines", [])
-    rendered = query.get("view") != "source"
-    return Shown("file.html", found, words, {"authors": authors, "rendered": rendered, "path": query["path"]})
+    every = found["text"].split("\n")
+    start = min(max(int(first) if first.isdecimal() and len(first) < 10 else 1, 1), len(every))
+    lines, room = list[str](), MOST_OF_FILE
+    for line in every[start - 1 : start - 1 + LINES]:
+        lines.append(line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…")
+        if (room := room - len(lines[-1])) < 0:
+            break
+    end, rendered, authors = start + len(lines) - 1, query.get("view") != "source", []
+    if not rendered:
+        authors = bank.ask("blame", "--", f"{path}:{start}-{end}", fails=False).get("lines", [])
+    more = {"lines": lines, "start": start, "end": end, "all": len(every), "authors": authors}
+    return Shown("file.html", found, words, {**more, "rendered": rendered})
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -223,9 +236,10 @@ def file(bank: BankPages, query: Query) -> Shown:
 
 def names(bank: BankPages, query: Query) -> Shown:
     """All names, and the pairs that may be one."""
-    words = ("entities", "list")
+    words = ("entities", "list", "-n", str(MOST_LISTED))
     pairs = bank.ask("entities", "list", "--suggest", fails=False) if query.get("pairs") else {}
-    return Shown("names.html", bank.ask(*words), words, {"pairs": pairs, "asked": bool(query.get("pairs"))})
+    more = {"pairs": pairs, "asked": bool(query.get("pairs")), "most": MOST_LISTED}
+    return Shown("names.html", bank.ask(*words), words, more)
 
 
 def name(bank: BankPages, query: Query) -> Shown:
@@ -233,16 +247,16 @@ def name(bank: BankPages, query: Query) -> Shown:
     name = query["name"].removesuffix("/") if query["name"].endswith(".json/") else query["name"]
     words = ("entities", "show", "--limit=100", "--", name)
     found = bank.ask(*words)
-    beside = found.get("beside", [])[:GRAPH]
-    around = {row["name"] for row in beside}
-    edges: dict[tuple[str, str], int] = {}
-    for row in beside:
-        other = bank.ask("entities", "show", "--limit=1", "--", row["name"], fails=False)
-        for each in other.get("beside", ()):
-            pair = tuple(sorted((row["name"], each["name"])))
-            if each["name"] in around and each["count"] > 1:
-                edges[pair[0], pair[1]] = each["count"]
-    return Shown("name.html", found, words, {"beside": beside, "edges": edges})
+    beside = [row["name"] for row in found.get("beside", ())]
+    near = bank.ask("entities", "graph", "--", found["name"], *beside, fails=False) if beside else {}
+    return Shown("name.html", found, words, {"graph": near})
+
+
+def graph(bank: BankPages, _query: Query) -> Shown:
+    """The most frequent names, and which of them appear together."""
+    words = ("entities", "graph", "-n", str(GRAPH))
+    found = bank.ask(*words)
+    return Shown("graph.html", found, words, {"graph": found})
 
 
 # -- what is known -----------------------------------------------------------------------------------------
@@ -274,14 +288,15 @@ def beliefs(bank: BankPages, _query: Query) -> Shown:
 
 
 def core(bank: BankPages, query: Query) -> Shown:
-    """Core memory against its budget; what is proposed for it only if asked: that takes all facts."""
+    """Core memory and its budget, and the rules of reflect; what is proposed only if asked: that takes all
+    facts."""
     words = ("core", "list")
     state = bank.ask("status", "--quick").get("core", {})
     asked = bool(query.get("proposals"))
     proposals = bank.ask("core", "proposals", fails=False).get("proposals", []) if asked else []
-    return Shown(
-        "core.html", bank.ask(*words), words, {"state": state, "proposals": proposals, "asked": asked}
-    )
+    rules = bank.ask("directives", "list", fails=False)
+    more = {"state": state, "proposals": proposals, "asked": asked, "rules": rules}
+    return Shown("core.html", bank.ask(*words), words, more)
 
 
 # -- what happened -----------------------------------------------------------------------------------------
@@ -289,11 +304,29 @@ def core(bank: BankPages, query: Query) -> Shown:
 
 def diary(bank: BankPages, query: Query) -> Shown:
     """The history, newest first."""
-    words = (*NEWEST, *options(query, ("op", "since", "until", "before")))
+    names = ("op", "by", "text", "since", "until")
+    words = (*NEWEST, *options(query, (*names, "before")))
     found = bank.ask(*words)
     rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
-    more = {"days": [(day, list(each)) for day, each in rows], "op": query.get("op", "")}
+    given = {name: query[name] for name in names if query.get(name)}
+    address = _address("/diary", given)
+    more = {
+        "days": [(day, list(each)) for day, each in rows],
+        "given": given,
+        "address": address,
+        "page_size": REVISIONS,
+    }
     return Shown("diary.html", found, words, more)
+
+
+def _address(path: str, given: Query) -> Callable[..., str]:
+    """Makes the address of a page with what is given, and changes to it: '' takes something out."""
+
+    def address(**new: str) -> str:
+        query = {name: value for name, value in {**given, **new}.items() if value}
+        return f"{path}?{urlencode(query)}" if query else path
+
+    return address
 
 
 def revision(bank: BankPages, query: Query) -> Shown:
@@ -363,7 +396,7 @@ def forget(bank: BankPages, query: Query) -> Shown:
     """What would go with a target, what is revised and what stays."""
     target = query.get("target", "").strip()
     options = ["--own-lines"] if query.get("own") else []
-    words = ("forget", "--dry-run", *options, "--", *target.split())
+    words = ("forget", "--dry-run", *options, "--", *_words(target))
     plan = bank.ask(*words) if target else {}
     more = {
         "target": target,
@@ -374,13 +407,21 @@ def forget(bank: BankPages, query: Query) -> Shown:
     return Shown("forget.html", plan, words, more)
 
 
+def _words(target: str) -> list[str]:
+    """What was typed, as a shell would cut it up. Failed."""
+    try:
+        return shlex.split(target)
+    except ValueError as error:
+        raise Failed(Usage.exit_code, {"message": f"cannot be read: {error}", "where": target}) from None
+
+
 def do_forget(bank: BankPages, form: Query) -> str:
     """Forget what the plan names, if it is still that plan and its count was typed."""
     shown = forget(bank, form)
     if shown.more["hash"] != form.get("hash") or str(shown.more["count"]) != form.get("count", "").strip():
         raise Changed(shown)
     options = ["--own-lines"] if form.get("own") else []
-    bank.ask("forget", "--yes", *options, "--", *form["target"].split())
+    bank.ask("forget", "--yes", *options, "--", *_words(form["target"]))
     return "/diary"
 
 
@@ -404,6 +445,18 @@ def do_core(bank: BankPages, form: Query) -> str:
     text = form.get("value", "").replace("\r\n", "\n")
     expected = form.get("was", "").replace("\r\n", "\n")
     bank.ask("core", "replace", f"--expect={expected}", "--", form["name"], text)
+    return "/core"
+
+
+def do_directive(bank: BankPages, form: Query) -> str:
+    """Add a rule, or delete the one whose number was typed, if that is the rule still that was read."""
+    if form.get("do") == "delete":
+        number = form["count"].strip()
+        if bank.ask("directives", "get", "--", number)["directive"] != form["rule"]:
+            raise Changed(core(bank, {}))
+        bank.ask("directives", "delete", "--", number)
+    else:
+        bank.ask("directives", "create", "--", form["rule"])
     return "/core"
 
 
@@ -450,15 +503,16 @@ def do_probe(bank: BankPages, form: Query) -> str:
 
 
 WRITES: Mapping[str, Callable[[BankPages, Query], str]] = {
-    "forget": do_forget, "undo": do_undo, "redo": do_redo, "core": do_core, "proposal": do_proposal,
-    "name": do_name, "retire": do_retire, "queue": do_queue, "page": do_page, "probe": do_probe,
+    "forget": do_forget, "undo": do_undo, "redo": do_redo, "core": do_core, "directive": do_directive,
+    "proposal": do_proposal, "name": do_name, "retire": do_retire, "queue": do_queue, "page": do_page,
+    "probe": do_probe,
 }  # fmt: skip
 """What may be done with `--write`, by the last part of its address."""
 VIEWS: Mapping[str, Page] = {
     "/": days, "/days/{day}": day, "/search": search, "/f/{id}": card, "/at/{place:path}": card,
-    "/files/{path:path}": file, "/names": names, "/names/{name:path}": name, "/sessions": sessions,
-    "/sessions/{name}": session, "/pages": pages, "/pages/{id}": page, "/beliefs": beliefs, "/core": core,
-    "/diary": diary, "/diary/{rev}": revision, "/work": work, "/health": health, "/bench": probes,
-    "/forget": forget, "/help": help_,
+    "/files/{path:path}": file, "/names": names, "/names/{name:path}": name, "/graph": graph,
+    "/sessions": sessions, "/sessions/{name}": session, "/pages": pages, "/pages/{id}": page,
+    "/beliefs": beliefs, "/core": core, "/diary": diary, "/diary/{rev}": revision, "/work": work,
+    "/health": health, "/bench": probes, "/forget": forget, "/help": help_,
 }  # fmt: skip
 """The pages by their addresses."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from importlib import resources
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ua_memory.views.output import visible
-from ua_memory.web.pages import WEEKS, map_start, plan_hash
+from ua_memory.web.pages import LINES, WEEKS, map_start, plan_hash
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -24,6 +25,8 @@ STATIC = {
     "icon.svg": "image/svg+xml",
 }
 """The files that the page loads, by name, and their types. There is no other way to a file."""
+LINES_EACH = 4
+"""Lines of a name in a graph, beside that to its middle."""
 _CITED = re.compile(r"\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
 _NAMED = re.compile(r"\[\[([^\]\[|#\n]{1,80})\]\]")
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
@@ -48,7 +51,7 @@ def environment() -> Environment:
         "quote": shlex.quote, "session_url": session_url, "weekday": weekday, "number": number,
         "first_line": first_line,
     }  # fmt: skip
-    made.globals |= {"heat_map": heat_map, "star": star, "hunks": hunks, "plan_hash": plan_hash}
+    made.globals |= {"heat_map": heat_map, "wheel": wheel, "hunks": hunks, "plan_hash": plan_hash}
     return made
 
 
@@ -71,8 +74,9 @@ def fact_url(row: Mapping[str, Any]) -> str:
 
 
 def file_url(path: str, line: int = 0) -> str:
-    """A file of the bank, at a line."""
-    return f"/files/{quote(path)}" + (f"#L{line}" if line else "")
+    """A file of the bank; its source, at a line."""
+    begin = f"&from={line - LINES // 10}" if line > LINES // 2 else ""
+    return f"/files/{quote(path)}" + (f"?view=source{begin}#L{line}" if line else "")
 
 
 def name_url(name: str) -> str:
@@ -182,27 +186,51 @@ def heat_map(days: Iterable[Mapping[str, Any]], today: str) -> dict[str, Any]:
     return {"squares": squares, "months": months, "width": 12 * WEEKS}
 
 
-def star(
-    name: str, beside: Sequence[Mapping[str, Any]], edges: Mapping[tuple[str, str], int]
-) -> dict[str, Any]:
-    """A name in the middle of those that it appears with: {nodes: name x y count, lines: x1 y1 x2 y2 weight}.
-    `edges` are how often two of these appear together."""
-    places = {name: (320.0, 170.0)}
-    for n, row in enumerate(beside):
-        turn = 2 * math.pi * n / max(len(beside), 1) - math.pi / 2
-        places[str(row["name"])] = (320 + 230 * math.cos(turn), 170 + 130 * math.sin(turn))
-    counts = {str(row["name"]): int(row["count"]) for row in beside}
-    pairs = {**{(name, other): count for other, count in counts.items()}, **edges}
-    lines = [
-        {"x1": round(places[a][0]), "y1": round(places[a][1]), "x2": round(places[b][0]),
-         "y2": round(places[b][1]), "weight": min(count, 9)}
-        for (a, b), count in pairs.items() if a in places and b in places
+def wheel(graph: Mapping[str, Any], hub: str = "") -> dict[str, Any]:
+    """Names on a circle, those that appear together near each other, and `hub` in its middle: {names: name
+    count x y and how its label is turned; lines: the two names, path and weight}. Of each name the LINES_EACH
+    strongest lines."""
+    pairs = [(row["one"], row["other"], int(row["count"])) for row in graph.get("together", ())]
+    counts = {row["name"]: int(row["count"]) for row in graph.get("entities", ())}
+    reach = 220 if hub else 330  # the labels around a hub are larger, since its picture is smaller
+    order = _side_by_side([name for name in counts if name != hub], pairs)
+    places = {hub: (500.0, 500.0, 0.0)} if hub else {}
+    for n, name in enumerate(order):
+        turn = 360 * n / len(order)
+        x, y = (500 + reach * each(math.radians(turn)) for each in (math.cos, math.sin))
+        places[name] = (x, y, turn)
+    drawn, lines = Counter[str](), []
+    for one, other, weight in pairs:
+        (x1, y1, _), (x2, y2, _) = places[one], places[other]
+        if hub in (one, other) or max(drawn[one], drawn[other]) < LINES_EACH:
+            drawn.update((one, other) if hub not in (one, other) else ())
+            pull = min(math.dist((x1, y1), (x2, y2)) / (2 * reach), 1)  # short ones stay near the rim
+            x, y = (500 * pull + (a + b) / 2 * (1 - pull) for a, b in ((x1, x2), (y1, y2)))
+            path = f"M{x1:.0f} {y1:.0f}Q{x:.0f} {y:.0f} {x2:.0f} {y2:.0f}"
+            lines.append({"one": one, "other": other, "count": weight, "path": path, "width": _width(weight)})
+    names = [
+        {"name": name, "count": counts.get(name, 0), "x": round(x), "y": round(y), "left": 90 < turn < 270,
+         "turn": round(turn - 180 if 90 < turn < 270 else turn, 1)}
+        for name, (x, y, turn) in places.items()
     ]  # fmt: skip
-    nodes = [
-        {"name": one, "x": round(x), "y": round(y), "count": counts.get(one)}
-        for one, (x, y) in places.items()
-    ]
-    return {"nodes": nodes, "lines": lines}
+    return {"names": names, "lines": lines}
+
+
+def _width(weight: int) -> float:
+    return round(0.7 + math.log2(weight), 1)
+
+
+def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -> list[str]:
+    """The names in an order in which each follows one that it often appears with."""
+    weights = defaultdict[str, Counter[str]](Counter)
+    for one, other, count in pairs:
+        weights[one][other] = weights[other][one] = count
+    left, order = dict.fromkeys(names), list[str]()
+    while left:
+        near = weights[order[-1]] if order else Counter[str]()
+        order.append(max(left, key=lambda name: near[name]))
+        del left[order[-1]]
+    return order
 
 
 def hunks(diff: str) -> list[dict[str, Any]]:

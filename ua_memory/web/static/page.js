@@ -106,9 +106,46 @@ source.addEventListener("revision", () => {
 });
 source.addEventListener("error", () => { live.textContent = "not connected"; });
 
+// -- graphs ------------------------------------------------------------------------------------------------
+
+/** Move a picture by dragging it, and zoom by buttons, or the wheel with Ctrl. */
+function movable(figure) {
+  const svg = figure.querySelector("svg");
+  const { x, y, width, height } = svg.viewBox.baseVal;
+  let box = [x, y, width, height];
+  let held = null;
+  const show = (next) => { box = next; svg.setAttribute("viewBox", box.join(" ")); };
+  const zoom = (by, h = 0.5, v = 0.5) => {
+    const side = Math.min(Math.max(box[2] * by, width / 20), width * 2);
+    show([box[0] + h * (box[2] - side), box[1] + v * (box[3] - side), side, side]);
+  };
+  const buttons = figure.querySelectorAll("button");
+  [() => zoom(0.8), () => zoom(1.25), () => show([x, y, width, height])].forEach((act, n) => { buttons[n].onclick = act; });
+  figure.querySelector(".zoom").hidden = false;
+  svg.onwheel = (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    const place = svg.getBoundingClientRect();
+    zoom(event.deltaY > 0 ? 1.1 : 0.9, (event.clientX - place.x) / place.width, (event.clientY - place.y) / place.height);
+  };
+  svg.onpointerdown = (event) => { held = { x: event.clientX, y: event.clientY, box, moved: false }; };
+  svg.onpointermove = (event) => {
+    if (!held || !event.buttons) { held = null; return; }
+    const [dx, dy] = [event.clientX - held.x, event.clientY - held.y];
+    if (!held.moved && Math.hypot(dx, dy) < 4) return;
+    if (!held.moved) svg.setPointerCapture(event.pointerId);
+    held.moved = true;
+    const scale = box[2] / svg.clientWidth;
+    show([held.box[0] - dx * scale, held.box[1] - dy * scale, box[2], box[3]]);
+  };
+  svg.addEventListener("click", (event) => { if (held?.moved) event.preventDefault(); held = null; }, true);
+  svg.ondragstart = () => false;
+}
+
 // -- after each page ---------------------------------------------------------------------------------------
 
 function ready() {
+  main.querySelectorAll(".graph").forEach(movable);
   const copy = main.querySelector("button.copy");
   if (copy && navigator.clipboard) {
     copy.hidden = false;
