@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import guards
@@ -132,7 +133,8 @@ def founded(root: Path, how: str, init: Callable[[Path], object]) -> None:
         return
     _GIVEN.add((test, how))
     if (how, world) not in _MADE:
-        made = guards.FOLDERS[0] / f"bank{len(_MADE)}"
+        # In a folder that is new: what failed half-way is not met again.
+        made = Path(mkdtemp(dir=guards.FOLDERS[0])) / "bank"
         init(made)
         _MADE[how, world] = made
     shutil.copytree(_MADE[how, world], root, symlinks=True, dirs_exist_ok=True)

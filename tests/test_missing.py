@@ -8,7 +8,8 @@ import pytest
 from banks import DAY, git, repository
 from terminal import Shell, new_shell
 
-from ua_memory.git.repository import trees
+from ua_memory.git.history import History
+from ua_memory.git.repository import of_head, trees
 
 
 @pytest.fixture(params=["own", "beside"])
@@ -89,6 +90,18 @@ def test_what_a_file_held_before_lines_were_put_at_its_end_is_written_again(shel
 def test_a_state_before_the_newest_that_lacks_an_object_is_told_by_status(shell: Shell) -> None:
     name = lose(shell, f"HEAD~1:{DAY}")
     assert name[:10] in shell.ok("status").out and shell.ok("status", "--json").json["problems"] == 1
+
+
+@pytest.mark.parametrize("recent", [1, 1000])
+def test_a_revision_that_is_missing_is_told_however_far_back(
+    shell: Shell, recent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ua_memory.git.repository.RECENT", recent)
+    trail = History(Path(shell.ok("status", "--json").json["trail"]), shell.cwd, own=True)
+    assert of_head(trail) == ""
+    lose(shell, "HEAD~2")
+    assert of_head(trail)
+    assert shell.ok("status", "--json").json["damage"]
 
 
 def test_several_at_once(shell: Shell) -> None:
