@@ -205,7 +205,9 @@ class Pi(Driven):
 
 
 class OpenClaw(Driven):
-    """OpenClaw; its gateway is a process of its own."""
+    """OpenClaw; its gateway is a process of its own. `installed` are words for `install openclaw`."""
+
+    installed: tuple[str, ...] = ()
 
     def __init__(self, root: Path, rules: list[Any], default: Any, **more: str) -> None:
         self.words = [node(), program("OPENCLAW_BIN")]
@@ -227,7 +229,7 @@ class OpenClaw(Driven):
         folder = self.home / ".openclaw"
         folder.mkdir()
         folder.joinpath("openclaw.json").write_text(json.dumps(settings, indent=2))
-        self.install("openclaw")
+        self.install("openclaw", *self.installed)
 
     @contextlib.contextmanager
     def gateway(self) -> Iterator[Lines]:

@@ -115,8 +115,18 @@ def test_an_import_of_sessions_leaves_groups_out(key: str, machine: str) -> None
 
 DRIVER = """
 import plugin, { group } from "./index.js";
-const on = {};
-plugin.register({ on: (name, handler) => (on[name] = handler) });
+const on = {}, tools = {};
+let corpus, capability;
+const agent = { resolveAgentWorkspaceDir: () => process.cwd() };
+const runtime = { config: { current: () => ({}) }, agent };
+const api = {
+  runtime,
+  on: (name, handler) => (on[name] = handler),
+  registerMemoryCorpusSupplement: (found) => (corpus = found),
+  registerMemoryCapability: (found) => (capability = found),
+  registerTool: (make, { names: [name] }) => (tools[name] = make),
+};
+plugin.register(api);
 const main = "agent:main:main", room = "agent:main:telegram:group:-1001";
 const said = [];
 const turn = async (ctx, text, trigger = "user") => {
@@ -146,12 +156,49 @@ await turn({ sessionId: "d", sessionKey: main, channel: "slack", chatId: "c9" },
 await turn({ sessionId: "d", sessionKey: main, chatId: "77" }, "direct again");
 await on.session_end({ sessionId: "d", sessionKey: main, sessionFile: "/t.jsonl", reason: "new" });
 await on.session_end({ sessionId: "g", sessionKey: room, sessionFile: "/g.jsonl", reason: "idle" });
-console.log(JSON.stringify({ said, ...before }));
+
+// Other sessions than those above: into `main` a group was routed.
+const [own, their] = ["agent:main:telegram:direct:7", room];
+const beside = Boolean(capability) || Object.keys(tools).length;
+const found = async (agentSessionKey) => [
+  (await corpus.search({ query: "kiln", agentSessionKey })).length,
+  Boolean(await corpus.get({ lookup: "memory/x.md", agentSessionKey })),
+];
+const supplement = [await found(own), await found(their), await found(main), await found(undefined)];
+plugin.register({ ...api, config: { plugins: { slots: { memory: "ua-memory" } } } });
+const availableTools = new Set(["memory_search"]);
+const seen = (sessionKey) => [
+  ...Object.keys(tools).filter((name) => tools[name]({ sessionKey, workspaceDir: process.cwd() })),
+  ...capability.promptBuilder({ availableTools, agentSessionKey: sessionKey }).slice(0, 1),
+];
+const { manager } = await capability.runtime.getMemorySearchManager({ agentId: "main" });
+const hits = (sessionKey) => manager.search("kiln", { sessionKey }).then((rows) => rows.length);
+const slot = {
+  plan: capability.flushPlanResolver({}),
+  seen: [seen(own), seen(their)],
+  blocked: [call("memory_search", own), call("memory_search", their), call("memory_get", undefined)],
+  hits: [await hits(own), await hits(their), await hits(undefined)],
+  allowed: [
+    (await capability.runtime.authorizeSearchHits({ requesterSessionKey: own, hits: [1] })).length,
+    (await capability.runtime.authorizeSearchHits({ requesterSessionKey: their, hits: [1] })).length,
+  ],
+  answered: await tools.memory_search({ sessionKey: own }).execute("1", { query: "kiln" }),
+};
+console.log(JSON.stringify({ said, beside, supplement, slot, ...before }));
 """
 CALLED = """#!/bin/sh
-cat >> "$(dirname "$0")/told"; echo >> "$(dirname "$0")/told"
+here=$(dirname "$0")
+case "$*" in
+"mcp --call") grep -q memory_get && cat "$here/got" || cat "$here/found"; exit ;;
+stats*) echo '{"files": 2, "facts": 3}'; exit ;;
+esac
+cat >> "$here/told"; echo >> "$here/told"
 echo '{"hookSpecificOutput": {"additionalContext": "given"}}'
 """
+ANSWERS = {
+    "found": {"results": [{"path": "memory/x.md", "score": 1, "snippet": "the kiln"}]},
+    "got": {"status": "ok", "path": "memory/x.md", "text": "x", "from": 1, "lines": 1},
+}
 KEYS = {
     "agent:main:main": "", "agent:main:telegram:direct:77": "", "agent:main:telegram:acct:dm:77": "",
     "agent:main:slack:direct:U1:thread:9": "", "agent:main:explicit:1": "", "agent:main:dashboard:1": "",
@@ -178,6 +225,8 @@ def test_openclaw_s_plugin_tells_groups_from_direct_chats(tmp_path: Path) -> Non
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "called").write_text(CALLED)
     (tmp_path / "called").chmod(0o755)
+    for name, answer in ANSWERS.items():
+        (tmp_path / name).write_text(json.dumps({"failed": False, "text": json.dumps(answer)}))
     source = (Path(ua_memory.__file__).parent / "data/plugins/openclaw/index.js").read_text()
     assert 'COMMAND = ["ua-memory"]' in source
     source = source.replace('COMMAND = ["ua-memory"]', f"COMMAND = {json.dumps([str(tmp_path / 'called')])}")
@@ -191,6 +240,13 @@ def test_openclaw_s_plugin_tells_groups_from_direct_chats(tmp_path: Path) -> Non
     assert dict(zip(KEYS, found["keys"], strict=True)) == KEYS
     assert found["blocked"] == [False, True, False, True, True, False, True, True]
     assert [bool(each) for each in found["said"]] == [True, True, False, True, True]
+    assert not found["beside"] and found["supplement"] == [[1, True], [0, False], [0, False], [0, False]]
+    slot = found["slot"]
+    tools = ["memory_search", "memory_get"]
+    assert slot["seen"] == [[*tools, "## Memory Recall"], []] and slot["plan"] is None
+    assert slot["blocked"] == [False, True, True]
+    assert slot["hits"] == [1, 0, 1] and slot["allowed"] == [1, 0]
+    assert slot["answered"]["details"]["results"][0]["snippet"] == "the kiln"
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines() if line]
     rows = [(row["hook_event_name"], row["session_id"], row.get("group"), row.get("prompt")) for row in told]
     group, routed = "telegram:group:-1001", "slack:group:c9"

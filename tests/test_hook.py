@@ -74,6 +74,22 @@ def test_a_prompt_is_told_what_memory_holds(place: Place, daemon: str) -> None:
     assert log(place) == ""
 
 
+@pytest.mark.parametrize("daemon", ["off", "auto"])
+def test_recent_days_are_told_in_the_bank_s_own_folder(place: Place, daemon: str) -> None:
+    (place.local / "daemon.started").touch()
+    if daemon == "auto":
+        assert place.run("daemon", "start").code == 0
+    line = "- Alice moved the API to Fly.io because Heroku doubled its price (2026-11-19"
+    own = told("SessionStart", source="startup", cwd=str(place.root))
+    assert line in context(place.run("hook", daemon=daemon, stdin=own), "SessionStart")
+    assert line not in context(place.run("hook", daemon=daemon, stdin=START), "SessionStart")
+    workspace = place.run("hook", "--client", "openclaw", daemon=daemon, stdin=START)
+    assert line in context(workspace, "SessionStart"), "OpenClaw's folder is no project"
+    settings = place.root / "ua-memory.toml"
+    settings.write_text(settings.read_text() + 'autoRecallTags = ["{project}"]\n')
+    assert line not in context(place.run("hook", daemon=daemon, stdin=own), "SessionStart")
+
+
 def test_by_a_daemon_it_is_the_same_and_by_meaning_too(place: Place) -> None:
     (place.local / "daemon.started").touch()
     here = {event: place.run("hook", daemon="off", stdin=event) for event in (PROMPT, START)}

@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,25 @@ def hermes(shell: Shell, *rows: tuple[str, str, str], end: str = "", **sessions:
         there.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, ?, ?, ?)", row)
     there.commit()
     there.close()
+    return path
+
+
+def opencode(shell: Shell, *rows: tuple[str, str, str], **sessions: str) -> Path:
+    """A database of OpenCode: rows of session, role and words; `sessions` are ids with their parents'."""
+    path = put(shell, ".local/share/opencode/opencode.db", b"")
+    begun = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp() * 1000
+    with closing(sqlite3.connect(path)) as there, there:
+        there.execute("CREATE TABLE session (id, slug, directory, parent_id, title, revert, time_created)")
+        there.execute("CREATE TABLE message (id, session_id, time_created, data)")
+        there.execute("CREATE TABLE part (id, message_id, session_id, data)")
+        for id, parent in sessions.items():
+            row = (id, "calm-wizard", "/home/x", parent or None, "A talk", None, begun)
+            there.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        for n, (id, role, words) in enumerate(rows):
+            said = json.dumps({"type": "text", "text": words})
+            message = (f"msg_{n:02}", id, begun + 60_000 * n, json.dumps({"role": role}))
+            there.execute("INSERT INTO message VALUES (?, ?, ?, ?)", message)
+            there.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (f"prt_{n:02}", f"msg_{n:02}", id, said))
     return path
 
 
@@ -233,6 +253,19 @@ def test_sub_agents_of_hermes_are_left_aside(shell: Shell) -> None:
     hermes(shell, ("h1", "user", ASKED), ("h2", "user", SAID), end="delegated", h1="", h2="h1")
     done = found(shell)
     assert new(done) == {"h1": 1} and done["leftAside"] == {"sub-agent": 1}
+
+
+def test_sessions_of_opencode_are_read_once_and_its_sub_agents_left_aside(shell: Shell) -> None:
+    event = {"session_id": "o1", "cwd": "/home/x", "prompt": ASKED[3:], "last_assistant_message": SAID}
+    for name in ("Stop", "SessionEnd"):
+        told = json.dumps({"hook_event_name": name, **event})
+        shell("hook", "--client", "opencode", stdin=told)
+    shell.ok("flush")
+    rows = [("o1", "user", f'"{ASKED[3:]}"'), ("o1", "assistant", SAID), ("o2", "user", "Read all files.")]
+    opencode(shell, *rows, ("o3", "user", "I prefer tabs over spaces."), o1="", o2="o1", o3="")
+    done = found(shell, "--client", "opencode")
+    assert new(done) == {"o1": 0, "o3": 1} and done["leftAside"] == {"sub-agent": 1}
+    assert new(found(shell)) == {"o1": 0, "o3": 0} and "".join(facts(shell)).count("prefer tabs") == 1
 
 
 @pytest.mark.skipif(not shutil.which("zstd"), reason="there is no zstd here")

@@ -17,7 +17,9 @@ import pytest
 from terminal import Shell, new_shell
 from test_cli_json import agrees
 
+import ua_memory
 from ua_memory.cli import install as installing
+from ua_memory.clients import edit
 from ua_memory.clients import settings as schedule
 from ua_memory.mcp import tools as mcp_tools
 
@@ -191,6 +193,52 @@ def test_claude_codes_own_memory_is_pointed_at_the_bank(shell: Shell) -> None:
     assert shell("install", "claude-code", "--auto-memory").code == 9
     assert file.read_text() == '{"autoMemoryDirectory": "/mine"}'
     assert shell("install", "claude-code", "--auto-memory", "--project").code == 2
+
+
+def test_openclaws_memory_slot_is_taken_and_given_back(shell: Shell) -> None:
+    folder = shell.home / ".openclaw"
+    folder.mkdir()
+    file = folder / "openclaw.json"
+    for theirs in (
+        '{\n  // mine\n  "agents": {},\n}\n',
+        '{"plugins": {"slots": {"contextEngine": "x"}, "allow": ["y"]}}',
+    ):
+        file.write_text(theirs)
+        shell.ok("install", "openclaw", "--memory-slot")
+        found = edit.JsonDocument(file.read_text(), loose=True).value
+        assert found["plugins"]["slots"]["memory"] == "ua-memory"
+        assert found["plugins"]["entries"]["ua-memory"]["config"] == {"dreaming": {"enabled": False}}
+        tools = found["mcp"]["servers"]["ua-memory"]["args"][2].split(",")
+        assert set(tools) | {"memory_search", "memory_get"} == set(mcp_tools.chosen(["openclaw"]))
+        manifest = json.loads((folder / "extensions/ua-memory/openclaw.plugin.json").read_text())
+        assert manifest["kind"] == "memory" and manifest["contracts"]["tools"] == [
+            "memory_search",
+            "memory_get",
+        ]
+        before = tree(folder)
+        shell.ok("install", "openclaw")  # after an update: it stays what it is
+        shell.ok("install", "openclaw", "--memory-slot", "--check")
+        assert tree(folder) == before
+        shell.ok("uninstall", "openclaw")
+        assert tree(folder) == {"openclaw.json": theirs.encode()}
+    file.write_text('{"plugins": {"slots": {"memory": "memory-lancedb"}}}')
+    refused = shell("install", "openclaw", "--memory-slot")
+    assert refused.code == 9 and "plugins.slots.memory is already 'memory-lancedb'" in refused.err
+    assert list(tree(folder)) == ["openclaw.json"]
+    shell.ok("install", "openclaw")
+    assert '"memory-lancedb"' in file.read_text(), "beside it"
+
+
+def test_openclaws_two_tools_take_what_ours_take() -> None:
+    """The plugin declares them itself, for a plugin's tools must be known before anything is asked."""
+    source = (Path(ua_memory.__file__).parent / "data/plugins/openclaw/index.js").read_text()
+    said = re.sub(r'" \+\s+"', "", source)
+    for name in schedule.SLOT_TOOLS:
+        tool = mcp_tools.TOOLS[name]
+        assert tool.says in said
+        block = source[source.index(f"  {name}: {{") :]
+        block = block[: block.index("additionalProperties")]
+        assert all(re.search(rf"\b{param}\b", block) for param in tool.takes)
 
 
 def test_a_project_calls_the_command_by_its_name(shell: Shell) -> None:

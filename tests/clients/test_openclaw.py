@@ -96,3 +96,85 @@ def test_a_group_is_told_only_what_was_said_in_it(tmp_path: Path) -> None:
         sent = "".join(client.requests("look it up"))
         assert "memory's tools answer in direct chats only" in sent
         assert "Alice moved the API to Fly.io" not in sent and client.log() == ""
+
+
+class InSlot(OpenClaw):
+    """OpenClaw with us in the place of its own memory, and its own flush due after each turn."""
+
+    installed = ("--memory-slot",)
+
+    def set_up(self) -> None:
+        super().set_up()
+        due_at_once(self)
+
+
+def due_at_once(client: OpenClaw) -> None:
+    file = client.home / ".openclaw" / "openclaw.json"
+    settings = json.loads(file.read_text())
+    settings["agents"]["defaults"]["compaction"] = {"memoryFlush": {"forceFlushTranscriptBytes": 1}}
+    file.write_text(json.dumps(settings))
+
+
+def asks(words: str, tool: str, args: dict[str, object]) -> list[object]:
+    """A model that looks a tool up and calls it once a prompt has these words."""
+    find = {"name": "tool_search", "input": {"query": tool.replace("_", " ")}}
+    call = {"tool_use": {"name": "tool_call", "input": {"id": tool, "args": args}}}
+    return [
+        {"match": {"any_text": f"{words}.*tool_result"}, "reply": call, "times": 1},
+        {"match": {"any_text": words, "has_tools": True}, "reply": {"tool_use": find}, "times": 1},
+    ]
+
+
+ITS_FLUSH = "Pre-compaction memory flush"
+
+
+def test_in_the_slot_its_memory_is_ours(tmp_path: Path) -> None:
+    room = "agent:main:telegram:group:-1001"
+    rules = [
+        *asks("any good", "memory_search", {"query": "API moved"}),
+        *asks("look it up", "memory_search", {"query": "API moved"}),
+    ]
+    with InSlot(tmp_path, rules, ANSWER) as client, client.gateway():
+        client.says("Is Heroku any good?")
+        first, *_, last = client.requests("any good")
+        assert "## Memory Recall" in first and "memory_search (ua-memory)" in first
+        assert r"memory/" in shown(json.loads(last)["messages"])
+        assert "Alice moved the API to Fly.io" in shown(json.loads(last)["messages"])
+        asked = client.does("gateway", "call", "memory.search", "--params", '{"query": "API moved"}')
+        assert '"provider": "ua-memory"' in asked and "Alice moved the API to Fly.io" in asked
+        client.says(REVIEW)
+        client.does("sessions", "compact", MAIN)
+        until(lambda: "We agreed with Bob" in client.memory())
+        client.says("Where did Alice move the API? Please look it up.", room)
+        sent = "".join(client.requests("look it up"))
+        assert "memory_search (ua-memory)" not in sent and "## Memory Recall" not in sent
+        assert "Alice moved the API to Fly.io" not in sent and "Short answers" not in sent
+        assert not client.requests(ITS_FLUSH) and not list(client.project.glob("memory/*"))
+        assert client.log() == ""
+
+
+def test_beside_its_own_memory_it_is_a_corpus_of_that(tmp_path: Path) -> None:
+    rules = asks("any good", "memory_search", {"query": "API moved", "corpus": "all"})
+    with OpenClaw(tmp_path, rules, ANSWER) as client:
+        due_at_once(client)
+        with client.gateway():
+            client.says("Is Heroku any good?")
+            print(client.requests("any good")[-1])
+            last = shown(json.loads(client.requests("any good")[-1])["messages"])
+            assert r"ua-memory" in last and "Alice moved the API to Fly.io" in last
+            client.says("And Render?")
+            assert client.requests(ITS_FLUSH), "what has the slot's test mean something"
+
+
+def test_uninstalled_openclaw_is_as_it_was(tmp_path: Path) -> None:
+    with InSlot(tmp_path, [], ANSWER) as client:
+        file = client.home / ".openclaw" / "openclaw.json"
+        client.run("uninstall", "openclaw")
+        before = file.read_bytes()
+        client.install("openclaw", "--memory-slot")
+        client.does("plugins", "list")
+        client.run("uninstall", "openclaw")
+        assert file.read_bytes() == before and not list(file.parent.glob("extensions/*"))
+        with client.gateway():
+            client.says("Is Heroku any good?")
+            assert "memory_search (memory-core)" in client.requests("any good")[0]

@@ -59,3 +59,18 @@ def test_a_tool_is_called(tmp_path: Path) -> None:
         client.says("Is Heroku any good?")
         results = client.requests('"tool_result"')
         assert "Alice moved the API to Fly.io" in results[-1].partition('"tool_result"')[2]
+
+
+def test_its_stored_sessions_are_imported(tmp_path: Path) -> None:
+    program("OPENCODE_BIN")
+    with OpenCode(tmp_path, [], ANSWER) as client:
+        client.run("uninstall", "opencode")  # nothing hears it
+        client.says(REVIEW)
+        client.says("What else is there to say about it?", "--continue")
+        assert client.memory().count("We agreed with Bob") == 0
+        done = json.loads(client.run("import", "sessions", "--client", "opencode", "--json"))
+        assert [one["new"] for one in done["sessions"]] == [4] and done["problems"] == []
+        assert client.memory().count("We agreed with Bob") == 1
+        assert client.memory().count("keep Fly.io until March 2027") == 1
+        again = json.loads(client.run("import", "sessions", "--client", "opencode", "--json"))
+        assert [one["new"] for one in again["sessions"]] == [0]

@@ -23,6 +23,7 @@ CLIENTS = {
     "openclaw": "openclaw",
     "codex": "codex",
     "hermes": "hermes",
+    "opencode": "opencode",
     "messages": "messages",
     "chat": "markdown",
     "notes": "text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -575,11 +576,14 @@ def pi(call: Call) -> ClientTarget:
     return settings.pi_target(str(home), command_of(call), _texts("pi")["ua-memory.ts"])
 
 
-def openclaw(call: Call) -> ClientTarget:
-    """OpenClaw: the person's settings and a plugin."""
+def openclaw(call: Call, memory_slot: MemorySlot = False) -> ClientTarget:
+    """OpenClaw: the person's settings and a plugin, in the memory slot where that is asked for or is so."""
     state = sessions.folder(call, "openclaw")
     file = caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json")
-    return settings.openclaw_target(str(file), str(state), command_of(call), _texts("openclaw"))
+    with contextlib.suppress(OSError, ValueError, Broken):  # none there, or what writes it says what is wrong
+        memory_slot = memory_slot or settings.has_slot(discovery.read(file).decode("utf-8-sig"))
+    texts = _texts("openclaw")
+    return settings.openclaw_target(str(file), str(state), command_of(call), texts, slot=memory_slot)
 
 
 def hermes(call: Call) -> ClientTarget:
@@ -673,6 +677,9 @@ ModelOption = Annotated[
         help="With `client`, its own program, logged in, is memory's model: no key is needed.",
     ),
 ]  # fmt: skip
+MemorySlot = Annotated[
+    bool, typer.Option("--memory-slot", help="In the place of its own memory, not beside it.")
+]
 OwnMemory = Annotated[
     bool, typer.Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
 ]

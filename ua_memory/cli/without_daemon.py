@@ -162,7 +162,8 @@ def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
     if found is None:
         return None
     if event.kind == "start":
-        return context.start_text(event, bank, found.core, found, found.of_project(context.project(event)))
+        known = found.of_project(context.project(event), context.whole_bank(event, bank, settings))
+        return context.start_text(event, bank, found.core, found, known)
     text = _recalled(found, event, settings, bank)
     if text:
         context.save_recalled(bank, event, text)

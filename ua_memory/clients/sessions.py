@@ -38,13 +38,16 @@ CLIENTS: dict[str, tuple[tuple[str, str], ...]] = {
     "pi": (("PI_CODING_AGENT_DIR", "~/.pi/agent"),),
     "openclaw": (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawdbot")),
     "hermes": (("HERMES_HOME", "~/.hermes"),),
+    "opencode": (("XDG_DATA_HOME", "~/.local/share"),),
 }
-"""The variable that names a client's folder, and where that is otherwise. Clawdbot is OpenClaw's old name."""
+"""The variable that names a client's folder, and where that is otherwise. Clawdbot is OpenClaw's old name;
+OpenCode's folder is one in that."""
 
 
 def folders(call: Call, client: str) -> list[Path]:
     """The folders of a client, the present one first, whether they are there or not."""
-    return [caller.absolute(call, call.env.get(variable) or usual) for variable, usual in CLIENTS[client]]
+    found = [caller.absolute(call, call.env.get(variable) or usual) for variable, usual in CLIENTS[client]]
+    return [one / client for one in found] if client == "opencode" else found
 
 
 def folder(call: Call, client: str) -> Path:
@@ -55,9 +58,9 @@ def folder(call: Call, client: str) -> Path:
 # -- databases ---------------------------------------------------------------------------------------------
 # Sessions that clients keep in SQLite, as the lines that their reader takes. They are never written.
 #
-# Hermes: `sessions` and `messages`. OpenClaw: `transcript_events`, which hold the lines of its former
-# files, the long ones packed with zstd, which the command of that name unpacks: Python does from 3.14 on
-# only.
+# Hermes: `sessions` and `messages`. OpenCode: `session`, `message` and `part`. OpenClaw: `transcript_events`,
+# which hold the lines of its former files, the long ones packed with zstd, which the command of that name
+# unpacks: Python does from 3.14 on only.
 
 
 HELD = 4 << 20
@@ -89,6 +92,15 @@ def kept(path: Path) -> list[StoredSession]:
         if {"sessions", "messages"} <= names:
             query = "SELECT session_id AS id, max(timestamp) AS at FROM messages GROUP BY session_id"
             return [StoredSession("hermes", str(row["id"]), _at(row["at"])) for row in _rows(there, query)]
+        if {"session", "message", "part"} <= names:
+            query = (
+                "SELECT session.id, max(message.time_created) / 1000.0 AS at, parent_id IS NULL AS own "
+                "FROM session JOIN message ON message.session_id = session.id GROUP BY session.id"
+            )
+            return [
+                StoredSession("opencode", str(row["id"]), _at(row["at"]), "" if row["own"] else "sub-agent")
+                for row in _rows(there, query)
+            ]
         if "transcript_events" in names:
             query = (
                 "SELECT session_id AS id, max(created_at) AS at FROM transcript_events GROUP BY session_id"
@@ -103,7 +115,7 @@ def kept(path: Path) -> list[StoredSession]:
 def stream(path: Path, one: StoredSession) -> Iterator[IO[bytes]]:
     """A session's lines. OSError; Malformed where they are packed and nothing here unpacks them."""
     with _opened(path) as there, tempfile.SpooledTemporaryFile(max_size=HELD) as lines:
-        for row in _hermes(there, one.session) if one.client == "hermes" else _openclaw(there, one.session):
+        for row in _LINES[one.client](there, one.session):
             lines.write(row + b"\n")
         lines.seek(0)
         yield cast(IO[bytes], lines)
@@ -147,6 +159,19 @@ def _openclaw(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
             size = int(row.get("event_utf8_bytes") or 0)
             yield text[at : at + size].replace(b"\n", b" ")
             at += size
+
+
+def _opencode(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+    for row in _rows(there, "SELECT * FROM session WHERE id = ?", (session,)):
+        yield _line(row)
+    parts: dict[str, list[str]] = {}
+    for row in _rows(there, "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY id", (session,)):
+        parts.setdefault(str(row["message_id"]), []).append(str(row["data"]))
+    for row in _rows(there, "SELECT * FROM message WHERE session_id = ? ORDER BY id", (session,)):
+        yield _line({**row, "parts": parts.get(str(row["id"]), [])})
+
+
+_LINES = {"hermes": _hermes, "openclaw": _openclaw, "opencode": _opencode}
 
 
 def _machines(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
@@ -226,6 +251,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     "pi": ("sessions/*/*.jsonl",),
     "openclaw": ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"),
     "hermes": ("state.db", "profiles/*/state.db"),
+    "opencode": ("opencode*.db",),
 }
 DATABASES = (".db", ".sqlite", ".sqlite3")
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")

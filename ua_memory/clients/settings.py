@@ -579,17 +579,37 @@ def _unchosen(text: str | None) -> str | None:
 
 ENTRY = ("plugins", "entries", NAME)
 ALLOWED = ("plugins", "allow")
+SLOT = ("plugins", "slots", "memory")
+SLOT_TOOLS = ("memory_search", "memory_get")
+"""What the plugin registers itself when it has the slot: the server leaves them out then."""
+BESIDE_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "ingest")
+MANIFEST = "openclaw.plugin.json"
 
 
-def openclaw_target(file: str, state: str, command: Sequence[str], plugin: Mapping[str, str]) -> ClientTarget:
-    """A person's own settings: `file` is openclaw.json, `state` ~/.openclaw, `plugin` texts by name."""
+def openclaw_target(
+    file: str, state: str, command: Sequence[str], plugin: Mapping[str, str], *, slot: bool = False
+) -> ClientTarget:
+    """A person's own settings: `file` is openclaw.json, `state` ~/.openclaw, `plugin` texts by name. With
+    `slot` the plugin takes the place of OpenClaw's own memory."""
     folder = f"{state}/extensions/{NAME}"
+    tools = ",".join(BESIDE_SLOT) if slot else "openclaw"
     pieces = [
-        mcp_server(file, ("mcp", "servers"), call_of(command, "mcp", "--tools", "openclaw"), loose=True),
+        mcp_server(file, ("mcp", "servers"), call_of(command, "mcp", "--tools", tools), loose=True),
         json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
     ]
+    if slot:
+        pieces.append(json_piece(file, "memory slot", _select, _deselect, loose=True))
+        # Of two plugins of this kind only the selected one is loaded.
+        kind = {"kind": "memory", "categories": ["memory"], "contracts": {"tools": SLOT_TOOLS}}
+        plugin = {**plugin, MANIFEST: json.dumps(json.loads(plugin[MANIFEST]) | kind, indent=2) + "\n"}
     pieces += _plugin_files(folder, "plugin", plugin, command)
     return ClientTarget("openclaw", tuple(pieces), ("restart a running gateway: openclaw gateway restart",))
+
+
+def has_slot(text: str) -> bool:
+    """Whether OpenClaw's settings give us its memory slot. Broken where they cannot be read."""
+    there = JsonDocument(text, loose=True).at(SLOT)
+    return there is not None and there.value == NAME
 
 
 def _allow(document: JsonDocument) -> None:
@@ -606,6 +626,22 @@ def _forbid(document: JsonDocument) -> None:
         document.cut((*ALLOWED, allowed.value.index(NAME)))
     if document.at(ENTRY) is not None:
         document.cut(ENTRY)
+
+
+def _select(document: JsonDocument) -> None:
+    there = document.at(SLOT)
+    if there is not None and there.value != NAME:
+        line = document.line(SLOT)
+        raise Broken(line, f"{'.'.join(SLOT)} is already {there.value!r}; remove it first")
+    if there is None:
+        document.put(SLOT, NAME)
+    if document.at((*ENTRY, "config")) is None:  # else memory-core dreams on, and writes MEMORY.md at night
+        document.put((*ENTRY, "config"), {"dreaming": {"enabled": False}})
+
+
+def _deselect(document: JsonDocument) -> None:
+    if (there := document.at(SLOT)) is not None and there.value == NAME:
+        document.cut(SLOT)
 
 
 # -- pi settings -------------------------------------------------------------------------------------------

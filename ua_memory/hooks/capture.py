@@ -219,7 +219,8 @@ def _start_text(memory: Memory, event: Event) -> str:
     memory.refresh(vectors=False)  # what a flush has just written is told too
     with memory.index.turn:
         db, project = memory.index.words.db, context.project(event)
-        known = readonly.rules(db, project), readonly.latest(db, project)
+        whole = context.whole_bank(event, bank, memory.config)
+        known = readonly.rules(db, project), readonly.latest(db, project, whole)
     look = None
     if event.why == "compact":
         look = readonly.look(bank, memory.config.few, memory.config.redact)

@@ -171,9 +171,9 @@ class ReadOnlySearch:
         rows = [self._row(number) for (number,) in self._db.execute(sql, (client, session, limit)).fetchall()]
         return [row for row in rows if row]
 
-    def of_project(self, project: str) -> tuple[list[str], list[str]]:
-        """The standing rules of a project, and its newest other facts, as lines."""
-        return rules(self._db, project), latest(self._db, project)
+    def of_project(self, project: str, whole: bool) -> tuple[list[str], list[str]]:
+        """The standing rules of a project, and the newest other facts, its own or (`whole`) all, as lines."""
+        return rules(self._db, project), latest(self._db, project, whole)
 
     def core(self, most: int = noise.MOST) -> str | None:
         """Core memory as a block of so many characters at most, '' if there is none; None where it takes a
@@ -294,14 +294,14 @@ def rules(db: sqlite3.Connection, project: str) -> list[str]:
     return _lines(db.execute(sql, (scope, scope)))
 
 
-def latest(db: sqlite3.Connection, project: str) -> list[str]:
-    """The newest facts of a project that are no rules, as lines."""
+def latest(db: sqlite3.Connection, project: str, whole: bool) -> list[str]:
+    """The newest facts that are no rules, of a project or (`whole`) of the bank, as lines."""
     scope, here = _of_project(project)
     sql = (
-        f"SELECT text, date, own FROM items WHERE kind != 'preference' AND {_STATED} AND {here}"
+        f"SELECT text, date, own FROM items WHERE kind != 'preference' AND {_STATED} AND ({here} OR ?)"
         f" ORDER BY date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
-    return _lines(db.execute(sql, (scope,)))
+    return _lines(db.execute(sql, (scope, whole)))
 
 
 _STATED = "record = 'fact' AND retired = '' AND origin IN ('person', 'agent')"

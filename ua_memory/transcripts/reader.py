@@ -20,8 +20,8 @@ from ua_memory.text import grounding
 from ua_memory.text.noise import in_envelope
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
+from ua_memory.transcripts.databases import Hermes, OpenCode
 from ua_memory.transcripts.format import ByteSource, Format, Unreadable, parse
-from ua_memory.transcripts.hermes import Hermes
 from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_markdown, named_speakers
 from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
 from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, settle, table, word
@@ -31,7 +31,10 @@ from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session,
 # of its own, its name in `CLIENTS` and its class in `_FORMATS`, and a test in `sniff` that tells it.
 
 
-CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "hermes", "messages", "markdown", "text")
+CLIENTS = (
+    *("claude-code", "pi", "clawdbot", "openclaw", "codex", "hermes", "opencode"),
+    *("messages", "markdown", "text"),
+)
 
 _LOOKED_AT = 50
 _CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
@@ -111,6 +114,8 @@ def _client(record: Record, records: list[Record]) -> str:
         and ("instructions" in record or "git" in record)
     ):
         return "codex"
+    if ("slug" in record and "directory" in record) or ("session_id" in record and "parts" in record):
+        return "opencode"
     if ("session_id" in record and "role" in record) or ("started_at" in record and "source" in record):
         return "hermes"
     if "role" in record and "content" in record and kind in (None, "message"):
@@ -160,7 +165,7 @@ def _of_the_pi_family(header: Record, records: list[Record]) -> str:
 
 _FORMATS: dict[str, type[Format]] = {
     format.client: format
-    for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Hermes, Messages, Markdown, Prose)
+    for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Hermes, OpenCode, Messages, Markdown, Prose)
 }
 _PART = re.compile(r"^(.+)\.(\d{1,6})$")
 MOST_RECALLED = 400

@@ -220,7 +220,8 @@ def ours(name: str, arguments: Any, server: str = "") -> bool:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Server and tool: `mcp__s__t` (Claude Code, Codex, pi), `mcp_s_t` (Gemini), `s__t` (OpenClaw)."""
+    """Server and tool: `mcp__s__t` (Claude Code, Codex, pi), `mcp_s_t` (Gemini), `s__t` (OpenClaw), and ours
+    as `ua-memory_t` (OpenCode)."""
     if "__" in name:
         prefix, _, tool = name.rpartition("__")
         return prefix.removeprefix("mcp__"), tool
@@ -228,6 +229,8 @@ def _split(name: str) -> tuple[str, str]:
         for tool in ("memory_search", "memory_get", "archival_memory_insert", "archival_memory_search"):
             if name.endswith("_" + tool):
                 return name[4 : -len(tool) - 1], tool
+    if name.startswith("ua-memory_"):
+        return "ua-memory", name.removeprefix("ua-memory_")
     return "", name
 
 

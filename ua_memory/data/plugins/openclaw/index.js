@@ -1,9 +1,11 @@
 // ua-memory for OpenClaw. Written by `ua-memory install openclaw`, taken away by `ua-memory uninstall openclaw`.
 //
-// It stands beside OpenClaw's own memory. Each event goes to `ua-memory hook` as JSON with the names that Claude
-// Code has for them; what is to be said and kept is decided there. What was recalled goes before the prompt of its
-// own turn, core memory behind the system prompt. A group chat is named (`group`): it is given only what was said
-// in it, and memory's tools are refused there.
+// Each event goes to `ua-memory hook` as JSON with the names that Claude Code has for them; what is to be said and
+// kept is decided there. What was recalled goes before the prompt of its own turn, core memory behind the system
+// prompt. A group chat is named (`group`): it is given only what was said in it, and memory's tools are refused there.
+//
+// Beside OpenClaw's own memory it is a corpus of that one's search. In the memory slot (`plugins.slots.memory`) it
+// takes its place: the two tools, what the prompt says of them, and the search that OpenClaw itself asks.
 import { spawn } from "node:child_process";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 
@@ -23,6 +25,46 @@ const MACHINES = /^(cron|hook|acp|heartbeat)(:|$)/;
 const DIRECT = /^(main$|(explicit|dashboard):|([^:]+:){0,2}(direct|dm):[^:]+(:thread:[^:]+)?$)/;
 const OTHER = /(^|:)(group|channel|room):|@g\.us$/; // with a word for a person's chat in it, too, it is no such chat
 const OURS = /^(mcp__)?ua[-_]memory__/;
+
+// OpenClaw's two tools, with its parameters: ours when we have the slot, else its own.
+const whole = { type: "integer", minimum: 1 };
+const corpora = { type: "string", enum: ["memory", "wiki", "all", "sessions"] };
+const TOOLS = {
+  memory_search: {
+    label: "Memory Search",
+    description:
+      "Mandatory recall step: search MEMORY.md and memory/*.md before you answer about earlier work, decisions, dates, " +
+      "people, preferences or todos. Returns JSON; then read more with memory_get.",
+    parameters: {
+      type: "object",
+      properties: {
+        query: { type: "string" },
+        maxResults: whole,
+        minScore: { type: "number", minimum: 0 },
+        corpus: corpora,
+      },
+      required: ["query"],
+      additionalProperties: false,
+    },
+  },
+  memory_get: {
+    label: "Memory Get",
+    description: "Read lines of MEMORY.md or of a file in memory/, as memory_search names them. Returns JSON.",
+    parameters: {
+      type: "object",
+      properties: { path: { type: "string" }, from: whole, lines: whole, corpus: corpora },
+      required: ["path"],
+      additionalProperties: false,
+    },
+  },
+};
+const RECALL = [
+  "## Memory Recall",
+  "Search with memory_search before you answer about earlier work, decisions, dates, people, preferences or todos, and" +
+    " read the lines that you need with memory_get. If you remain unsure, say that you looked.",
+  "Where it helps the user to check, name the source as it stands in `citation`: path#line.",
+  "",
+];
 
 /** What a conversation is to memory: "" a direct chat, a name for a group, null what no person speaks in.
  *
@@ -48,34 +90,46 @@ function bare(id) {
 
 /** What a hook answers, as text for the model; "" whatever goes wrong: memory never stands in the way. */
 function hook(name, session, cwd, more = {}) {
+  const told = { hook_event_name: name, session_id: session, transcript_path: "", cwd, ...more };
   const before = going.get(session) ?? Promise.resolve();
-  const answer = before.then(() => called(name, session, cwd, more)).catch(() => "");
+  const answer = before
+    .then(() => run(["hook", "--client", "openclaw"], told, cwd, SECONDS[name] ?? 10))
+    .then((said) => JSON.parse(said).hookSpecificOutput.additionalContext ?? "")
+    .catch(() => "");
   going.set(session, answer);
   answer.then(() => going.get(session) === answer && going.delete(session));
   return answer;
 }
 
-function called(name, session, cwd, more) {
+/** What `ua-memory WORDS` prints, given `told` as JSON; "" where it cannot be run. */
+function run(words, told, cwd, seconds) {
   return new Promise((resolve) => {
-    const [command, ...words] = COMMAND;
-    const child = spawn(command, [...words, "hook", "--client", "openclaw"], {
-      cwd,
-      stdio: ["pipe", "pipe", "ignore"],
-      timeout: 1000 * (SECONDS[name] ?? 10),
-    });
+    const [command, ...first] = COMMAND;
+    const stdio = ["pipe", "pipe", "ignore"];
+    const child = spawn(command, [...first, ...words], { cwd, stdio, timeout: 1000 * seconds });
     let said = "";
     child.on("error", () => resolve(""));
     child.stdin.on("error", () => {});
     child.stdout.on("data", (data) => (said += data));
-    child.on("close", () => {
-      try {
-        resolve(JSON.parse(said).hookSpecificOutput.additionalContext ?? "");
-      } catch {
-        resolve("");
-      }
-    });
-    child.stdin.end(JSON.stringify({ hook_event_name: name, session_id: session, transcript_path: "", cwd, ...more }));
+    child.on("close", () => resolve(said));
+    child.stdin.end(JSON.stringify(told));
   });
+}
+
+/** What one of OpenClaw's two tools answers: an object with the keys that its own have. */
+async function asked(tool, given, cwd, session) {
+  try {
+    const told = { tool, arguments: given, client: "openclaw", session };
+    const found = JSON.parse(await run(["mcp", "--call"], told, cwd, 60));
+    return found.failed ? { ...nothing(tool), error: found.text } : JSON.parse(found.text);
+  } catch {
+    return { ...nothing(tool), error: "memory cannot be asked", action: "in a shell: ua-memory doctor" };
+  }
+}
+
+function nothing(tool) {
+  if (tool === "memory_get") return { status: "error", code: "MEMORY_READ_FAILED", text: "" };
+  return { results: [], disabled: true, unavailable: true };
 }
 
 /** The text of the last assistant message among these. */
@@ -84,6 +138,91 @@ function lastSaid(messages) {
   if (typeof last?.content === "string") return last.content.trim();
   const parts = Array.isArray(last?.content) ? last.content : [];
   return parts.filter((part) => part.type === "text").map((part) => part.text).join("\n").trim();
+}
+
+/** The workspace of an agent, which is where its bank is looked for. */
+function workspace(api, agentId) {
+  const config = api.runtime.config.current();
+  return api.runtime.agent.resolveAgentWorkspaceDir(config, agentId ?? "main");
+}
+
+/** Whether a session is a direct chat of the owner's, and no group was ever routed into it. */
+function alone(sessionKey) {
+  return group({ sessionKey }) === "" && !rooms.has(String(sessionKey).toLowerCase());
+}
+
+/** Memory as one more corpus of OpenClaw's own `memory_search` and `memory_get` (`corpus: "all"`). */
+function corpus(api) {
+  api.registerMemoryCorpusSupplement({
+    async search({ query, maxResults, agentId, agentSessionKey }) {
+      if (!alone(agentSessionKey)) return [];
+      const given = { query, ...(maxResults && { maxResults }) };
+      const { results, error } = await asked("memory_search", given, workspace(api, agentId));
+      if (error) throw new Error(error);
+      return results.map((each) => ({ ...each, corpus: "ua-memory", source: "ua-memory" }));
+    },
+    async get({ lookup, fromLine, lineCount, agentId, agentSessionKey }) {
+      if (!alone(agentSessionKey)) return null;
+      const given = { path: lookup, ...(fromLine && { from: fromLine }), ...(lineCount && { lines: lineCount }) };
+      const { status, path, text, from, lines } = await asked("memory_get", given, workspace(api, agentId));
+      return status === "ok" ? { corpus: "ua-memory", path, content: text, fromLine: from, lineCount: lines } : null;
+    },
+  });
+}
+
+/** Memory in the slot. There is no flush plan: OpenClaw's flush is a turn of its own model that writes into the
+ * workspace, whoever spoke in the session; the events below flush each session with its speakers' names. It must be
+ * said to be none, else that of memory-core stays. */
+function slot(api) {
+  api.registerMemoryCapability({
+    deterministicRecallToolName: "memory_search",
+    flushPlanResolver: () => null,
+    promptBuilder: ({ availableTools, agentSessionKey }) =>
+      availableTools.has("memory_search") && (!agentSessionKey || alone(agentSessionKey)) ? RECALL : [],
+    runtime: {
+      resolveMemoryBackendConfig: () => ({ backend: "builtin" }),
+      async getMemorySearchManager({ agentId }) {
+        return { manager: await manager(workspace(api, agentId)) };
+      },
+      async authorizeSearchHits({ requesterSessionKey, hits }) {
+        return alone(requesterSessionKey) ? hits : [];
+      },
+    },
+  });
+  for (const [name, { label, description, parameters }] of Object.entries(TOOLS)) {
+    const made = (ctx) => {
+      const chat = { sessionKey: ctx.sessionKey, channel: ctx.messageChannel, chatId: ctx.nativeChannelId };
+      if (group(chat) !== "") return null;
+      const execute = async (_id, given) => {
+        const details = await asked(name, given, ctx.workspaceDir ?? workspace(api, ctx.agentId), ctx.sessionId);
+        return { content: [{ type: "text", text: JSON.stringify(details, null, 2) }], details };
+      };
+      return { name, label, description, parameters, execute };
+    };
+    api.registerTool(made, { names: [name] });
+  }
+}
+
+/** What OpenClaw asks memory by when no model does: its settings page, its doctor, its own recall. */
+async function manager(cwd) {
+  const { files, facts } = JSON.parse((await run(["stats", "--json"], {}, cwd, 30)) || "{}");
+  const there = { enabled: true, available: true };
+  const status = { backend: "builtin", provider: "ua-memory", files, chunks: facts, vector: there, fts: there };
+  return {
+    async search(query, { maxResults, minScore, sessionKey } = {}) {
+      if (sessionKey && !alone(sessionKey)) return [];
+      const given = { query, ...(maxResults && { maxResults }), ...(minScore !== undefined && { minScore }) };
+      const { results, error } = await asked("memory_search", given, cwd);
+      if (error) throw new Error(error);
+      return results;
+    },
+    async readFile({ relPath, from, lines }) {
+      return asked("memory_get", { path: relPath, ...(from && { from }), ...(lines && { lines }) }, cwd);
+    },
+    status: () => ({ ...status, sources: ["memory"], workspaceDir: cwd }),
+    probeEmbeddingAvailability: async () => ({ ok: true }),
+    probeVectorAvailability: async () => true,
+  };
 }
 
 export default definePluginEntry({
@@ -159,9 +298,14 @@ export default definePluginEntry({
       }
     });
 
+    const selected = api.config?.plugins?.slots?.memory === "ua-memory";
+    if (selected) slot(api);
+    else corpus(api);
+
     api.on("before_tool_call", (event, ctx) => {
       const named = [event.toolName, event.params?.id, event.params?.name].filter((each) => typeof each === "string");
-      if (!named.some((each) => OURS.test(each)) || group(ctx) === "") return;
+      const ours = (name) => OURS.test(name) || (selected && Object.hasOwn(TOOLS, name));
+      if (!named.some(ours) || group(ctx) === "") return;
       return { block: true, blockReason: "memory's tools answer in direct chats only; see ua-memory, docs/clients.md" };
     });
   },

@@ -1,7 +1,6 @@
-"""Hermes' sessions: rows of its database as JSON, one to a line, the session's own first.
+"""Sessions of Hermes and OpenCode: rows of their databases as JSON, one to a line, the session's own first.
 
-Hermes keeps no files; the door writes the rows of `sessions` and `messages` down as they are. A row's number
-is no name, since Hermes writes a conversation anew when it compacts it: a turn is known by time and words.
+They keep no files; the door (`clients.sessions`) writes the rows down as they are.
 """
 
 from __future__ import annotations
@@ -27,6 +26,11 @@ from ua_memory.transcripts.turns import (
     table,
     word,
 )
+
+# -- hermes ------------------------------------------------------------------------------------------------
+# `sessions` and `messages`. A row's number is no name, since Hermes writes a conversation anew when it
+# compacts it: a turn is known by time and words.
+
 
 MACHINES = ("cron", "subagent", "tool")
 """Where sessions come from that no person speaks in."""
@@ -177,3 +181,83 @@ def _outcome(content: object) -> tuple[str, bool]:
     code = value.get("exit_code", value.get("returncode"))
     failed = bool(value.get("error")) or value.get("success") is False
     return word(value.get("output")) or word(value.get("result")), failed or code not in (None, 0)
+
+
+# -- opencode ----------------------------------------------------------------------------------------------
+# `session`, and `message` with its parts, as version 1.18 has them. All turns stay when it compacts; what it
+# then writes for itself, and what plugins and files put beside a prompt, is marked as such.
+
+
+class OpenCode(Format):
+    """`opencode.db`, a session of it at a time."""
+
+    client = "opencode"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._undone = ""
+        """The first message that its person took back; their ids rise with time."""
+
+    def survey(self, line: int, record: Record) -> None:
+        if "parts" not in record and not self.session.session:
+            self._undone = word(table(decoded(record.get("revert"))).get("messageID"))
+            self.session = replace(
+                self.session,
+                session=word(record.get("id")),
+                cwd=word(record.get("directory")),
+                started=instant(record.get("time_created")),
+                parent=word(record.get("parent_id")),
+                agent="subagent" if record.get("parent_id") else "",
+                title=word(record.get("title")),
+            )
+
+    def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
+        for line, record in records:
+            if "parts" not in record or self._is_undone(record):
+                continue
+            data, at = table(decoded(record.get("data"))), instant(record.get("time_created"))
+            entry = EntryIds(Turn(self.name(line, record), "person", "", at, line=line))
+            if data.get("role") == "user":
+                told = "\n\n".join(filter(None, (typed(_unquoted(text)) for text in _texts(record))))
+                if told:
+                    yield entry.next(text=told, role="assistant" if self.session.agent else "person")
+            elif data.get("role") == "assistant" and not data.get("summary"):
+                yield from self._assistant(entry, record)
+
+    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
+        for part in _parts(record):
+            state, name = table(part.get("state")), word(part.get("tool"))
+            if part.get("type") == "text" and (said := uttered(_text(part))):
+                yield entry.next(role="assistant", text=said)
+            elif part.get("type") == "tool" and not ours(name, given := state.get("input")):
+                key, code = word(part.get("callID")), table(state.get("metadata")).get("exit")
+                yield call(entry.next(role="tool"), key, name, given, self.session.cwd)
+                failed = state.get("status") == "error" or code not in (None, 0)
+                yield CallResult(key, failed, committed(word(state.get("output"))))
+
+    def contents(self, line: int, record: Record) -> Iterator[str]:
+        for part in [] if self._is_undone(record) else _parts(record):
+            yield word(part.get("text"))
+            yield word(table(part.get("state")).get("output"))
+
+    def _is_undone(self, record: Record) -> bool:
+        return bool(self._undone) and word(record.get("id")) >= self._undone
+
+
+def _parts(record: Record) -> list[Record]:
+    parts = record.get("parts")
+    return [table(decoded(one)) for one in parts] if isinstance(parts, list) else []
+
+
+def _texts(record: Record) -> Iterator[str]:
+    return (_text(part) for part in _parts(record) if part.get("type") == "text")
+
+
+def _text(part: Record) -> str:
+    """What was said in a part; not what OpenCode, a file or a plugin put there."""
+    return "" if part.get("synthetic") or part.get("ignored") else word(part.get("text"))
+
+
+def _unquoted(text: str) -> str:
+    """Without the quotes that `opencode run` puts around its words."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1] else text
