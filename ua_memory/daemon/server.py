@@ -27,7 +27,28 @@ from ua_memory.paths import is_bank
 from ua_memory.store.scan import SnapshotCache
 
 # -- messages ----------------------------------------------------------------------------------------------
-# What goes over the socket: JSON-RPC 2.0, one message a line. `docs/daemon.md` is the description.
+# What goes over the socket: JSON-RPC 2.0, one message a line, ASCII. A connection may carry several requests,
+# one after the other.
+#
+#     {"jsonrpc": "2.0", "id": 1, "method": "run", "params": {
+#       "protocol": 1, "code": "/…/site-packages/ua_memory",
+#       "argv": ["search", "heroku", "--json"], "cwd": "/home/noor", "home": "/home/noor",
+#       "env": {"TERM": "xterm-256color", "LANG": "en_GB.UTF-8"},
+#       "encodings": ["utf-8", "utf-8"], "terminals": ["stdout"], "width": 80, "stdin": null}}
+#     {"jsonrpc": "2.0", "id": 1, "result": {"code": 0, "output": [[1, "…\n"], [2, "ua-memory: …\n"]]}}
+#
+# - `code` is the folder of the caller's package. `encodings` are those of standard output and error. `stdin`
+#   is null until the command asks for it (INPUT), then its bytes as the characters U+0000 to U+00FF.
+# - `output` is descriptor and text, in order. After a second it also arrives in notifications
+#   {"method": "write", "params": [[2, "…"]]}, and each second without it {"method": "alive", "params": []}.
+# - {"method": "taken", "params": []}: the daemon has accepted the command. Before that the caller may do it.
+# - `status` and `stop` take no parameters; `status` returns what `daemon status --json` shows.
+#
+# Nothing was done where another bank is meant (ELSEWHERE), the caller is of another installation or the code
+# was replaced (OTHER_CODE: the daemon exits), the command has not started within 2 s or too many wait (BUSY),
+# or it reads standard input (INPUT: the caller reads it and asks again). Then the caller does the command
+# itself. After any other error, and where the daemon dies, it repeats a command that reads, never one that
+# writes.
 
 
 @dataclass(frozen=True, slots=True)
