@@ -18,8 +18,8 @@ PLUGINS = (
     "openclaw/package.json", "opencode/ua-memory.js", "pi/ua-memory.ts",
 )  # fmt: skip
 DATA = (
-    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "lexicon.txt", "little_words.toml", "mcp.json",
-    "short_names.txt",
+    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.toml",
+    "lexicon.txt", "little_words.toml", "mcp.json", "secrets.txt", "short_names.txt", "standing_rules.txt",
     "tokenizer.json", "worth.json",
 )  # fmt: skip
 LARGEST = 2_000_000

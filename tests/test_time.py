@@ -347,7 +347,7 @@ def test_several_expressions_make_one_stretch() -> None:
 
 
 def test_months_and_weekdays_are_those_of_cldr() -> None:
-    for language in foreign.LANGUAGES:
+    for language in foreign.languages():
         locale = Locale(language.code)
         for form in ("format", "stand-alone"):
             for names, english in ((locale.months, foreign.MONTHS), (locale.days, foreign.DAYS)):

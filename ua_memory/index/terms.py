@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
+
+from ua_memory.text.patterns import data_text
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -449,57 +452,6 @@ SURE, DOUBTFUL = 3, 1
 """What a word or letter counts that only these languages have, and one that stands in names and other
 languages, too. So much as one sure sign is needed, and more than of English."""
 
-_SURE = {
-    "german": """
-        das und nicht ein eine einen einem einer eines auf für sich auch wird werden wurde wurden sind wir
-        ich sie ihr ihre ihren mein meine meinen meiner dein deine unser unsere unseren haben hatte hatten
-        habe nach vom zum zur beim über unter zwischen wenn weil aber noch nur schon sehr kann muss soll wie
-        wo wer wann warum jetzt immer keine kein mehr bis durch gegen ohne seit heute gestern neue neues
-        neuer neuen neuem gekauft montag dienstag mittwoch donnerstag freitag samstag sonntag
-    """,
-    "french": """
-        une dans avec qui nous vous ils elle elles sont cette ses mes mon leur leurs notre nos votre vos aux
-        été était avait ont avoir être mais où très aussi chez entre depuis après avant quand pourquoi
-        combien donc moi toi lui ça toute toutes nouveau nouvelle nouveaux nouvelles hier aujourd demain
-        lundi mardi mercredi jeudi vendredi samedi dimanche
-    """,
-    "spanish": """
-        para unos unas por fue está están más pero muy también sobre entre hasta desde cuando donde dónde
-        cuándo cómo qué quién porque mis sus nuestro nuestra nuestros nuestras ellos nosotros tiene tengo
-        tienen hemos ayer hoy mañana nuevo nueva nuevos nuevas lunes martes miércoles jueves viernes sábado
-        domingo
-    """,
-    "portuguese": """
-        para uma umas uns não foi está são nas pelo pela pelos pelas ao aos meu minha meus minhas seu sua
-        seus suas nosso nossa nossos nossas mas mais muito também quando onde porque ele eles ela elas nós
-        você vocês temos tenho ontem hoje amanhã já até isso esse essa esta novo novos novas domingo
-    """,
-    "dutch": """
-        het een niet zijn voor aan ook maar deze dit wij ik zij hij mijn jouw hun onze ons naar bij uit
-        wordt worden werd werden heeft hebben heb hebt waar wanneer waarom nog geen veel meer tussen na tot
-        tegen zonder sinds gisteren vandaag nieuwe nieuw gekocht maandag dinsdag woensdag donderdag vrijdag
-        zaterdag zondag
-    """,
-    "italian": """
-        che è sono nella nelle negli nel dalla dalle dello della delle degli alla allo agli sulla sulle gli
-        più anche quando perché mio miei mie suo suoi nostro nostra nostri nostre abbiamo hanno stato stata
-        stati erano molto già fra senza ieri oggi domani nuovo nuova nuovi nuove lunedì martedì mercoledì
-        giovedì venerdì sabato domenica
-    """,
-}
-_DOUBTFUL = {
-    "german": "der die den des im am an in von zu so war was es er als mit hat dem ist oder aus bei",
-    "french": (
-        "le la les de du des et un il je tu se en au ce sur par pas que plus mai on est sans sous pour "
-        "vers fait tous"
-    ),
-    "spanish": "el la lo de del y en un se es al que su si no me los las mi como con sin era ser una",
-    "portuguese": "o a os as de do da em no na um e é que se com dos das nos tem sem ser como este",
-    "dutch": "de van en te in is op om er als je die den was of we met door hoe dat wat wie waren haar",
-    "italian": (
-        "il lo la le di da e un i del al si in de ha come per era con chi alle dove non ho sua loro una tra"
-    ),
-}
 _LETTERS = {
     **dict.fromkeys("äöüß", ("german",)),
     **dict.fromkeys("ñ¿¡", ("spanish",)),
@@ -507,17 +459,22 @@ _LETTERS = {
     **dict.fromkeys("œù", ("french",)),
     **dict.fromkeys("ìò", ("italian",)),
 }
-_ALSO_ENGLISH = "a am an as do had has he i in is me no of on so was we will"
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, str]]:
+    """The words of each language: `sure` and `doubtful` ones, and what holds `but` for some."""
+    return tomllib.loads(data_text("languages.toml"))
 
 
 @cache
 def _weighed_words() -> dict[str, dict[str, int]]:
     """{word: {language: what it counts for that}}, English ones included."""
     signs: dict[str, dict[str, int]] = {
-        word: {"english": SURE} for word in STOP.difference(_ALSO_ENGLISH.split())
+        word: {"english": SURE} for word in STOP.difference(_table()["but"]["also_english"].split())
     }
-    for worth, table in ((DOUBTFUL, _DOUBTFUL), (SURE, _SURE)):
-        for language, words in table.items():
+    for worth, kind in ((DOUBTFUL, "doubtful"), (SURE, "sure")):
+        for language, words in _table()[kind].items():
             for word in words.split():
                 signs.setdefault(word, {})[language] = worth
     return signs
@@ -540,17 +497,6 @@ def languages(words: frozenset[str]) -> list[str]:
     return sorted(language for language, worth in found.items() if worth == most)
 
 
-_SAY_SOMETHING = (
-    *("neu", "nouv", "nuev", "nov", "nuov", "nieuw", "gekauft", "gekocht", "montag", "dienstag", "mittwoch"),
-    *("donnerstag", "freitag", "samstag", "sonntag", "heute", "gestern", "hier", "demain", "lundi", "mardi"),
-    *("mercredi", "jeudi", "vendredi", "samedi", "dimanche", "ayer", "hoy", "mañana", "lunes", "martes"),
-    *("miércoles", "jueves", "viernes", "sábado", "domingo", "ontem", "hoje", "amanhã", "gisteren"),
-    *("vandaag", "maandag", "dinsdag", "woensdag", "donderdag", "vrijdag", "zaterdag", "zondag", "ieri"),
-    *("oggi", "domani", "lunedì", "martedì", "mercoledì", "giovedì", "venerdì", "domenica"),
-)
-"""How those signs of a language begin that say something themselves."""
-
-
 def small_words(words: Iterable[str]) -> frozenset[str]:
     """The words that say little, in English and in the language that these words of a query may be in."""
     found = set(STOP)
@@ -561,9 +507,11 @@ def small_words(words: Iterable[str]) -> frozenset[str]:
 
 def every_small_word() -> frozenset[str]:
     """The words that say little in any of the languages."""
-    return frozenset().union(*map(_small, _SURE))
+    return frozenset().union(*map(_small, _table()["sure"]))
 
 
 def _small(language: str) -> frozenset[str]:
-    every = f"{_SURE[language]} {_DOUBTFUL[language]}".split()
-    return frozenset(word for word in every if not word.startswith(_SAY_SOMETHING))
+    """Its small words but those that say something themselves."""
+    every = f"{_table()['sure'][language]} {_table()['doubtful'][language]}".split()
+    beginnings = tuple(_table()["but"]["say_something"].split())
+    return frozenset(word for word in every if not word.startswith(beginnings))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from pathlib import Path
 from typing import Literal
 
 from ua_memory.errors import Conflict, Malformed, NotFound, Usage
@@ -21,6 +20,7 @@ from ua_memory.markdown.fields import read_names, write_link, write_links, write
 from ua_memory.records import Entity, Fact
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
+from ua_memory.text.patterns import data_text
 
 # -- alike -------------------------------------------------------------------------------------------------
 # Whether two names may be one: pure comparison, which merges nothing.
@@ -102,8 +102,7 @@ def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) ->
 @cache
 def _short_forms() -> frozenset[tuple[str, str]]:
     """Given names, folded and without accents: (short form, a name that it may stand for)."""
-    text = (Path(__file__).parents[1] / "data" / "short_names.txt").read_text(encoding="utf-8")
-    rows = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    rows = [line.split() for line in data_text("short_names.txt").splitlines() if not line.startswith("#")]
     return frozenset((short, long) for short, *names in rows for long in names)
 
 

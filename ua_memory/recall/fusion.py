@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ua_memory.index.sync import Index
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
 from ua_memory.recall.rerank import REACH, Stems, TokenMatches, foremost, rerank, timely
+from ua_memory.text.patterns import data_text
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
@@ -384,9 +384,7 @@ SAME_MATTER = 0.5
 def _weights() -> Mapping[str, Mapping[str, float]]:
     """The weights by feature, `bias` among them, with token vectors (`late`) and without (`words`), and for
     what a prompt is given unasked (`prompt`, see `search.served`)."""
-    read: Mapping[str, Mapping[str, float]] = json.loads(
-        (resources.files("ua_memory") / "data" / "answers.json").read_text("utf-8")
-    )
+    read: Mapping[str, Mapping[str, float]] = json.loads(data_text("answers.json"))
     return read
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cache
 from itertools import groupby, islice
 from math import exp, log
-from pathlib import Path
 
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
@@ -24,445 +23,50 @@ from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
 from ua_memory.text.noise import command
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.rules import CHANGED, standing_rule
 from ua_memory.transcripts.turns import Turn
 
 # -- cues --------------------------------------------------------------------------------------------------
-# What tells whether a sentence is worth keeping, as one table: cue, and the words it is told by.
+# What tells whether a sentence is worth keeping: the cues of `data/cues.txt`.
 #
-# A cue counts once however often it occurs. What it weighs was learned (`weighing`). Most of the words are
-# English; what names a detail, a reason or a decision is known in German, French, Spanish and Japanese too.
+# What a cue weighs was learned (`weighing`).
+
+
+CARRIES, PASSES = "carries", "passes"
+LEANS = "leans on another sentence"
+_NAME = r"(?-i:(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b)"
+_WEEKDAY = "(?:" + "|".join(WEEKDAYS) + ")"
+_TELLS = late(rf"{_NAME}|\d|`|/\w|\b(?:because|called)\b")
+"""A name, a number or a path, by which a sentence can be told from others though it opens with a pronoun."""
+_BEGINS = {"opens": "^", "words": r"\b", "parts": ""}
+"""Where a pattern is tried. Such a one takes a third of the time of one whose every way has its own `\\b`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A kind of words, and the pattern that finds them: in the text if `cased`, else in its small letters."""
+    """A kind of words, and the pattern that finds them: in the text if `cased`, else in its small letters.
 
-    name: str
+    Its group: what `carries` something, what `passes` with its moment, or a `sign`, which says nothing alone.
+    """
+
+    group: str
     pattern: re.Pattern[str]
-    cased: bool = False
+    cased: bool
 
 
-def _cue(name: str, *, opens: str = "", words: str = "", parts: str = "", cased: bool = False) -> Cue:
-    """What is found where a sentence opens, where a word begins, or anywhere. Tried only there, such a
-    pattern takes a third of the time of one whose every way has its own `\\b`."""
-    ways = [rf"^(?:{opens})"] * bool(opens) + [rf"\b(?:{words})"] * bool(words) + [parts] * bool(parts)
-    return Cue(name, late("|".join(ways), re.IGNORECASE if cased else 0), cased)
-
-
-_WE = r"(?:i|we)(?:'d| would|'ll| will)?(?: \w+ly)?(?: only| just| also| always| never| rather)?"
-"""We would only …: a person who speaks of what they want."""
-_ERRAND = r"(?:do|know|see|test|ask)\b"
-"""What one wants to do next is no preference."""
-_OPENING = r"(?:(?:ok|okay|great|good|perfect|excellent|alright|right|yes|done|expected)[,.!—-]+ *)?"
-_ASKING = (
-    r"(?:(?:ok|okay|alright|now|then|and|also|please|yes|so|or|btw|could you|can you|can we|how about you|"
-    r"want you to|i (?:actually )?want you to)[, ]+)*"
-)
-_IT = r"(?:this|that|these|those)"
-_DOES = r"(?:was|were|are|will|would|can|could|should|may|might|did|won't|can't|doesn't|isn't|wasn't)"
-_MY = (
-    r"(?:name|wife|husband|partner|son|daughter|kids?|mother|father|parents?|sister|brother|friend|boss"
-    r"|colleagues?|"
-    r"team|company|birthday|address|phone|email|doctor|dog|cat|car|house|flat|job|manager|landlord|server"
-    r"|laptop|account)"
-)
-_WEEKDAY = "(?:" + "|".join(WEEKDAYS) + ")"
-
-_NAME = r"(?-i:(?<=[a-z,;] )(?:[A-Z][a-z]+(?:[A-Z]\w*)?|[A-Z][\w-]*[a-z]\w*)\b)"
-_DETAIL = (
-    r"(?!.*\b(?:needs? to (?!know)|want you|should|please|can you|could you|i would)\b)"
-    r"(?!(?:(?:ok|okay|hm+|so|and|then|but)[, ]+)*(?:you can|how|what|whats|which|who|when|where|why|is|are"
-    r"|can|could|do|does|did"
-    r"|wie|was|wann|wer|warum|comment|quand|pourquoi|qui|combien|cómo|cuándo|quién|cuánto)\b)"
-    r"(?=.*(?:\d|`[^`]+`|\"[^\"]{3,}\"|\w/\w|#[a-z]|(?-i:[a-z][A-Z]|[^\W\d_],? [A-Z][a-z]{2,})"
-    r"|[ァ-ン]{3,}|[一-龯]{2,}さん))"
-)
-"""A number, a name, a path or other words that stand for one thing alone."""
-_STATES = (
-    r"(?:\b(?:is|are|was|were|its|it's|thats|that's|has|have|takes?|goes|does|moved?|moves|slips?|called"
-    r"|named|went|"
-    r"starts?|begins?|ends?|planned|limit|budget|total|quote|needs?|expires?|leaves?|owns?|decides?"
-    r"|from now|no longer|"
-    r"heißt|ist|sind|macht|hat|haben|dürfen|darf|verschiebt|est|sont|c['’]est|passe|prévue?s?|repoussée?s?"
-    r"|es|son|"
-    r"serán?|hace|quedan?|tiene|están?|se llama)\b|[はがを]|まで)"
-)
-
-CUES = (
-    _cue(
-        "detail",
-        opens=f"{_DETAIL}.*{_STATES}",
-        cased=True,
-    ),
-    _cue(
-        "preference",
-        words=rf"{_WE} (?:want(?! to {_ERRAND})|prefer|like|love(?! (?:that|how|it|you))|hate|dislike)\b|"
-        rf"{_WE} (?:expect|assume|think that|insist|care about)\b|"
-        r"(?:wants|prefers|insists|hates|loves|dislikes)\b|"
-        r"(?:i'm|i am) (?:\w+ )?(?:interested in|a fan of|not happy)|don't (?:like|want)\b|"
-        r"prefer(?:s|red)?\b|favou?rite\b|please (?:always|never|don't|do not|stop|keep)\b",
-    ),
-    _cue(
-        "rule",
-        opens=r"remember (?:that|to)\b|(?:please )?(?:always|never|don't ever|do not ever)\b|"
-        r"(?:please )?use \S+(?: \w+)?,? (?:not|never)\b",
-        words=r"(?:must(?:n't)?(?! have)|from now on|by default|at all times|as a rule)\b|"
-        r"(?:has|have|needs?) to be\b|should(?:n't)?(?: \w+)? be\b|make sure\b|only ever\b|"
-        r"(?:no longer|not allowed|forbidden)\b",
-    ),
-    _cue(
-        "decision",
-        opens=r"so we (?:use|keep|take)\b|"
-        "(?:gut|abgemacht|beschlossen|bien|entendu|d'accord|queda así|acordado|decidido) ?[:.]|"
-        "では.*ます",
-        words=r"(?:decided|decision|agreed|settled on|chose|chosen|go(?:ing)? with|opted)\b|"
-        r"(?:instead of|rather than)\b|"
-        rf"we(?:'ll| will| want to|'re going to) (?!see|need|{_ERRAND})|no, we\b|becomes the\b|"
-        r"let's (?:use|keep|not|drop|go with|move to|switch|call|put)\b|in favou?r of\b|"
-        r"(?:on commence|wir nehmen|usamos)\b|switch(?:ed|ing)? to\b|stick(?:ing)? (?:with|to)\b",
-        parts=r"にし(?:ます|よう)|で実装|\S (?:->|→) \S",
-    ),
-    _cue(
-        "reason",
-        opens=r"(?:in short|result|found it|short version)\b",
-        words="(?:because|due to|reason (?:is|was|being|for)|the reason|root cause|caused? (?:is|was"
-        r"|by))\b|(?:that's why|which is why|so that)\b|"
-        r"since (?:it|we|they|the|there)\b(?! (?:last|talked|spoke|met))|otherwise\b|"
-        r"(?:turn(?:s|ed) out|learn(?:ed|t) that)\b|"
-        "the (?:(?:key|real|underlying|main|actual) )?(?:cause|reason|point|difference) (?:is"
-        r"|was)\b|(?:comes?|came) from\b|"
-        "(?:ursache|grund (?:ist|war|dafür)|weil|d'après|vient de|parce que|porque|debido a"
-        r"|resultado)\b|the key (?:is|was)\b|key fix\b|"
-        r"the (?:pattern|idea|insight|trick|catch|lesson) (?:is|was)\b",
-        parts="原因|ため|ので",
-    ),
-    _cue(
-        "constraint",
-        words=r"(?:requires?|required|can(?:'t|not| not)|won't work|unless)\b|"
-        r"(?:not supported|unsupported|incompatible)\b|"
-        r"only (?:\w+ ){0,2}(?:if|when|on|for|works?|after|supports?|processed)\b|"
-        r"bypass(?:es|ed)?\b|(?:does|do|did)(?:n't| not) (?:support|work|allow|exist|block)\b|"
-        r"limit(?:ed|s)? (?:to|of|is)\b|fails? (?:if|on|when|unless|because)\b|"
-        r"break(?:s|ing)? (?:if|when|this|the)\b|no \S+ (?:field|option|support|way) exists?\b",
-    ),
-    _cue(
-        "condition",
-        words=r"if (?:we|i|you|the (?!latter|former)|a|an|user|they|it)\b|"
-        "when(?:ever)? (?:we|i|you|the|a|an|user|`)",
-    ),
-    _cue(
-        "habit",
-        words=r"(?:always|never|every (?:day|week|month|year|morning|night|time|\d+ \w+s))\b",
-    ),
-    _cue(
-        "how things are",
-        words=r"we (?:use|host|deploy|store|run)\b|"
-        "(?:lives?|listens?|runs?|is (?:hosted|stored|deployed)) (?:at|on|in|under"
-        r"|behind) \S*[\w./:-]|"
-        "is (?:the|our|my|a) (?:new )?(?:owner|lead|maintainer|manager|contact|boss|designer"
-        r"|accountant|landlord)\b",
-    ),
-    _cue(
-        "appointment",
-        words="(?:is|are|starts?|begins?|ends?|opens?|closes?|expires?|launch(?:es)?)(?: due)?(?: on"
-        rf"| from| by)? (?:the )?(?:20\d\d-\d\d-\d\d|{A_MONTH} \d{{1,2}}|\d{{1,2}}(?:st|nd|rd"
-        rf"|th)?\.? (?:of )?{A_MONTH})\b",
-    ),
-    _cue(
-        "date",
-        words=r"(?:19|20)\d\d-\d\d(?:-\d\d)?\b|(?:yesterday|tomorrow|last night|tonight)\b|"
-        rf"{A_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b|\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{A_MONTH}\b|"
-        rf"{A_MONTH} (?:19|20)\d\d\b|"
-        rf"(?:on|by|until|till|next|last|this|since|before|every) {_WEEKDAY}\b|"
-        r"\d+ (?:days|weeks|months|years) ago\b|"
-        r"(?:last|next) (?:week|weekend|month|year|summer|winter)\b",
-    ),
-    _cue(
-        "outcome",
-        words="(?:fixed|resolved|removed|renamed|replaced|migrated|moved|completed?|released|shipped"
-        r"|merged|deployed)\b|"
-        "(?:consolidated|split|introduced|propagated|configured|implemented|rewrote|rewritten"
-        r"|disabled|enabled)\b|(?:bought|paid|booked|signed|hired|met|launched)\b",
-    ),
-    _cue(
-        "open end",
-        words=r"still (?:needs?|open|missing|fails?|have to|to do)\b|(?:not yet|open question)\b|"
-        r"(?:follow[- ]up|todo|remains? (?:open|to)|deadline|due (?:on|by)|unresolved)\b|"
-        r"(?:waiting (?:for|on)|postponed|blocked (?:by|on))\b",
-    ),
-    _cue(
-        "about a person",
-        words=rf"my {_MY}\b|"
-        "our (?:team|company|office|customers?|clients?|budget|policy|database|servers?"
-        r"|product)\b|"
-        r"i (?:live|work|was born|moved|studied|started|joined|own|speak|play|bought)\b|"
-        r"(?:i am|i'm) (?:an?|from|allergic|vegetarian|vegan)\b",
-    ),
-)
-"""What carries something."""
-
-LEANS = _cue(
-    "leans on another sentence",
-    opens=rf"{_IT}(?:'s)?(?= \w+s\b| {_DOES}\b| is\b)|"
-    r"(?:it(?! turn)|its|it's|that's|they|them|he|she|both|all|yes|yeah|yep)\b",
-    words=rf"(?:{_IT}|the same|such) (?:files?|things?|stuff|ones?|approach|way|place|part)\b",
-)
-
-PENALTIES = (
-    _cue(
-        "narration",
-        opens=rf"{_OPENING}(?:now|let me|let's|also|need to|we need to)\b|"
-        rf"{_OPENING}(?:looking at|continuing|starting|moving on|time to)\b|"
-        rf"{_OPENING}(?:checking|running|here(?:'s| is| are)|should i|want me)\b|"
-        rf"{_OPENING}still (?:compiling|running|waiting)\b|(?:as )?expected\b|"
-        rf"{_OPENING}(?:would you\b|next[,:]|first[,:])|"
-        f"{_OPENING}i(?:'ll| will| need to| see| can see|'m going to|'ve (?:got|made)| should"
-        rf"| found)\b|{_OPENING}i have (?:a|all|the|full|both)\b",
-    ),
-    _cue(
-        "pleasantry",
-        opens=r"(?:thanks?|thank you|sorry|you're (?:absolutely )?right)\b|"
-        r"good (?:catch|point|idea|question|progress)\b|"
-        r"(?:great|perfect|excellent|wow|jesus|nice|lol|haha|yo|hi|hello|hey)\b",
-    ),
-    _cue(
-        "errand",
-        opens=rf"{_ASKING}(?:read|check|look|run|continue|start|work on|do|go|fix|commit|push)\b|"
-        rf"{_ASKING}(?:implement|tackle|propose)\b|"
-        rf"{_ASKING}(?:show|tell|give|explain|try|investigate)\b|"
-        rf"{_ASKING}(?:remember(?! that| to)|revert|create|copy|move|write)\b|"
-        rf"{_ASKING}(?:open|find|kill)\b|{_ASKING}(?:let's tackle|could read)\b|"
-        f"{_ASKING}(?:add|remove|delete|update|refactor|port|build|rename|make(?! sure)|change"
-        r"|review|merge)\b",
-        words=r"i (?:actually )?want you to\b|you (?:havn't|haven't|should have|need to)\b",
-    ),
-    _cue(
-        "passing state",
-        opens=r"(?:all )?(?:green|clean|done|pushed|committed)\b",
-        words=r"lines? \d+|at \d+-\d+|in progress\b|next (?:big )?(?:task|step)|progress\b|"
-        r"clean compile|tests?,? .*\bpass|(?:n't|not) (?:exist )?yet\b",
-    ),
-    _cue(
-        "not settled",
-        words=r"(?:maybe|perhaps|probably|possibly|might|could|may need|not sure|would be)\b|"
-        r"(?:for now|temporar\w+|iiuc|i'm thinking)\b|"
-        r"(?:option [a-d]|pros?:|cons?:|recommendation:)|i (?:feel|guess|suppose)\b",
-    ),
-    _cue(
-        "step of a plan",
-        opens="(?:add|use|create|update|remove|replace|move|extract|take|handle|implement|define"
-        r"|register|call|don't)\b",
-    ),
-    LEANS,
-)
-"""What carries nothing once its moment is over."""
-
-SIGNS = (
-    _cue(
-        "first person",
-        words=r"(?:i|i'm|i've|my|we|we're|our|us|ich|mein\w*|wir|unser\w*|je|mon|ma|mes|nous|nos|notre"
-        r"|on|yo|mi|mis|nuestr\w+|nosotros)\b|j['’]",
-        parts="私|うち",
-    ),
-    _cue(
-        "second person",
-        words=r"(?:you|your|you're|u|du|dir|dich|dein\w*|tu|toi|ton|ta|vous|votre|tú|te)\b",
-    ),
-    _cue(
-        "speaks as we",
-        words=r"(?:we|our|wir|unser\w*|nous|notre|nos|on|nuestr\w+)\b",
-        parts=r"\w+amos\b",
-    ),
-    _cue(
-        "pronoun subject",
-        opens="(?:and |but |so |yeah |ok |und |et |y )?(?:it|its|it's|that|that's|thats|this|these"
-        r"|those|there|they|them|he|she|es|das|er|ils?|elles?|ça|c['’]\w+|eso|esto)\b",
-    ),
-    _cue(
-        "filler",
-        opens="(?:ok|okay|k|so|well|hm+|ah+|oh|lol|haha|ha|yeah|yep|yup|yes|no|nope|nah|sure|right|now"
-        "|then|wait|like|good|great|cool|nice|perfect|phew|ugh|got it|done|understood|noted|ja"
-        r"|nein|gut|oui|non|bon|d'accord|sí|vale|jaja|うん|はい|なるほど|了解)(?![\w-])",
-    ),
-    _cue(
-        "greeting",
-        opens=r"(?:hi|hey|hello|yo|moin|hallo|guten|bonjour|bonsoir|salut|hola|buenas|おはよう|こんにち)(?!\w)",
-        words="(?:bye|good ?night|good morning|see (?:you|u)|talk (?:soon|later)|take care"
-        "|have a (?:great|good|nice)|bis (?:morgen|dann|bald)|tschüss|à (?:bientôt|demain)"
-        "|hasta luego|buenas noches|またね|お疲れ)",
-    ),
-    _cue(
-        "thanks",
-        words="(?:thanks?|thank you|thx|ty|welcome|sorry|congrats|congratulations|danke|bitte schön"
-        r"|gern geschehen|merci|gracias|de nada)\b",
-        parts="ありがとう|どういたし|助かり",
-    ),
-    _cue(
-        "feeling",
-        words=r"(?:can't wait|so (?:cute|excit\w+|tired|happy|cool|much fun)|awesome|amazing"
-        "|sounds (?:good|great|fun|interesting|exhausting)|fingers crossed|good luck|enjoy"
-        r"|well done|glad|happy to|no worries|whatever)\b",
-    ),
-    _cue(
-        "offer",
-        words="(?:let me know|would you like|want me to|should i|shall i|do you want"
-        r"|i can (?:also )?\w+)\b",
-    ),
-    _cue(
-        "about to",
-        words=r"(?:i'll|i will|let me|i'm going to|let's|now i|i need to|ich schaue|je regarde|voy a)\b",
-    ),
-    _cue(
-        "passing result",
-        words=r"(?:all|\d+) (?:\d+ )?(?:tests?|checks?)\b|"
-        r"(?:pass(?:es|ed)?|green|compiles?|compilation|committed|no issues)\b",
-    ),
-    _cue(
-        "claims a change",
-        opens=r"(?:also |now )?(?:\w{3,}ed(?! (?:on|to|in)\b)|made|built|wrote|rewrote|split|set up|kept"
-        r"|got rid of)\b",
-    ),
-    _cue(
-        "to be done",
-        opens=r"(?:create|remove|replace|move|extract|consolidate|convert|check|run|find|read|write|test|ensure"
-        r"|make|set|pass|queue|flush|keep|fix|fill|show|switch|split|delete|refactor|bump|announce|implement"
-        r"|update|add|use)\b",
-        words=r"(?:needs? to|should|would|will|going to|want to|next|then i|remaining|later)\b|'ll\b",
-    ),
-    _cue(
-        "counts lines",
-        words=r"\d+ (?:lines?|files?|tests?|errors?|warnings?|failures?)\b|lines? ~?\d",
-    ),
-    _cue(
-        "exclaims",
-        parts=r"!\s*$|！$",
-    ),
-    _cue("breaks off", parts=r"(?:\.\.\.|…)$"),
-    _cue("asks", words=r"(?:could|can|would) you\b", parts=r"[?？]\s*$"),
-    _cue(
-        "ends",
-        parts=r"[.!?。！？…][\"'”’)\]*_`]*$",
-    ),
-    _cue(
-        "opens small",
-        opens="(?-i:[a-zäöüéèàñ])",
-        cased=True,
-    ),
-    _cue(
-        "name",
-        parts=_NAME,
-        cased=True,
-    ),
-    _cue(
-        "product",
-        words=r"(?-i:[A-Z]+[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[a-z][A-Z]{2,})\b",
-        cased=True,
-    ),
-    _cue(
-        "capitals",
-        words=r"(?-i:[A-Z]{2,}\d*)\b",
-        cased=True,
-    ),
-    _cue(
-        "two names",
-        parts=f"(?:{_NAME}).*(?:{_NAME})",
-        cased=True,
-    ),
-    _cue(
-        "number",
-        parts=r"(?<![\w.`/-])\d[\d.,:]*(?: ?%| ?[€$£]| \w+)|[€$£] ?\d",
-    ),
-    _cue(
-        "version",
-        words=r"(?-i:[A-Z]\w+) \d+(?:\.\d+)*\b|v?\d+\.\d+(?:\.\d+)?\b",
-        cased=True,
-    ),
-    _cue(
-        "two numbers",
-        parts=r"\d.*[^\d.,:].*\d",
-    ),
-    _cue(
-        "money or share",
-        words=r"(?:euros?|dollars?|eur|usd|cents?|円|credits?)\b",
-        parts=r"[€$£%]|\d ?[k円]\b|\d ?円",
-    ),
-    _cue(
-        "unit",
-        parts=r"\d ?(?:ms|s|min(?:ute)?s?|h|hours?|days?|weeks?|kb|mb|gb|kg|g|km|mg|people|users|°)\b",
-    ),
-    _cue(
-        "address",
-        words=r"(?:(?-i:port)|localhost|host|ip)\b|ポート",
-        parts=r"\w+://|\w@\w",
-        cased=True,
-    ),
-    _cue(
-        "path",
-        words=r"[\w-]+\.(?:py|js|ts|md|toml|json|ya?ml|sh|rs|go|css|ex|env)\b",
-        parts=r"(?<![\w:/])[\w.~-]*/[\w./{}*-]+",
-    ),
-    _cue(
-        "code",
-        parts="`[^`]+`",
-    ),
-    _cue(
-        "much code",
-        parts="`[^`]+`.*`[^`]+`",
-    ),
-    _cue(
-        "identifier",
-        words=r"(?-i:[a-z]+(?:[A-Z][a-z0-9]+)+|\w+_\w+|(?:[A-Z][a-z0-9]+){2,})\b",
-        parts=r"\w\(\)",
-        cased=True,
-    ),
-    _cue(
-        "quoted",
-        parts=r"[\"“„«][^\"”“»]{3,}[\"”“»]|「",
-    ),
-    _cue(
-        "label",
-        opens=r"[^.:!?]{2,40}: \S|\S.{1,40} [-–—=] \S",
-    ),
-    _cue(
-        "present",
-        words="(?:is|are|has|have|uses?|needs?|lives?|holds?|stays?|goes|comes?|runs?|requires?"
-        r"|expires?|ist|sind|hat|haben|heißt|kommt|est|sont|es|son|tiene)\b",
-        parts="(?:です|ます)",
-    ),
-    _cue(
-        "past",
-        words=r"(?:was|were|had|did|went|[a-z]{3,}ed|left|sold|bought|came|got|made)\b",
-        parts="ました|った",
-    ),
-    _cue(
-        "ordered",
-        words="(?:must|should|shall|always|never|only|every|each|no|not|nie|nur|immer|jamais|toujours"
-        r"|pas|nunca|siempre|nada|solo|sólo)\b|\w+n't\b",
-        parts="必ず|禁止|ないで",
-    ),
-    _cue(
-        "own people",
-        words=rf"(?:my|our|the) {_MY}\b|(?:mein\w*|unser\w*|mon|ma|mi) \w+",
-        parts="さん",
-    ),
-    _cue(
-        "today",
-        words=r"(?:today|now|currently|right now|just|again|still|heute|gerade|aujourd'hui|hoy|昨日|今)\b",
-    ),
-    _cue(
-        "not English",
-        words=r"(?:der|die|und|ist|nicht|le|les|est|et|pas|el|los|es|y|del)\b",
-        parts="[äöüßéèêàçñ¿¡ぁ-んァ-ン一-龯]",
-    ),
-)
-"""What is no more than a property of a sentence, and says nothing alone."""
-_ALL = (*CUES, *PENALTIES, *SIGNS)
-
-
-_TELLS = late(rf"{_NAME}|\d|`|/\w|\b(?:because|called)\b")
-"""A name, a number or a path, by which a sentence can be told from others though it opens with a pronoun."""
+@cache
+def cues() -> Mapping[str, Cue]:
+    """The cues by name."""
+    ways: dict[tuple[str, str, bool], list[str]] = {}
+    for heading, pattern in table("cues.txt", name=_NAME, month=A_MONTH, weekday=_WEEKDAY):
+        kind, _, name = heading.partition(": ")
+        group, *cased, way = kind.split()
+        ways.setdefault((name, group, bool(cased)), []).append(f"{_BEGINS[way]}(?:{pattern})")
+    return {
+        name: Cue(group, late("|".join(some), re.IGNORECASE if cased else 0), cased)
+        for (name, group, cased), some in ways.items()
+    }
 
 
 # -- sentences ---------------------------------------------------------------------------------------------
@@ -762,8 +366,7 @@ RULE = Score(1.0, ("standing rule",))
 def _weights() -> dict[str, dict[str, float]]:
     """What each feature of a person's and of an assistant's sentence weighs, in log-odds: learned by
     `benchmarks/worth.py` from labelled sentences."""
-    data = (Path(__file__).parents[1] / "data" / "worth.json").read_text(encoding="utf-8")
-    return {who: dict(some) for who, some in json.loads(data)["weights"].items()}
+    return {who: dict(some) for who, some in json.loads(data_text("worth.json"))["weights"].items()}
 
 
 def score(sentence: Sentence, context: Context) -> Score:
@@ -774,9 +377,8 @@ def score(sentence: Sentence, context: Context) -> Score:
         return NOTHING
     weights = _weights()["person" if context.person else "assistant"]
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
-    carries = sorted(
-        ((found[cue.name], cue.name) for cue in CUES if found.get(cue.name, 0) > 0), reverse=True
-    )
+    carrying = (name for name, cue in cues().items() if cue.group == CARRIES and found.get(name, 0) > 0)
+    carries = sorted(((found[name], name) for name in carrying), reverse=True)
     value = 1 / (1 + exp(-sum(found.values())))
     return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
 
@@ -785,7 +387,8 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
     """What is seen of a sentence in its place: the names of its features, each with its value."""
     text = _TAG.sub("", sentence.text)
     small = text.lower()
-    found = {cue.name: 1.0 for cue in _ALL if cue.pattern.search(text if cue.cased else small)}
+    seen = (name for name, cue in cues().items() if cue.pattern.search(text if cue.cased else small))
+    found = dict.fromkeys(seen, 1.0)
     words = len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
     above = f"{sentence.heading} {sentence.lead}"
     opens = sentence.index == 0 and not sentence.item
@@ -1097,7 +700,8 @@ def _lead(sentence: Sentence) -> str:
     """The words that introduce the list of an item, where they say what its items are; else ''."""
     last = _END.split(sentence.lead)[-1] if sentence.item else ""
     fits = 0 < len(last.split()) <= _LEAD and not _EMPTY_LEAD.search(last)
-    return last if fits and not any(cue.pattern.search(last.lower()) for cue in PENALTIES) else ""
+    passes = (cue.pattern.search(last.lower()) for cue in cues().values() if cue.group == PASSES)
+    return last if fits and not any(passes) else ""
 
 
 def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iterator[_SentenceGroup]:
@@ -1113,7 +717,7 @@ def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             start > free and said[start].marker and _belongs(said[start - 1], said[start], scores[start - 1])
         ):
             start -= 1
-        if LEANS.pattern.match(said[start].text.lower()):
+        if cues()[LEANS].pattern.match(said[start].text.lower()):
             before = start - 1
             if before >= free and said[before].block == said[start].block and _carries_on(said[before]):
                 start = before

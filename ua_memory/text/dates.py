@@ -45,7 +45,7 @@ from ua_memory.text.calendar import (
     weekday,
 )
 from ua_memory.text.calendar import joined as joined_stretch
-from ua_memory.text.foreign_dates import LANGUAGES, language, translated
+from ua_memory.text.foreign_dates import language, languages, translated
 from ua_memory.text.patterns import late
 from ua_memory.text.relative_dates import anchor, month_at, relative
 
@@ -788,7 +788,7 @@ def named(text: str, now: datetime) -> tuple[date | None, date | None]:
     forms = (plain, f"this {plain}", f"{plain} from now" if plain != word else f"{plain} ago")
     found = [_english(DateText.of(form, now, zone, _month_first(zone))) for form in forms]
     read_as = [*zip(forms, found, strict=True), (word, _foreign(word, now, zone))]
-    for code in (each.code for each in LANGUAGES):
+    for code in (each.code for each in languages()):
         form = " ".join(piece[0] for piece in translated(word, code))
         read_as.append((form, _english(DateText.of(form, now, zone, False))))
     for form, spans in read_as:

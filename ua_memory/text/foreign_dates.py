@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from ua_memory.text.calendar import Token, cut, several
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import data_text, late
 
 # -- languages ---------------------------------------------------------------------------------------------
-# Date words of other languages by the English words that the grammar knows, which then reads them.
-#
-# Names of months and days in every case that they take in a query, units, seasons, numerals, and what bounds
-# a date: since, between, last, early. `last<` stands behind its noun and goes before it; `ago>before` goes
-# behind the count that follows it (`vor drei Tagen`) and is `before` where none does. A key that ends in `*`
-# is a stem. A test holds the names of months and days against CLDR's.
+# Date words of other languages by the English words that the grammar knows (`data/date_words.toml`, which
+# says what is in it).
 
 
 MONTHS = several("January February March April May June July August September October November December")
@@ -31,10 +29,10 @@ def _row(names: str, english: tuple[str, ...]) -> dict[str, str]:
 
 
 def _words(text: str) -> dict[str, str]:
-    """`since: seit ab; last: letzte* vergangene*` → each word with its English one; `_` joins words."""
+    """`since: seit ab`, a line for each English word → each word with its English one; `_` joins words."""
     found = {}
-    for group in text.replace("\n", " ").split(";"):
-        english, _, words = group.strip().partition(":")
+    for row in text.strip().splitlines():
+        english, _, words = row.partition(":")
         found.update({word.replace("_", " "): english.replace("_", " ") for word in words.split()})
     return found
 
@@ -51,211 +49,28 @@ class Language:
     names: dict[str, str]
     joins: dict[str, str]
     signs: frozenset[str]
-    doubtful: frozenset[str] = frozenset()
-    asks: frozenset[str] = frozenset()
+    doubtful: frozenset[str]
+    asks: frozenset[str]
 
 
-_DE = Language(
-    "de",
-    _row(
-        "januar/jänner februar/feber märz april mai juni juli august september oktober november dezember",
-        MONTHS,
+@cache
+def _table() -> Mapping[str, Mapping[str, str]]:
+    """What the table has of each language."""
+    return tomllib.loads(data_text("date_words.toml"))
+
+
+@cache
+def languages() -> tuple[Language, ...]:
+    """All but Chinese, whose words are found otherwise."""
+    return tuple(_language(code, rows) for code, rows in _table().items() if code != "zh")
+
+
+def _language(code: str, rows: Mapping[str, str]) -> Language:
+    signs, doubtful, asks = (frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks"))
+    names = _row(rows["months"], MONTHS) | _row(rows["days"], DAYS) | _words(rows["names"])
+    return Language(
+        code, names, _words(rows["joins"]) | _row(rows["numbers"], NUMBERS), signs, doubtful, asks
     )
-    | _row("montag dienstag mittwoch donnerstag freitag samstag/sonnabend sonntag", DAYS)
-    | _words(
-        "today: heute; yesterday: gestern; the_day_before_yesterday: vorgestern; tomorrow: morgen;"
-        "the_day_after_tomorrow: übermorgen; spring: frühling frühjahr; summer: sommer; autumn:"
-        " herbst; winter: winter;"
-        "year: jahr jahres jahre jahren; month: monat monats monate monaten; week: woche wochen;"
-        "day: tag tage tagen; quarter: quartal quartals; weekend: wochenende; Christmas: weihnachten;"
-        "Easter: ostern; New_Year's_Eve: silvester"
-    ),
-    _words(
-        "in: im während; from_now>in: in; on: am; from: vom von; until: bis; between: zwischen; and: und; "
-        "since: seit ab; ago>before: vor; after: nach; last: letzte* vergangene*; this: diese*; "
-        "next: nächste* kommende*; early: anfang; mid: mitte; late: ende; the: der die das den dem; "
-        "of: des; morning: vormittag; evening: abend; afternoon: nachmittag; night: nacht; or: oder; "
-        "over: über; early: anfangs"
-    )
-    | _row(
-        "ein/eine/einem/einer/einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
-        " dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig",
-        NUMBERS,
-    ),
-    frozenset(
-        several(
-            "der das und wir ich ist haben hat wann wer im vom seit vor bis mit von zu den dem ein"
-            " eine nicht auf für"
-            " über zwischen wurde wurden sich beim zum zur hatte hatten gab sind letzte letzten"
-            " letzter letztes letztem"
-            " anfang ende mitte nächste nächsten diesen diesem dieser am"
-        )
-    ),
-    frozenset(several("april august september november winter morgen mai ostern tag tage juni juli sommer")),
-    frozenset(several("was war wer wo wie ist los passiert gemacht habe haben hab ich wir es da")),
-)
-_FR = Language(
-    "fr",
-    _row(
-        "janvier février/fevrier mars avril mai juin juillet août/aout septembre octobre novembre décembre",
-        MONTHS,
-    )
-    | _row("lundi mardi mercredi jeudi vendredi samedi dimanche", DAYS)
-    | _words(
-        "today: aujourd'hui; yesterday: hier; the_day_before_yesterday: avant-hier; tomorrow: demain;"
-        "the_day_after_tomorrow: après-demain; spring: printemps; the_summer: l'été d'été en_été cet_été;"
-        "autumn: automne l'automne d'automne; winter: hiver l'hiver d'hiver; year: an ans année"
-        " l'année années l'an;"
-        "month: mois; week: semaine semaines; day: jour jours; quarter: trimestre; weekend: week-end"
-        " weekend;"
-        "Christmas: noël; Easter: pâques"
-    ),
-    _words(
-        "in: en pendant durant; from_now>in: dans; ago>: il_y_a; on: le; the: la les l au; "
-        "of: de du d des; since: depuis; until: jusqu'à jusqu'au jusqu'en jusque; before: avant; "
-        "after: après; between: entre; from: dès; and: et; to: à; "
-        "last<: dernier dernière derniers dernières passé passée; next<: prochain prochaine prochains; "
-        "this: ce cet cette ces; early: début; mid: mi milieu; late: fin; morning: matin; evening: soir; "
-        "afternoon: après-midi; night: nuit; early: au_début; late: à_la_fin; or: ou; of_April: d'avril; "
-        "of_August: d'août; of_October: d'octobre"
-    )
-    | _row(
-        "un/une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze"
-        " seize dix-sept dix-huit dix-neuf vingt trente",
-        NUMBERS,
-    ),
-    frozenset(
-        several(
-            "le la les des du de en et nous que qu'est est avec pour dans avons depuis dernier"
-            " dernière jusqu'à avant"
-            " après entre quand quoi ce cette était été il elle je au aux une un qui sur"
-        )
-    ),
-    frozenset(several("mars mai an ans jour jours mois hier noël avril")),
-)
-_ES = Language(
-    "es",
-    _row(
-        "enero febrero marzo abril mayo junio julio agosto septiembre/setiembre octubre noviembre diciembre",
-        MONTHS,
-    )
-    | _row("lunes martes miércoles/miercoles jueves viernes sábado/sabado domingo", DAYS)
-    | _words(
-        "today: hoy; yesterday: ayer; the_day_before_yesterday: anteayer antier; tomorrow: mañana;"
-        " spring: primavera;"
-        "summer: verano; autumn: otoño; winter: invierno; year: año años; month: mes meses; week:"
-        " semana semanas;"
-        "day: día días dia dias; quarter: trimestre; weekend: fin_de_semana; Christmas: navidad"
-    ),
-    _words(
-        "in: durante; from_now>in: en; on: el; the: la las los; of: de del; since: desde; until: hasta; "
-        "before: antes_de antes_del; after: después_de después_del; between: entre; and: y e; to: a al; "
-        "last<: pasado pasada pasados pasadas; last: último última últimos últimas; next: próximo próxima; "
-        "this: este esta; early: principios comienzos; mid: mediados; late: finales fines; "
-        "morning: mañana; evening: noche; afternoon: tarde; or: o u; ago>: hace; from_now>: dentro_de"
-    )
-    | _row(
-        "un/una dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince"
-        " dieciséis diecisiete dieciocho diecinueve veinte treinta",
-        NUMBERS,
-    ),
-    frozenset(
-        several(
-            "el la los las de del en qué que con por y una un hicimos desde hasta hace entre antes"
-            " después cuándo quién"
-            " fue era hay está pasado pasada último última últimos este esta se al lo cuando para"
-        )
-    ),
-    frozenset(
-        several("mayo abril mes martes domingo sábado verano dia dias navidad primavera junio julio enero")
-    ),
-)
-_RU_UNITS = (
-    "year: год года году лет годы; month: месяц месяца месяце месяцев месяцы; week: неделя неделе"
-    " неделю недели недель;"
-    "day: день дня дней дни; quarter: квартал квартале квартала; weekend: выходные выходных"
-)
-_RU = Language(
-    "ru",
-    _row(
-        "январь/января/январе февраль/февраля/феврале март/марта/марте апрель/апреля/апреле"
-        " май/мая/мае/маем"
-        " июнь/июня/июне июль/июля/июле август/августа/августе сентябрь/сентября/сентябре/сентябрём"
-        " октябрь/октября/октябре ноябрь/ноября/ноябре декабрь/декабря/декабре",
-        MONTHS,
-    )
-    | _row(
-        "понедельник/понедельника/понедельнику вторник/вторника среда/среду/среды/среде четверг/четверга"
-        " пятница/пятницу/пятницы суббота/субботу/субботы воскресенье/воскресенья",
-        DAYS,
-    )
-    | _words(
-        "today: сегодня; yesterday: вчера; the_day_before_yesterday: позавчера; tomorrow: завтра;"
-        "the_day_after_tomorrow: послезавтра; in_spring: весной; spring: весна весны весну;"
-        " in_summer: летом;"
-        "summer: лето лета; in_autumn: осенью; autumn: осень осени; in_winter: зимой; winter: зима"
-        " зимы зиму;"
-        "ago: назад; Christmas: рождество;" + _RU_UNITS
-    ),
-    _words(
-        "in: в во на за; from_now>: через; some: несколько нескольких; since: с со; from: от; until: до; "
-        "to: по; between: между; and: и; after: после; before: перед; last: прошл* последн* минувш*; "
-        "this: эт*; next: следующ* будущ*; early: начале начала; mid: середине; late: конце конца; "
-        "morning: утром; evening: вечером; night: ночью; or: или; the_day_before: накануне; "
-        "18_month: полтора_года; 6_week: полтора_месяца"
-    )
-    | _row(
-        "один/одну/одна два/две/двух/пару три/трёх/трех четыре пять/пяти шесть семь восемь девять"
-        " десять одиннадцать двенадцать тринадцать четырнадцать пятнадцать шестнадцать семнадцать"
-        " восемнадцать девятнадцать двадцать тридцать",
-        NUMBERS,
-    ),
-    frozenset(several("что мы как когда был была было были с в и это ы э ъ")),
-    frozenset(several("лет день дня год лета лето")),
-)
-_UK_UNITS = (
-    "year: рік року році роки років; month: місяць місяця місяці місяців; week: тиждень тижня тижні"
-    " тижнів тижню;"
-    "day: день дня дні днів; quarter: квартал кварталі кварталу; weekend: вихідні вихідних"
-)
-_UK = Language(
-    "uk",
-    _row(
-        "січень/січня/січні лютий/лютого/лютому березень/березня/березні квітень/квітня/квітні"
-        " травень/травня/травні"
-        " червень/червня/червні липень/липня/липні серпень/серпня/серпні вересень/вересня/вересні"
-        " жовтень/жовтня/жовтні листопад/листопада/листопаді грудень/грудня/грудні",
-        MONTHS,
-    )
-    | _row(
-        "понеділок/понеділка вівторок/вівторка середа/середу/середи/середі четвер/четверга"
-        " п'ятниця/п'ятницю/п'ятниці субота/суботу/суботи неділя/неділю/неділі",
-        DAYS,
-    )
-    | _words(
-        "today: сьогодні; yesterday: вчора учора; the_day_before_yesterday: позавчора; tomorrow: завтра;"
-        "the_day_after_tomorrow: післязавтра; in_spring: навесні весною; spring: весна весни весну;"
-        "in_summer: влітку улітку; summer: літо літа; in_autumn: восени; autumn: осінь осені;"
-        " in_winter: взимку узимку;"
-        "winter: зима зими зиму; Christmas: різдво;" + _UK_UNITS
-    ),
-    _words(
-        "in: у в на; from_now>in: за; from_now>: через; some: кілька декілька; since: з із зі; from: від; "
-        "until: до; to: по; between: між; and: і й та; after: після; before: перед; last: минул* останн*; "
-        "this: цього цьому цей ця цю цієї цій; next: наступн*; early: початку; mid: середині; "
-        "late: кінці наприкінці; morning: вранці зранку; evening: ввечері увечері; night: вночі; "
-        "ago: тому; or: або чи; 18_month: півтора_року; 6_week: півтора_місяця"
-    )
-    | _row(
-        "один/одну/одна два/дві/двох/пару три/трьох чотири п'ять шість сім вісім дев'ять десять"
-        " одинадцять дванадцять тринадцять чотирнадцять п'ятнадцять шістнадцять сімнадцять"
-        " вісімнадцять дев'ятнадцять двадцять тридцять",
-        NUMBERS,
-    ),
-    frozenset(several("що ми як коли був була було були з у і це")),
-    frozenset(several("день дня року літа літо лютий")),
-)
-LANGUAGES = (_DE, _FR, _ES, _RU, _UK)
 
 
 # -- chinese -----------------------------------------------------------------------------------------------
@@ -269,29 +84,12 @@ _DAY = dict(zip("一二三四五六日天", (*DAYS, "Sunday"), strict=True))
 _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), strict=True))
 
 
-def _chinese_words(text: str) -> dict[str, str]:
-    """`昨天 yesterday, 前天 2 days ago` → each Chinese word with its English ones."""
-    return dict(row.strip().split(" ", 1) for row in text.split(","))
+@cache
+def _chinese(kind: str) -> Mapping[str, str]:
+    """The Chinese words of a kind with their English ones: `unit`, `year`, `which`, or `plain` dates."""
+    return _words(_table()["zh"][kind])
 
 
-_UNIT = _chinese_words(
-    "天 days, 日 days, 周 weeks, 星期 weeks, 礼拜 weeks, 月 months, 年 years, 小时 hours,"
-    " 分钟 minutes, 季度 quarters"
-)
-_YEAR = _chinese_words("前年 2 years ago, 去年 last year, 今年 this year, 明年 next year")
-_WHICH = _chinese_words("上 last, 上个 last, 这 this, 这个 this, 本 this, 下 next, 下个 next")
-_PLAIN = _chinese_words(
-    "大前天 3 days ago, 前天 2 days ago, 昨天 yesterday, 昨日 yesterday, 昨晚 last night, 今天 today,"
-    "今日 today,"
-    "今晚 tonight, 今早 this morning, 明天 tomorrow, 后天 the day after tomorrow, 上周末 last weekend,"
-    "这周末 this weekend, 本周末 this weekend, 周末 the weekend, 上半年 first half of this year,"
-    "下半年 second half of this year, 圣诞节 at Christmas, 元旦 on New Year's Day, 春天 in spring,"
-    "夏天 in summer, 秋天 in autumn, 冬天 in winter, 春季 in spring, 夏季 in summer, 秋季 in autumn,"
-    "冬季 in winter, 早上 morning, 上午 morning, 下午 afternoon, 晚上 evening, 以来 <since, 之前 <before,"
-    "以前 <before, 以后 <after, 之后 <after, 从 from, 自 from, 到 to, 至 to, 和 and, 初 <early, 中旬 <mid,"
-    "底 <late, 末 <late"
-)
-_PLAIN |= _YEAR
 _JOINS = {"to", "and", "from", "morning", "afternoon", "evening"}
 
 
@@ -310,7 +108,7 @@ def _month(text: str) -> str:
 
 
 def _which(match: re.Match[str]) -> str:
-    which, unit, at = _WHICH[match[1]], _UNIT[match[2]].removesuffix("s"), match[3]
+    which, unit, at = _chinese("which")[match[1]], _chinese("unit")[match[2]].removesuffix("s"), match[3]
     return f"{_DAY[at]} of {which} week" if at else f"{which} {unit}"
 
 
@@ -318,35 +116,43 @@ def _rule(pattern: str, make: Callable[[re.Match[str]], str]) -> tuple[re.Patter
     return late(pattern.replace("N", _N)), make
 
 
-_RULES = (
-    _rule(
-        r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",
-        lambda m: f"{m[1]}-{int(m[2]):02}-{int(m[3]):02}",
-    ),
-    _rule(r"(\d{4})\s*年\s*(\d{1,2})\s*月份?", lambda m: f"{_month(m[2])} {m[1]}"),
-    _rule(r"(\d{4})\s*年第?([一二三四1-4])季度", lambda m: f"Q{_number(m[2])} {m[1]}"),
-    _rule(r"((?:19|20)\d\d)\s*年([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
-    _rule(r"((?:19|20)\d\d)\s*年", lambda m: f"year {m[1]}"),
-    _rule(r"(去年|今年|明年)(N)月份?", lambda m: f"{_month(m[2])} {_YEAR[m[1]]}"),
-    _rule(r"(去年|今年|明年)([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} of {_YEAR[m[1]]}"),
-    _rule(
-        r"(?:最近|过去|近)的?(N)个?(天|日|周|星期|月|年|小时)",
-        lambda m: f"the last {_number(m[1])} {_UNIT[m[2]]}",
-    ),
-    _rule(
-        r"(N)个?(天|日|周|星期|礼拜|月|年|小时|分钟|季度)[之以]?前",
-        lambda m: f"{_number(m[1])} {_UNIT[m[2]]} ago",
-    ),
-    _rule(r"(N)个?(天|周|星期|月|年)[之以]?后", lambda m: f"{_number(m[1])} {_UNIT[m[2]]} from now"),
-    _rule(r"(上个?|这个?|本|下个?)(周|星期|礼拜)([一二三四五六日天])", _which),
-    _rule(r"(上个?|这个?|本|下个?)(周|星期|礼拜|月|季度)(?!末)()", _which),
-    _rule(r"(?:周|星期|礼拜)([一二三四五六日天])", lambda m: f"on {_DAY[m[1]]}"),
-    _rule(r"(N)月(N)[日号]", lambda m: f"{_number(m[2])} {_month(m[1])}"),
-    _rule(r"第([一二三四])季度", lambda m: f"in Q{_number(m[1])}"),
-    _rule(r"(?<![\d个一二三四五六七八九十两])(N)月份?(?!亮|饼|球)", lambda m: f"in {_month(m[1])}"),
-    _rule("|".join(sorted(_PLAIN, key=len, reverse=True)), lambda m: _PLAIN[m[0]]),
-    _rule(r"\d{4}-\d\d-\d\d", lambda m: m[0]),
-)
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
+    """What a date word looks like, and its English, in the order in which they are tried."""
+    unit, year = _chinese("unit"), _chinese("year")
+    plain = {**_chinese("plain"), **year}
+    return (
+        _rule(
+            r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",
+            lambda m: f"{m[1]}-{int(m[2]):02}-{int(m[3]):02}",
+        ),
+        _rule(r"(\d{4})\s*年\s*(\d{1,2})\s*月份?", lambda m: f"{_month(m[2])} {m[1]}"),
+        _rule(r"(\d{4})\s*年第?([一二三四1-4])季度", lambda m: f"Q{_number(m[2])} {m[1]}"),
+        _rule(r"((?:19|20)\d\d)\s*年([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
+        _rule(r"((?:19|20)\d\d)\s*年", lambda m: f"year {m[1]}"),
+        _rule(r"(去年|今年|明年)(N)月份?", lambda m: f"{_month(m[2])} {year[m[1]]}"),
+        _rule(r"(去年|今年|明年)([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} of {year[m[1]]}"),
+        _rule(
+            r"(?:最近|过去|近)的?(N)个?(天|日|周|星期|月|年|小时)",
+            lambda m: f"the last {_number(m[1])} {unit[m[2]]}",
+        ),
+        _rule(
+            r"(N)个?(天|日|周|星期|礼拜|月|年|小时|分钟|季度)[之以]?前",
+            lambda m: f"{_number(m[1])} {unit[m[2]]} ago",
+        ),
+        _rule(
+            r"(N)个?(天|周|星期|月|年)[之以]?后",
+            lambda m: f"{_number(m[1])} {unit[m[2]]} from now",
+        ),
+        _rule(r"(上个?|这个?|本|下个?)(周|星期|礼拜)([一二三四五六日天])", _which),
+        _rule(r"(上个?|这个?|本|下个?)(周|星期|礼拜|月|季度)(?!末)()", _which),
+        _rule(r"(?:周|星期|礼拜)([一二三四五六日天])", lambda m: f"on {_DAY[m[1]]}"),
+        _rule(r"(N)月(N)[日号]", lambda m: f"{_number(m[2])} {_month(m[1])}"),
+        _rule(r"第([一二三四])季度", lambda m: f"in Q{_number(m[1])}"),
+        _rule(r"(?<![\d个一二三四五六七八九十两])(N)月份?(?!亮|饼|球)", lambda m: f"in {_month(m[1])}"),
+        _rule("|".join(sorted(plain, key=len, reverse=True)), lambda m: plain[m[0]]),
+        _rule(r"\d{4}-\d\d-\d\d", lambda m: m[0]),
+    )
 
 
 def in_english(text: str) -> list[tuple[str, int, int]]:
@@ -354,7 +160,7 @@ def in_english(text: str) -> list[tuple[str, int, int]]:
     found: list[tuple[str, int, int]] = []
     at = 0
     while at < len(text):
-        rule = next(((m, make) for pattern, make in _RULES if (m := pattern.match(text, at))), None)
+        rule = next(((m, make) for pattern, make in _rules() if (m := pattern.match(text, at))), None)
         if rule is None:
             if not found or found[-1][0] != ",":
                 found.append((",", at, at + 1))
@@ -404,7 +210,7 @@ def language(text: str) -> str | None:
     low = {token.low: token for token in cut(text.translate(_APOSTROPHES)) if token.kind == "word"}
     words = set(low) | {f"{token.text.lower()}" for token in low.values()}
     best, score = None, 0
-    for spoken in LANGUAGES:
+    for spoken in languages():
         cyrillic = spoken.code in ("ru", "uk")
         if cyrillic != bool(_CYRILLIC.search(text)) or _excluded(spoken, text):
             continue
@@ -439,7 +245,7 @@ def translated(text: str, code: str) -> list[Piece]:
     """The text's date words in English, in order; anything between them is a comma."""
     if code == "zh":
         return in_english(text)
-    spoken = next(each for each in LANGUAGES if each.code == code)
+    spoken = next(each for each in languages() if each.code == code)
     tokens = cut(text.translate(_APOSTROPHES))
     pieces: list[Piece] = []
     i = 0

@@ -12,9 +12,8 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import data_text, late
 
 
 def _words(text: str) -> frozenset[str]:
@@ -242,7 +241,7 @@ LIGHT = frozenset(_LIGHT_WORDS.split())
 @cache
 def _little_table() -> Mapping[str, str]:
     """The table of little words as it is written."""
-    return tomllib.loads((resources.files("ua_memory") / "data" / "little_words.toml").read_text("utf-8"))
+    return tomllib.loads(data_text("little_words.toml"))
 
 
 @cache
@@ -335,7 +334,7 @@ def opens(word: str, after: str) -> bool:
 
 @cache
 def _table() -> frozenset[str]:
-    table = json.loads((resources.files("ua_memory") / "data" / "tokenizer.json").read_text("utf-8"))
+    table = json.loads(data_text("tokenizer.json"))
     return frozenset(word for word in table["model"]["vocab"] if word.isascii() and word.isalpha())
 
 
@@ -392,7 +391,7 @@ def _plain(word: str) -> bool:
 def _lexicon() -> Mapping[str, list[str]]:
     """The rows of each word. They are taken apart when they are asked for: that takes most of the time."""
     found: dict[str, list[str]] = defaultdict(list)
-    for row in (resources.files("ua_memory") / "data" / "lexicon.txt").read_text("utf-8").splitlines():
+    for row in data_text("lexicon.txt").splitlines():
         for word in row[2:].split():
             found[word].append(row)
     return found
@@ -401,7 +400,7 @@ def _lexicon() -> Mapping[str, list[str]]:
 @cache
 def irregular() -> Mapping[str, str]:
     """What an irregular form is of: `bought` of buy."""
-    text = (resources.files("ua_memory") / "data" / "lexicon.txt").read_text("utf-8")
+    text = data_text("lexicon.txt")
     rows = (line.split() for line in text.splitlines() if line[0] in "~-")
     return {form: base for _, base, *forms in rows for form in forms}
 

@@ -1,12 +1,16 @@
-"""Patterns that are compiled when they are first used: the large tables of words take 70 ms together, and
-most commands that import them look for none."""
+"""Patterns that are compiled when they are first used, and the tables of them in `data/`.
+
+The large tables of words take 70 ms together, and most commands that import them look for none.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 _METHODS = (
@@ -41,3 +45,33 @@ class _LatePattern:
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """`re.compile`, but at the first use. `re.error` comes then, too."""
     return _LatePattern(pattern, flags)  # type: ignore[return-value]
+
+
+_PART = late(r"\{[a-z_]+\}")
+
+
+def table(file: str, /, **parts: str) -> Iterator[tuple[str, str]]:
+    """The rows of a table of patterns in `data/`: how each is headed, and its pattern.
+
+    A heading begins its line; below it, indented, stands the pattern, in as many lines as it takes. `#`
+    begins a comment. What is headed `{name}` stands for itself where a later pattern says `{name}`; `parts`
+    are more of those.
+    """
+    known = {f"{{{part}}}": pattern for part, pattern in parts.items()}
+    rows: list[tuple[str, list[str]]] = []
+    for line in data_text(file).splitlines():
+        if line.startswith(" "):
+            rows[-1][1].append(line.strip())
+        elif line and not line.startswith("#"):
+            rows.append((line, []))
+    for heading, lines in rows:
+        pattern = _PART.sub(lambda part: known[part[0]], "".join(lines))
+        if heading.startswith("{"):
+            known[heading] = pattern
+        else:
+            yield heading, pattern
+
+
+def data_text(name: str) -> str:
+    """A file of `ua_memory/data/`."""
+    return (Path(__file__).parents[1] / "data" / name).read_text("utf-8")
