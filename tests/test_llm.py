@@ -97,17 +97,6 @@ def test_secrets_are_taken_out_of_everything_that_goes_out(meter: Meter) -> None
     assert "sk-test" not in repr(endpoint)
 
 
-def test_counting_asks_the_endpoint_and_falls_back_to_an_estimate(meter: Meter) -> None:
-    long = "Alice moved the API to Fly.io because the price doubled. " * 40
-    with FakeModel(count=1234) as fake, Claude(Endpoint(KEY, fake.url), meter) as model:
-        assert model.count("", [user(long)]) == (1234, True)
-        factor = model.estimate(1000) / 1000
-        assert factor == pytest.approx(1.1 * 1234 / build(Words(), "", [user(long)]).tokens, rel=0.01)
-    with FakeModel() as fake, Claude(Endpoint(KEY, fake.url), meter) as model:
-        counted, exact = model.count("", [user(long)])
-        assert not exact and counted > tokens.count(long)
-
-
 def test_the_sdk_is_imported_by_the_first_request_only() -> None:
     code = (
         "import sys, ua_memory.llm.model; assert not {'anthropic', 'httpx2', 'tiktoken'} & sys.modules.keys()"

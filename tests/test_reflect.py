@@ -15,8 +15,7 @@ from test_llm import prefixes
 from ua_memory import Memory, config
 from ua_memory.errors import BudgetSpent, ModelMisbehaved, ModelRefused, ModelUnavailable, NotFound, Usage
 from ua_memory.llm.ledger import Ledger
-from ua_memory.llm.model import Endpoint
-from ua_memory.reflect import reflection as stance
+from ua_memory.llm.model import Endpoint, prompts
 from ua_memory.reflect.evidence import SINCE
 from ua_memory.reflect.reflection import Reflector
 
@@ -373,13 +372,14 @@ def test_the_stance_is_in_the_prompt_and_not_in_recall(tmp_path: Path) -> None:
         shaped.reflect(ASKED, model=at(fake))
     system, first = fake.bodies[0]["system"][0]["text"], opening(fake)
     assert system.startswith("Rules of the owner") and first.rstrip().endswith("1. Never name a price.")
-    for sentence in (stance.SKEPTICISM[4], stance.LITERALISM[0], stance.EMPATHY[3], "hosting"):
+    levels = prompts()
+    for sentence in (levels["skepticism"][4], levels["literalism"][0], levels["empathy"][3], "hosting"):
         assert sentence in system
     assert [(h.item.text, h.score) for h in plain.search(ASKED).hits] == [
         (h.item.text, h.score) for h in shaped.search(ASKED).hits
     ]
-    levels = [*stance.SKEPTICISM, *stance.LITERALISM, *stance.EMPATHY]
-    assert len(levels) == len(set(levels)) == 15
+    every = [*levels["skepticism"], *levels["literalism"], *levels["empathy"]]
+    assert len(every) == len(set(every)) == 15
 
 
 # -- opinions --------------------------------------------------------------------------------------------

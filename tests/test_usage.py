@@ -83,7 +83,7 @@ def test_who_sends_no_bill() -> None:
 def test_each_request_is_two_lines_and_one_entry(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "local")
     assert ledger.spent().total.requests == 0
-    meter = Meter(ledger, Limits(), Clock(), session="8f2c")
+    meter = Meter(ledger, Limits(), Clock())
     spend(meter, Usage(100, 20, 300, 40))
     first, second = map(json.loads, lines(ledger))
     assert (first["state"], first["out"], second["state"], second["out"]) == ("asked", 1000, "answered", 20)
@@ -91,7 +91,7 @@ def test_each_request_is_two_lines_and_one_entry(tmp_path: Path) -> None:
         "at": "2026-11-21T12:00:00.000+00:00", "id": first["id"], "state": "answered", "run": meter.run,
         "purpose": "flush", "model": SONNET, "in": 100, "out": 20, "cache_read": 300, "cache_write": 40,
         "usd": pytest.approx(0.00053), "counted": pytest.approx(0.00053),
-        "session": "8f2c", "request": "req_1",
+        "request": "req_1",
     }  # fmt: skip
     (entry,) = ledger.entries()
     assert (entry.usage, entry.at, entry.state) == (Usage(100, 20, 300, 40), NOON, "answered")

@@ -92,52 +92,10 @@ def recipe(record: Page) -> str:
 # -- changing ------------------------------------------------------------------------------------------
 
 
-def create_page(
-    store: Store, name: str, title: str, source_query: str, tags: Sequence[str] = (), *, door: str,
-    by_person: bool = False,
-) -> PageChange:  # fmt: skip
-    """Declare a page; its body is empty until it is refreshed. Usage where there is one of this id."""
-    made = Page(name, _line(title, "name"), _line(source_query, "source_query"), _tags(tags))
-    return _create(store, "page", made, door, by_person)
-
-
-def create_model(
-    store: Store, name: str, title: str, body: str, tags: Sequence[str] = (), *, door: str, by_person: bool
-) -> PageChange:
-    """Write a person's mental model. Usage for a machine, for no text, and where there is one of this id."""
-    return _create(
-        store, "model", MentalModel(name, _line(title, "name"), _tags(tags), _body(body)), door,
-        _person(by_person),
-    )  # fmt: skip
-
-
-def update_page(
-    store: Store, name: str, *, title: str | None = None, source_query: str | None = None,
-    tags: Sequence[str] | None = None, door: str, by_person: bool = False,
-) -> PageChange:  # fmt: skip
-    """Change what a page is called or tracks; its body stays, until the next refresh writes it anew.
-
-    Only the lines of changed keys differ. Malformed for a header that cannot be changed safely.
-    """
-    keys: dict[str, Any] = {"name": title, "source_query": source_query}
-    changes: dict[str, Any] = {key: _line(text, key) for key, text in keys.items() if text is not None}
-    changes |= {"tags": list(_tags(tags)) or None} if tags is not None else {}
-    return _update(store, "page", name, changes, None, door, by_person)
-
-
-def update_model(
-    store: Store, name: str, *, title: str | None = None, body: str | None = None, door: str, by_person: bool
-) -> PageChange:
-    """Change a mental model's name or text. Usage for a machine."""
-    changes = {} if title is None else {"name": _line(title, "name")}
-    text = None if body is None else _body(body)
-    return _update(store, "model", name, changes, text, door, _person(by_person))
-
-
 def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = False) -> PageChange:
     """Let a page or a mental model go; `undo` brings it back. NotFound; Usage for a machine and a model."""
     if sort == "model":
-        _person(by_person)
+        person(by_person)
     before = _get(store, sort, name)
     with store.revision(f"{sort} delete", door=door) as draft:
         draft.by_person = by_person
@@ -146,7 +104,7 @@ def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = 
     return PageChange(before, draft.result, before)
 
 
-def _create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
+def create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
     path = path_of(sort, made.id)
     _refuse_second(store, sort, made.id)
     with store.revision(f"{sort} create", door=door) as draft:
@@ -159,7 +117,7 @@ def _create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_pe
     return PageChange(there, draft.result)
 
 
-def _update(
+def update(
     store: Store, sort: Sort, name: str, changes: dict[str, Any], body: str | None, door: str, by_person: bool
 ) -> PageChange:
     if not changes and body is None:
@@ -251,20 +209,20 @@ def _said(sort: Sort) -> str:
     return "page" if sort == "page" else "mental model"
 
 
-def _person(by_person: bool) -> bool:
+def person(by_person: bool) -> bool:
     if not by_person:
         raise Usage("only a person may write a mental model", hint="propose it to your user")
     return True
 
 
-def _line(text: str, key: str) -> str:
+def line(text: str, key: str) -> str:
     clean = readable(text).strip()
     if not clean or "\n" in clean or not clean.isprintable() or len(clean) > LONGEST[key]:
         raise Usage(f"{key} is one line of at most {LONGEST[key]} characters, not {clean[:40]!r}")
     return clean
 
 
-def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+def tags(tags: Sequence[str]) -> tuple[str, ...]:
     clean = tuple(dict.fromkeys(readable(tag).strip().removeprefix("#") for tag in tags))
     for tag in clean:
         if not tag or not tag.isprintable() or "," in tag:
@@ -272,7 +230,7 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     return clean
 
 
-def _body(text: str) -> str:
+def body(text: str) -> str:
     clean = readable(text.replace("\r\n", "\n")).strip("\n")
     if not clean.strip():
         raise Usage("no text given", hint="give it as an argument, or on standard input")

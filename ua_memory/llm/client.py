@@ -690,6 +690,7 @@ class MeteredModel(ABC):
     """One run's way to a model. Close it, or use it as a context manager."""
 
     once = False
+    _client: Anthropic | openai.OpenAI | None = None
 
     def __init__(
         self,
@@ -709,20 +710,17 @@ class MeteredModel(ABC):
         """The id of the model asked for."""
         return self._endpoint.name
 
-    @property
-    def meter(self) -> Meter:
-        """What this run has used so far."""
-        return self._meter
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @abstractmethod
     def close(self) -> None:
-        """Close the connection. Asking again opens another."""
+        """Close the connection, if there is one. Asking again opens another."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     @abstractmethod
     def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
@@ -863,14 +861,7 @@ class OpenAIModel(MeteredModel):
     Asking raises KeyRejected or RequestRejected for a key or a URL that cannot be one, before any is sent.
     """
 
-    def __init__(self, endpoint: Endpoint, meter: Meter, **more: Any) -> None:
-        super().__init__(endpoint, meter, **more)
-        self._client: openai.OpenAI | None = None
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+    _client: openai.OpenAI | None = None
 
     def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         connected = self._connected()
@@ -909,29 +900,7 @@ class Claude(MeteredModel):
     Asking raises KeyRejected or RequestRejected for a key or a URL that cannot be one, before any is sent.
     """
 
-    def __init__(self, endpoint: Endpoint, meter: Meter, **more: Any) -> None:
-        super().__init__(endpoint, meter, **more)
-        self._client: Anthropic | None = None
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def count(
-        self, system: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
-    ) -> tuple[int, bool]:
-        """How many tokens this prompt has, and whether the endpoint itself counted them (it costs
-        nothing). Where it cannot, an estimate."""
-        import anthropic
-
-        request = build(self._words, system, messages, tools)
-        try:
-            counted = self._connected().messages.count_tokens(model=self.name, **request.body).input_tokens
-        except anthropic.AnthropicError:
-            return self.estimate(request.tokens), False
-        self._measure(counted, request)
-        return counted, True
+    _client: Anthropic | None = None
 
     def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         import anthropic

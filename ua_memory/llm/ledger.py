@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
 from ua_memory.llm.model import (
-    DEAREST,
     PRICES_AS_OF,
     Endpoint,
     Model,
     TokenUsage,
+    dearest,
     is_subscription,
     price,
 )
@@ -60,7 +60,6 @@ class Entry:
     usage: TokenUsage
     usd: float | None
     counted: float
-    session: str = ""
     request: str = ""
 
     def line(self) -> bytes:
@@ -78,7 +77,6 @@ class Entry:
             "cache_write": self.usage.cache_write,
             "usd": self.usd,
             "counted": self.counted,
-            "session": self.session,
             "request": self.request,
         }
         return json.dumps(row, separators=(",", ":")).encode() + b"\n"
@@ -280,7 +278,6 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         usage=TokenUsage(*(int(row[name]) for name in ("in", "out", "cache_read", "cache_write"))),
         usd=None if row["usd"] is None else float(row["usd"]),
         counted=float(row["counted"]),
-        session=str(row.get("session", "")),
         request=str(row.get("request", "")),
     )
 
@@ -323,12 +320,10 @@ class Meter:
     `now` gives times in the bank's timezone: its midnight is where a day begins.
     """
 
-    def __init__(
-        self, ledger: Ledger, limits: Limits, now: Callable[[], datetime], *, session: str = ""
-    ) -> None:
+    def __init__(self, ledger: Ledger, limits: Limits, now: Callable[[], datetime]) -> None:
         self.run = uuid.uuid4().hex[:12]
         self.usage, self.counted = TokenUsage(), 0.0
-        self._ledger, self._limits, self._now, self._session = ledger, limits, now, session
+        self._ledger, self._limits, self._now = ledger, limits, now
 
     def reserve(self, purpose: str, model: str, worst: TokenUsage, *, free: bool = False) -> Entry:
         """Write the worst case of a request down, or raise BudgetSpent if it does not fit.
@@ -343,12 +338,12 @@ class Meter:
     ) -> Entry:
         """The same for several requests in one line, which cost this `share` of their price."""
         known, worst = price(model), sum(each, TokenUsage())
-        sums = share * sum((known or DEAREST).of(one) for one in each)
+        sums = share * sum((known or dearest()).of(one) for one in each)
         counted = sums if known or not free else 0.0
         at = self._now()
         entry = Entry(
             at, uuid.uuid4().hex, "asked", self.run, purpose, model, worst,
-            usd=counted if known else None, counted=counted, session=self._session,
+            usd=counted if known else None, counted=counted,
         )  # fmt: skip
         with self._ledger.locked():
             today = self._ledger.entries(at.replace(hour=0, minute=0, second=0, microsecond=0))
@@ -374,7 +369,7 @@ class Meter:
         """The same for what `reserve_all` wrote down, be it in another process."""
         known, usage = price(model) or price(entry.model), sum(each, TokenUsage())
         free = entry.usd is None and entry.counted == 0.0
-        sums = share * sum((known or DEAREST).of(one) for one in each)
+        sums = share * sum((known or dearest()).of(one) for one in each)
         usd, counted = (sums if known else None), (0.0 if free and not known else sums)
         self.usage, self.counted = self.usage + usage, self.counted + counted
         done = replace(

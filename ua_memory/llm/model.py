@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, Protocol, cast
 from urllib.parse import urlsplit
+
+from ua_memory.text.patterns import data_text
 
 # -- model -------------------------------------------------------------------------------------------------
 # What a model is to the rest of the package: a question in messages, a reply in frozen values.
@@ -175,6 +179,17 @@ def user(*parts: str | Block) -> Message:
     }
 
 
+@cache
+def prompts() -> Mapping[str, Any]:
+    """What models are told, by name: texts, and for a disposition one sentence for each level from 1 to 5."""
+    return tomllib.loads(data_text("prompts.toml"))
+
+
+def prompt(name: str) -> str:
+    """What models are told for a kind of work."""
+    return str(prompts()[name])
+
+
 class Model(Protocol):
     """What flush, retain, consolidate and reflect ask. `Claude` is one; tests may bring their own."""
 
@@ -207,7 +222,7 @@ class Model(Protocol):
 
 
 # -- prices ------------------------------------------------------------------------------------------------
-# What models cost: one dated table, in US dollars per million tokens.
+# What models cost: one dated table (`data/prices.toml`), in US dollars per million tokens.
 
 
 PRICES_AS_OF = "2026-10"
@@ -236,42 +251,17 @@ class ModelPrice:
         return dollars * (self.long_factor if is_long else 1.0) / MILLION
 
 
-_OPUS = ModelPrice(5, 25, 0.5)
-_SONNET = ModelPrice(3, 15, 0.3)
-_TABLE: dict[str, ModelPrice] = {
-    "claude-fable-5-1": ModelPrice(10, 50, 0.25),
-    "claude-mythos-5-1": ModelPrice(10, 50, 0.25),
-    "claude-fable-5": ModelPrice(10, 50, 1),
-    "claude-mythos-5": ModelPrice(10, 50, 1),
-    "claude-opus-5-5": ModelPrice(4, 20, 0.2),
-    "claude-opus-5": _OPUS,
-    "claude-opus-4-8": _OPUS,
-    "claude-opus-4-7": _OPUS,
-    "claude-opus-4-6": _OPUS,
-    "claude-opus-4-5": _OPUS,
-    "claude-sonnet-5-5": ModelPrice(2, 10, 0.1),
-    "claude-sonnet-5": ModelPrice(2, 10, 0.2),
-    "claude-sonnet-4-6": _SONNET,
-    "claude-sonnet-4-5": _SONNET,
-    "claude-haiku-5-5": ModelPrice(0.1, 0.5, 0.01, long_from=100_000, long_factor=5),
-    "claude-haiku-4-5": ModelPrice(1, 5, 0.1),
-    "gpt-6-astra": ModelPrice(10, 50, 1),
-    "gpt-6-sol": ModelPrice(2, 10, 0.2),
-    "gpt-6-luna": ModelPrice(0.1, 0.5, 0.01),
-    "gpt-5": ModelPrice(1.25, 10, 0.125),
-    "gpt-5-mini": ModelPrice(0.25, 2, 0.025),
-    "gpt-5-nano": ModelPrice(0.05, 0.4, 0.005),
-    "gpt-5.2": ModelPrice(1.75, 14, 0.175),
-    "gpt-4.1": ModelPrice(2, 8, 0.5),
-    "gpt-4.1-mini": ModelPrice(0.4, 1.6, 0.1),
-    "gpt-4o": ModelPrice(2.5, 10, 1.25),
-    "gpt-4o-mini": ModelPrice(0.15, 0.6, 0.075),
-}
-DEAREST = max(_TABLE.values(), key=lambda price: (price.output, price.cache_read))
-"""What a limit reckons with where a model is not in the table and somebody may send a bill for it."""
+@cache
+def _table() -> Mapping[str, ModelPrice]:
+    return {name: ModelPrice(*row) for name, row in tomllib.loads(data_text("prices.toml")).items()}
+
+
+def dearest() -> ModelPrice:
+    """What a limit reckons with where a model is not in the table and somebody may send a bill for it."""
+    return max(_table().values(), key=lambda price: (price.output, price.cache_read))
 
 
 def price(model: str) -> ModelPrice | None:
     """The price of a model by its id, dated (`-20251001`, `-2025-08-07`) or not; None where the
     table does not know it."""
-    return _TABLE.get(re.sub(r"-(\d{8}|\d{4}-\d\d-\d\d)$", "", model))
+    return _table().get(re.sub(r"-(\d{8}|\d{4}-\d\d-\d\d)$", "", model))

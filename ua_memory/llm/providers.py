@@ -30,7 +30,7 @@ from ua_memory.llm.client import (
     take_whole,
 )
 from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, priced
-from ua_memory.llm.model import PROGRAMS, Endpoint, Model, Reply, user
+from ua_memory.llm.model import PROGRAMS, Endpoint, Model, Reply, prompt, user
 from ua_memory.store.store import Store
 from ua_memory.text.noise import defanged
 
@@ -99,24 +99,11 @@ ABANDONED = 2 * SECONDS
 """The age in seconds of a folder that a process left which was killed."""
 FOLDER = "ua-memory-model-"
 
-ANSWER = """\
-
-
-You have no tools that run. Answer with exactly one JSON object and nothing else:
-{"calls": [{"tool": "NAME", "input": {…}}, …], "text": "…"}
-`calls` are the calls of tools that you want made, in order, each with an input that fits its schema. They \
-are made after your answer. If there is none to make, leave `calls` empty and write your answer into `text`.
-The tools, with the JSON schemas of their inputs:
-"""
-
 
 class ProgramModel(MeteredModel):
     """A program that answers one request a run. Raises what it fails with; it has tried again by itself."""
 
     once = True
-
-    def close(self) -> None:
-        """Nothing is left open between two answers."""
 
     @abstractmethod
     def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
@@ -125,7 +112,7 @@ class ProgramModel(MeteredModel):
     def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         tools = request.body.get("tools", ())
         system = "\n\n".join(block["text"] for block in request.body.get("system", ()))
-        system += ANSWER + json.dumps(tools, ensure_ascii=False) if tools else ""
+        system += prompt("program") + json.dumps(tools, ensure_ascii=False) if tools else ""
         with _private_folder() as folder:
             message = self._run(folder, system, _prompt(request.body["messages"]))
         text = message["content"][0]["text"]

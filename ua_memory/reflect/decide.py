@@ -16,13 +16,12 @@ from ua_memory.errors import CannotWrite, ModelMisbehaved, ModelRefused, Request
 from ua_memory.knowledge.observations import day_of, scope_of
 from ua_memory.knowledge.statements import new_id
 from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
-from ua_memory.llm.model import Message, Model, Reply, user
+from ua_memory.llm.model import Message, Model, Reply, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools
 from ua_memory.paths import make_private
 from ua_memory.records import Fact
 from ua_memory.reflect.proposals import (
-    PROMPT,
     SCHEMA,
     KnownObservation,
     Operation,
@@ -177,7 +176,8 @@ def stretches(
     facts: Sequence[Fact], beliefs: Sequence[KnownObservation], mission: str = ""
 ) -> Iterator[FactStretch]:
     """All there is to ask, in order. Scopes never meet in one request."""
-    system = f"{PROMPT}\n\nWhat this memory is for: {mission}" if mission.strip() else PROMPT
+    system = prompt("consolidate")
+    system += f"\n\nWhat this memory is for: {mission}" if mission.strip() else ""
     for scoped in in_order(facts):
         for start in range(0, len(scoped), ALIKE):
             some = scoped[start : start + ALIKE]

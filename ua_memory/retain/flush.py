@@ -32,7 +32,7 @@ from ua_memory.knowledge.sessions import (
     turn_id,
 )
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
-from ua_memory.llm.model import Endpoint, Model
+from ua_memory.llm.model import Endpoint, Model, prompt
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
@@ -41,7 +41,6 @@ from ua_memory.retain import ledger
 from ua_memory.retain.extract import MOST, Extraction
 from ua_memory.retain.queue import STOPPED, Jobs, QueueEntry, TurnQueue, key_of
 from ua_memory.retain.subagent import (
-    DIRECTIVE,
     Candidate,
     CoreEdit,
     RecalledLines,
@@ -792,7 +791,7 @@ def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Est
     """The tokens and requests that a model would need for these turns, rounded up."""
     total, requests = 0, list[Tokens]()
     for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
-        size = int((tokens.count(shown(stretch, None)) + tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)
+        size = int((tokens.count(shown(stretch, None)) + tokens.count(prompt("flush")) + _OVERHEAD) * THEIRS)
         total += size
         requests += asked_on(size, _REQUESTS, _SAYS)
     return priced(model, total, requests)
