@@ -21,7 +21,6 @@ from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
 
 from ua_memory import config
 from ua_memory.git import rewrite as rewriting
-from ua_memory.index import integrity as checking
 from ua_memory.index.sync import Index
 from ua_memory.knowledge import tombstones
 from ua_memory.markdown.document import parse, texthash
@@ -34,6 +33,7 @@ from ua_memory.retain.queue import key_of
 from ua_memory.store import lock as aside
 from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session
+from ua_memory.upkeep import doctor as checking
 from ua_memory.upkeep import import_sources as importers
 from ua_memory.upkeep import purge as purging
 from ua_memory.upkeep import sync as _syncing

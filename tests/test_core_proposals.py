@@ -22,7 +22,7 @@ from ua_memory.knowledge import core
 from ua_memory.knowledge.core_proposals import MOST_WAITING, CoreProposal
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly
-from ua_memory.text.rules import stated_for_good
+from ua_memory.text.wording import stated_for_good
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 
 RULE = "Use tabs in the Makefile."

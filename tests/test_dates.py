@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.text import stated_dates as text_stated_dates
+from ua_memory.text import calendar as stated
 
 SAID = date(2026, 11, 21)
 
@@ -61,7 +61,7 @@ SAID = date(2026, 11, 21)
     ],
 )
 def test_a_day(text: str, day: str) -> None:
-    assert text_stated_dates.days(text, SAID) == (day,)
+    assert stated.days(text, SAID) == (day,)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_day(text: str, day: str) -> None:
     ],
 )
 def test_a_stretch(text: str, start: str, end: str) -> None:
-    (span,) = text_stated_dates.spans(text, SAID)
+    (span,) = stated.spans(text, SAID)
     assert (span.start.isoformat(), span.end.isoformat()) == (start, end)
 
 
@@ -94,11 +94,11 @@ def test_a_stretch(text: str, start: str, end: str) -> None:
     ],
 )
 def test_what_is_no_date(text: str) -> None:
-    assert text_stated_dates.spans(text, SAID) == ()
+    assert stated.spans(text, SAID) == ()
 
 
 def test_several_in_order() -> None:
-    assert text_stated_dates.days("moved yesterday, planned 3 days ago, due 2026-12-01", SAID) == (
+    assert stated.days("moved yesterday, planned 3 days ago, due 2026-12-01", SAID) == (
         "2026-11-20",
         "2026-11-18",
         "2026-12-01",
@@ -107,6 +107,6 @@ def test_several_in_order() -> None:
 
 @given(st.text(), st.dates(min_value=date(1, 1, 1), max_value=date(9999, 12, 31)))
 def test_any_text_on_any_day(text: str, said: date) -> None:
-    for span in text_stated_dates.spans(text, said):
+    for span in stated.spans(text, said):
         assert span.start < span.end
         assert 0 <= span.at < span.to <= len(text)

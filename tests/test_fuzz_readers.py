@@ -28,7 +28,6 @@ from ua_memory import config
 from ua_memory.daemon import server as messages
 from ua_memory.errors import Malformed, UaMemoryError
 from ua_memory.hooks import events as clients
-from ua_memory.index import integrity as checking
 from ua_memory.index import sync as condition
 from ua_memory.index.sync import Index
 from ua_memory.markdown import document as markdown
@@ -41,6 +40,7 @@ from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.store import pending
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import read
+from ua_memory.upkeep import doctor as checking
 
 NAMES = [
     "hook_event_name", "UserPromptSubmit", "SessionStart", "Stop", "PreCompact", "SessionEnd",

@@ -194,8 +194,8 @@ def test_names_and_rules() -> None:
     for most, refuses in (
         (core.LONGEST_NAME, core._new_block),
         (pages.LONGEST["id"], lambda text: pages.path_of("page", text)),
-        (pages.LONGEST["name"], lambda text: pages._line(text, "name")),
-        (pages.LONGEST["source_query"], lambda text: pages._line(text, "source_query")),
+        (pages.LONGEST["name"], lambda text: pages.line(text, "name")),
+        (pages.LONGEST["source_query"], lambda text: pages.line(text, "source_query")),
         (directives.LONGEST_DIRECTIVE, directives._checked),
         (opinions.LONGEST, opinions._worded),
         (flight.MAX_REQUEST, flight.request_id),

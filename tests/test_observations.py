@@ -83,7 +83,9 @@ def test_scopes_never_mix(bank: Bank) -> None:
     assert one.scope == "work"
     facts = observations.all_observations(bank.store).by_id
     with pytest.raises(Malformed, match="mix scopes"):
-        written(bank, lambda d: observations.strengthen(d, one, [Ground(home, "milk")], facts, today=TODAY))
+        written(
+            bank, lambda d: observations.revise(d, one, one.text, [Ground(home, "milk")], facts, today=TODAY)
+        )
 
 
 def test_a_persons_line_is_given_an_id_and_stays_theirs(bank: Bank) -> None:
@@ -117,7 +119,7 @@ def test_what_is_there_already_changes_nothing(bank: Bank) -> None:
     before = bank.ops()
     facts = {str(said.id): said}
     again = written(
-        bank, lambda d: observations.strengthen(d, one, [Ground(said, "price")], facts, today=TODAY)
+        bank, lambda d: observations.revise(d, one, one.text, [Ground(said, "price")], facts, today=TODAY)
     )
     assert again == one
     assert bank.ops() == before
@@ -135,7 +137,9 @@ def test_a_persons_wording_is_strengthened_and_never_changed(bank: Bank) -> None
                 d, mine, "Alice is mean.", [Ground(said, "price")], {}, today=TODAY
             ),
         )
-    two = written(bank, lambda d: observations.strengthen(d, mine, [Ground(said, "price")], {}, today=TODAY))
+    two = written(
+        bank, lambda d: observations.revise(d, mine, mine.text, [Ground(said, "price")], {}, today=TODAY)
+    )
     assert (two.text, two.origin, len(two.proofs)) == ("Alice is thrifty.", "person", 1)
     assert bank.text(path).startswith("# Alice\n\nOf her.\n\n- Alice is thrifty. ^")
 

@@ -23,11 +23,11 @@ from truth import DAY, inserted, make, on_disk, open_again
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
 from ua_memory.git.history import History
 from ua_memory.index import embedding
-from ua_memory.index import integrity as checking
 from ua_memory.index import vectors as sums
-from ua_memory.index.integrity import KILLED, OPEN
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
+from ua_memory.upkeep import doctor as checking
+from ua_memory.upkeep.doctor import KILLED, OPEN
 
 pytestmark = pytest.mark.xdist_group("planted_faults")  # one bank is copied for all
 

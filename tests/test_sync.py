@@ -15,7 +15,6 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory.errors import Busy, CannotWrite
 from ua_memory.index import generations as index_generations
-from ua_memory.index import integrity as checking
 from ua_memory.index import sync as condition
 from ua_memory.index import sync as meaning
 from ua_memory.index import sync as reading
@@ -28,6 +27,7 @@ from ua_memory.index.vectors import VectorMark as Mark
 from ua_memory.markdown import document
 from ua_memory.markdown.document import texthash
 from ua_memory.store import store as stores
+from ua_memory.upkeep import doctor as checking
 
 DAY = "memory/2026-11-21.md"
 ALICE, BOB, CAROL = "Alice moved to Fly.io ^aaaaaaaaaa", "Bob paints boats", "Carol keeps bees"

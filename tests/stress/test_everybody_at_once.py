@@ -21,12 +21,12 @@ from daemons import Place
 from truth import first_author, insert, make, open_again, python
 
 from ua_memory.errors import Busy
-from ua_memory.index import integrity as checking
 from ua_memory.index.sync import Index
 from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
 from ua_memory.store.store import Store
 from ua_memory.upkeep import audit
+from ua_memory.upkeep import doctor as checking
 
 PROCESSES = int(os.environ.get("STRESS_PROCESSES", "6"))
 FACTS = int(os.environ.get("STRESS_FACTS", "5"))

@@ -29,8 +29,7 @@ from ua_memory.store import pending, swap
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import grounding, wording
-from ua_memory.text.rules import stated_for_good
-from ua_memory.text.wording import RULES_BLOCK
+from ua_memory.text.wording import RULES_BLOCK, stated_for_good
 from ua_memory.transcripts.reader import TranscriptWords
 
 ACCEPTED, REJECTED, SEEN = "Core-Accepted", "Core-Rejected", "Core-Seen"

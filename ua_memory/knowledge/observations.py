@@ -272,15 +272,6 @@ def add(
     return _there(draft, replace(made, place=replace(made.place, path=path)))
 
 
-def strengthen(
-    draft: Draft, observation: Observation, grounds: Sequence[ProofText], facts: Mapping[str, Fact], *,
-    today: date,
-) -> Observation:  # fmt: skip
-    """Add proofs, each once; what is proved stays as it is. `facts` are all there are, by id.
-    Malformed as for `add`."""
-    return revise(draft, observation, observation.text, grounds, facts, today=today)
-
-
 def revise(
     draft: Draft, observation: Observation, text: str, grounds: Sequence[ProofText],
     facts: Mapping[str, Fact],

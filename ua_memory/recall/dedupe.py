@@ -15,7 +15,7 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
-from ua_memory.text.rules import CHANGED
+from ua_memory.text.wording import CHANGED
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ua_memory.config import Config
 from ua_memory.errors import Usage
@@ -137,7 +137,9 @@ def _edge(text: str, at: int, step: int) -> int:
 # A query to an Answer: refresh, the arms, one order, each hit checked against its file.
 
 
+T = TypeVar("T")
 Near: TypeAlias = Mapping[int, Sequence[tuple[str, float]]]
+Refreshing: TypeAlias = "Callable[[], Refresh]"
 TOGETHER = 64
 """Queries that are read and asked of the vectors at once."""
 
@@ -188,7 +190,7 @@ def search(
     limit: int = 6,
     min_score: float = 0.0,
     filters: Filters | None = None,
-    refresh: Callable[[], Refresh] | None = None,
+    refresh: Refreshing | None = None,
 ) -> SearchResult:
     """The best hits for one query. Any text is a valid query; an empty one has no hits."""
     return search_many(index, [query], limit=limit, min_score=min_score, filters=filters, refresh=refresh)[0]
@@ -201,7 +203,7 @@ def search_many(
     limit: int = 6,
     min_score: float = 0.0,
     filters: Filters | None = None,
-    refresh: Callable[[], Refresh] | None = None,
+    refresh: Refreshing | None = None,
     depth: int = 0,
     by_words: bool = False,
     whole_days: bool = False,
@@ -247,10 +249,15 @@ class _AnsweredQuery:
     arms: Arms
 
 
-_UnderstoodQuery: TypeAlias = (
-    "tuple[str, _AnsweredQuery, EmbeddedQuery | None, Sequence[tuple[str, float]], list[str]]"
-)
-"""A query's text, how it was read, as the model read it, the texts nearest to it, and what is to be said."""
+@dataclass(frozen=True, slots=True)
+class _UnderstoodQuery:
+    """A query, how it was read, as the model read it, the texts nearest to it, and what is to be said."""
+
+    text: str
+    read: _AnsweredQuery
+    said: EmbeddedQuery | None
+    near: Sequence[tuple[str, float]]
+    notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,16 +311,16 @@ class _SearchOptions:
     def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[SearchResult]:
         """An Answer for each. What asks for words is done while the model reads."""
         return [
-            self._through(text, self._answer(text, one, said, near, notes))
-            for text, one, said, near, notes in self._understood(queries, begun)
+            self._through(one.text, self._shown(one, self._candidates(one)))
+            for one in self._understood(queries, begun)
         ]
 
     def trace(self, text: str, item: IndexItem | None) -> SearchTrace:
         """The answer to one query, and what became of an item in it."""
-        ((text, one, said, near, notes),) = self._understood([text], [])
-        there = self._candidates(text, one, said, near)
-        answer = self._through(text, self._shown(text, one, there, notes))
-        return _SearchTracer(self, one, there, answer).trace(item)
+        (one,) = self._understood([text], [])
+        there = self._candidates(one)
+        answer = self._through(text, self._shown(one, there))
+        return _SearchTracer(self, one.read, there, answer).trace(item)
 
     def _understood(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[_UnderstoodQuery]:
         said, why = begun if self.semantic == READY else [], list[str]()
@@ -326,7 +333,7 @@ class _SearchOptions:
             said, near, why = self._near(said)
         notes = [*self.notes, *why, *self.behind]
         return [
-            (text, one, said[n] if said else None, near.get(n, ()), notes)
+            _UnderstoodQuery(text, one, said[n] if said else None, near.get(n, ()), notes)
             for n, (text, one) in enumerate(zip(queries, read, strict=True))
         ]
 
@@ -338,9 +345,7 @@ class _SearchOptions:
         described = _DESCRIBED.search(asked) if short else None
         if described is None:
             return direct
-        steps = _SearchOptions(
-            self.index, self.report, DESCRIBED, 0.0, self.where, self.depth, two_steps=False
-        )
+        steps = self._within(DESCRIBED)
         who = steps.answers([described["clause"]], [])[0]
         found = [
             (answer, hit)
@@ -392,10 +397,7 @@ class _SearchOptions:
         event = dates.event_of(clean(text))
         if event is None:
             return None, []
-        how = _SearchOptions(
-            self.index, self.report, NEAR_EVENT, 0.0, self.where, self.depth, two_steps=False
-        )
-        found = how.answers([event.phrase], [])[0]
+        found = self._within(NEAR_EVENT).answers([event.phrase], [])[0]
         hit = event_hit(event.phrase, found.hits) if found.answered else None
         if hit is None:
             return None, []
@@ -406,39 +408,26 @@ class _SearchOptions:
         told = f"{hit.item.path}:{hit.item.line}: {hit.snippet.splitlines()[0][:LONGEST_EVENT]}"
         return window, [f"“{event.phrase}” is taken for {hit.item.date} ({told})"]
 
-    def _answer(
-        self,
-        text: str,
-        one: _AnsweredQuery,
-        said: EmbeddedQuery | None,
-        near: Sequence[tuple[str, float]],
-        notes: list[str],
-    ) -> SearchResult:
-        return self._shown(text, one, self._candidates(text, one, said, near), notes)
-
-    def _candidates(
-        self, text: str, one: _AnsweredQuery, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
-    ) -> _Candidates:
-        index, known = self.index, said if said is not None and said.vector.any() else None
-        arms = self._arms(one, known, near)
+    def _candidates(self, asked: _UnderstoodQuery) -> _Candidates:
+        index, one, said = self.index, asked.read, asked.said
+        known = said if said is not None and said.vector.any() else None
+        arms = self._arms(one, known, asked.near)
         scored = ordered(index, one.asked, known, arms, self.where)
         every = scored
         if self.where.retired is None and not one.past:
             every = [each for each in every if not each.item.retired]
-        return _Candidates(said, known, arms, scored, *_placed(index, text, every, one))
+        return _Candidates(said, known, arms, scored, *_placed(index, asked.text, every, one))
 
-    def _shown(
-        self, text: str, one: _AnsweredQuery, there: _Candidates, notes: Sequence[str]
-    ) -> SearchResult:
-        index, known, window = self.index, there.known, one.asked.window
+    def _shown(self, asked: _UnderstoodQuery, there: _Candidates) -> SearchResult:
+        index, one, known, window = self.index, asked.read, there.known, asked.read.asked.window
         limit = self._limit(one)
         kept, missing = self._kept(there.found, max(limit, FIFTH))
         sure, share = _sure(one, kept)
         if share and self.min_score:
             kept, missing = self._kept(there.found, limit, self.min_score / share)
         hits = tuple(_hit(index, one.asked, each, share, there.arms, there.replaced) for each in kept[:limit])
-        unknown = there.said is not None and known is None and bool(text.strip())
-        notes = [*notes, *one.notes, *there.notes]
+        unknown = there.said is not None and known is None and bool(asked.text.strip())
+        notes = [*asked.notes, *one.notes, *there.notes]
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
         mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
@@ -787,6 +776,7 @@ def answered(
     config: Config,
     limit: int | None = None,
     min_score: float | None = None,
+    refresh: Refreshing | None = None,
     **how: Any,
 ) -> list[SearchResult]:
     """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits. `limit` and
@@ -796,18 +786,25 @@ def answered(
     how["min_score"] = config.min_score if min_score is None else min_score
     every = [wanted(query, config) for query in queries]
     texts = [one.text for one in every if not one.skipped]
-    try:
-        found = iter(search_many(index, texts, **how))
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if not broken(error):
-            raise
-        why = str(error)
-        found = iter(search_many(index, texts, **{**how, "refresh": lambda: _anew(index, why)}))
+    found = iter(
+        _sound(index, refresh or index.refresh, lambda fresh: search_many(index, texts, refresh=fresh, **how))
+    )
     answers = [SearchResult(()) if one.skipped else next(found) for one in every]
     return [
         replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
         for one, answer in zip(every, answers, strict=True)
     ]
+
+
+def _sound(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) -> T:
+    """What is asked of the index after that refresh; once more where its words turn out to be damaged."""
+    try:
+        return ask(refresh)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not broken(error):
+            raise
+        why = str(error)
+        return ask(lambda: _anew(index, why))
 
 
 def _anew(index: Index, why: str) -> Refresh:
@@ -837,19 +834,13 @@ class ListResult:
     notes: tuple[str, ...] = ()
 
 
-def listed(index: Index, filters: Filters, limit: int | None, refresh: Callable[[], Refresh]) -> ListResult:
+def listed(index: Index, filters: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
     """What passes the filters, each item checked against its file. The index is updated first."""
     where = replace(filters, kinds=filters.kinds or LISTED, retired=bool(filters.retired))
-    try:
-        return _listed(index, where, limit, refresh)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if not broken(error):
-            raise
-        why = str(error)
-        return _listed(index, where, limit, lambda: _anew(index, why))
+    return _sound(index, refresh, lambda fresh: _listed(index, where, limit, fresh))
 
 
-def _listed(index: Index, where: Filters, limit: int | None, refresh: Callable[[], Refresh]) -> ListResult:
+def _listed(index: Index, where: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
     with index.turn:
         report, present, found = refresh(), CurrentFiles(index.files), list[IndexItem]()
         notes = [*report.notes, *(str(problem) for problem in report.failed)]

@@ -24,7 +24,7 @@ from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
-from ua_memory.text.rules import CHANGED, standing_rule
+from ua_memory.text.wording import CHANGED, standing_rule
 from ua_memory.transcripts.turns import Turn
 
 # -- cues --------------------------------------------------------------------------------------------------

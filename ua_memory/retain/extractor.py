@@ -19,7 +19,8 @@ from ua_memory.llm.tools import Bounds, Outcome, Tool, run_tools
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import Fact, Quote
 from ua_memory.retain.subagent import as_name, one_line
-from ua_memory.text import dates, stated_dates
+from ua_memory.text import calendar as text_calendar
+from ua_memory.text import dates
 from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
@@ -210,8 +211,8 @@ def checked_when(when: str, evidence: Sequence[str], said: date) -> str | None:
     text = "\n".join(evidence)
     days = _days(when)
     named = [(said, said + timedelta(days=1)), *_named(text, said)]
-    for span in (span for span in stated_dates.spans(text, said) if not span.sure):
-        years = stated_dates.in_years(said, span.start.month, span.start.day)
+    for span in (span for span in text_calendar.spans(text, said) if not span.sure):
+        years = text_calendar.in_years(said, span.start.month, span.start.day)
         named += [(day, day + timedelta(days=1)) for day in years]
     if days is None or not any(start <= days[0] and days[1] <= end for start, end in named):
         return None
@@ -222,7 +223,7 @@ def checked_when(when: str, evidence: Sequence[str], said: date) -> str | None:
 def _named(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The stretches that a text names, first day and the day after the last."""
     taken = []
-    for span in stated_dates.spans(text, said):
+    for span in text_calendar.spans(text, said):
         taken.append((span.at, span.to))
         yield span.start, span.end
     for match in _LOOSE.finditer(text):

@@ -85,9 +85,9 @@ _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), str
 
 
 @cache
-def _chinese(kind: str) -> Mapping[str, str]:
-    """The Chinese words of a kind with their English ones: `unit`, `year`, `which`, or `plain` dates."""
-    return _words(_table()["zh"][kind])
+def _chinese() -> Mapping[str, Mapping[str, str]]:
+    """The Chinese words by kind (`unit`, `year`, `which`, `plain` dates), each with its English ones."""
+    return {kind: _words(text) for kind, text in _table()["zh"].items()}
 
 
 _JOINS = {"to", "and", "from", "morning", "afternoon", "evening"}
@@ -108,7 +108,7 @@ def _month(text: str) -> str:
 
 
 def _which(match: re.Match[str]) -> str:
-    which, unit, at = _chinese("which")[match[1]], _chinese("unit")[match[2]].removesuffix("s"), match[3]
+    which, unit, at = _chinese()["which"][match[1]], _chinese()["unit"][match[2]].removesuffix("s"), match[3]
     return f"{_DAY[at]} of {which} week" if at else f"{which} {unit}"
 
 
@@ -119,8 +119,8 @@ def _rule(pattern: str, make: Callable[[re.Match[str]], str]) -> tuple[re.Patter
 @cache
 def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
     """What a date word looks like, and its English, in the order in which they are tried."""
-    unit, year = _chinese("unit"), _chinese("year")
-    plain = {**_chinese("plain"), **year}
+    unit, year = _chinese()["unit"], _chinese()["year"]
+    plain = {**_chinese()["plain"], **year}
     return (
         _rule(
             r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*[日号]",

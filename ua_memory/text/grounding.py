@@ -11,8 +11,8 @@ from datetime import date, timedelta
 from functools import cache, cached_property, partial
 from unicodedata import category, normalize
 
-from ua_memory.text import stated_dates
-from ua_memory.text.calendar import A_MONTH
+from ua_memory.text import calendar
+from ua_memory.text.calendar import A_MONTH, DAY_NAMES, MONTH_NAMES, meant, moments, resolves
 from ua_memory.text.names import (
     LIGHT,
     NO_NAMES,
@@ -30,7 +30,6 @@ from ua_memory.text.names import (
     related,
 )
 from ua_memory.text.patterns import late
-from ua_memory.text.stated_dates import DAY_NAMES, MONTH_NAMES, meant, moments, resolves
 
 # -- amounts -----------------------------------------------------------------------------------------------
 # Numbers as a statement claims them: with their scale, sign, percent and currency.
@@ -554,13 +553,13 @@ def around(index: int, turns: Sequence[str]) -> list[str]:
     return list(turns[max(0, index - 1) : index + 2])
 
 
-def _spans(text: str, said: date | None) -> list[stated_dates.Span]:
+def _spans(text: str, said: date | None) -> list[calendar.Span]:
     """The stretches of days that a text names; none that needs a today we do not have."""
-    found = stated_dates.spans(text, said or date(2000, 1, 1))
+    found = calendar.spans(text, said or date(2000, 1, 1))
     return [each for each in found if said or re.search(r"\d{4}", text[each.at : each.to])]
 
 
-def _dates(text: str, said: date | None) -> list[tuple[stated_dates.Span, str]]:
+def _dates(text: str, said: date | None) -> list[tuple[calendar.Span, str]]:
     """The single days of a text and where it names them."""
     return [(span, span.start.isoformat()) for span in _spans(text, said) if span.is_day]
 
