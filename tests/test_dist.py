@@ -19,8 +19,9 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.toml",
-    "lexicon.txt", "little_words.toml", "mcp.json", "prices.toml", "prompts.toml", "secrets.txt",
-    "short_names.txt", "standing_rules.txt", "tokenizer.json", "worth.json",
+    "lexicon.txt", "little_words.toml", "mcp.json", "name_words.toml", "prices.toml", "prompts.toml",
+    "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
+    "tokenizer.json", "worth.json",
 )  # fmt: skip
 LARGEST = 2_000_000
 """Bytes of a wheel: the tokenizer's table is a third of it."""

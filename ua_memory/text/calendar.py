@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import calendar
 import re
+import tomllib
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Literal
 
-from ua_memory.text.patterns import late
+from ua_memory.text.patterns import data_text, late
 
 # -- stretch -----------------------------------------------------------------------------------------------
 # Stretches of days and what repeats: calendar arithmetic, without any words.
@@ -568,63 +569,26 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+LISTS = tomllib.loads(data_text("time_words.toml"))
+"""Words by what they do to a time beside them, and what else the table has."""
 IN = words("in during over since until till throughout through across circa within into")
 ROUND = words(
     "from by before after to around between and or for at on about of starting ending through up than"
 )
 WHICH = LAST | THIS | NEXT | EARLY | LATE | MIDDLE | {"earlier", "later"}
 EACH = words("every each any man most many some per all no another one two")
-CLOSED = words(
-    """i we you he she it they me us him them who whom whose what when where why how which that this these
-    those there and or but nor so then than as if because while about above across after against along
-    among around at before behind below between by despite during except for from in inside into like
-    near of off on onto out over since through throughout till to toward towards under until up upon
-    with within without via am is are was were be been being do does did done have has had having can
-    could will would shall should might must not no again also already both either just only still too
-    a an the my our your his her its their all any some each every anyone someone everyone everybody
-    anything something everything nothing nobody please ago now today yesterday tomorrow until onwards
-    onward early late last next"""
-)
+CLOSED = words(LISTS["closed"])
 """Words that go on after a date is complete; a noun behind it would make it a part of something else."""
 PRONOUNS = words("i i'm i've i'd i'll we you he she they it")
-COUNTED = words(
-    """people persons users requests lines files items tokens rows columns steps tests points dollars euros
-    pounds words characters chars commits bytes kilobytes megabytes gigabytes bits ms kb mb gb tb kg km miles
-    meters metres feet hours minutes seconds days weeks months years times more other others different of
-    percent calories units pieces records entries events messages errors connections clients servers nodes
-    copies iterations attempts retries samples examples documents pages questions answers jobs tasks threads
-    workers players members visitors students employees customers pixels steps km/h rpm hz mhz volts watts
-    degrees eur usd lei rupees yen crowns blocks cores issues tickets votes stars views downloads bugs calls
-    seats rooms houses cars books games items. cups spoons grams litres liters soldiers men women children
-    kids dogs cats or-so additional total separate individual inches yards tons"""
-)
+COUNTED = words(LISTS["counted"])
 """What a number before it counts: `in 2019 files`, `May 3 people join`."""
-NUMBERED = words(
-    """port ports room rooms version release line lines page pages id error code status issue issues ticket
-    pr bug build number no nr row column step chapter section rfc iso pid model office windows server house
-    apartment flat suite gate flight route highway bus train channel part item order invoice case article
-    extension ext pin psalm bond floor locker tag package block channel commit revision rev v go python java
-    node es c++ ecmascript vs studio exchange sharepoint word excel photoshop autocad matlab x86 http https
-    localhost budget: salary price cost costs paid worth top area zip postcode exit unit"""
-)
+NUMBERED = words(LISTS["numbered"])
 """What a number behind it numbers: `port 2019`, `Office 2019`."""
-YEARLY = words(
-    """budget budgets conference taxes tax election elections holiday holidays vacation trip retreat offsite
-    report review reviews season edition goals goal plan plans roadmap calendar festival summit resolutions
-    results wedding olympics olympiad championship fiscal year conferences pandemic planning retro
-    retrospective    recap highlights revenue earnings world cup euro games worlds interview interviews"""
-)
+YEARLY = words(LISTS["yearly"])
 """What has a year behind or before it: `budget 2025`, `2026 goals`."""
-TIMES_OF = words(
-    "holiday holidays vacation vacations break term semester months time season quarter"
-    " session solstice equinox"
-)
-NOT_OF_SEASON = words(
-    """boot framework cloud mvc security data bean beans cleaning roll rolls loaded chicken batch integration
-    webflux jpa water board onion camp camps school job internship jacket coat tires tyres collection back
-    guy apart asleep behind sort leaves leaf damage palace olympics sale sales"""
-)
-NOT_OF_DAY = words("roast roasts times school league brunch football driver blues mass best")
+TIMES_OF = words(LISTS["times_of"])
+NOT_OF_SEASON = words(LISTS["not_of_season"])
+NOT_OF_DAY = words(LISTS["not_of_day"])
 
 
 def ends(text: DateText, i: int) -> bool:

@@ -16,6 +16,7 @@ from ua_memory.text.calendar import (
     DECADES,
     FEASTS,
     LAST,
+    LISTS,
     MONTHS_IN,
     NEXT,
     NUMBERS,
@@ -520,30 +521,8 @@ def _onwards(text: DateText, i: int) -> Found | None:
     return (DateSpan(first_day(stretch), None), found[1]) if begins else None
 
 
-_SIDES: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("since", "before"), "before"),
-    (("ever", "since"), "since"),
-    (("since",), "since"),
-    (("not", "before"), "since"),
-    (("no", "earlier", "than"), "since"),
-    (("no", "later", "than"), "until"),
-    (("not", "after"), "until"),
-    (("up", "until"), "until"),
-    (("up", "till"), "until"),
-    (("up", "to", "and", "including"), "until"),
-    (("up", "to"), "until"),
-    (("until",), "until"),
-    (("till",), "until"),
-    (("through",), "until"),
-    (("by",), "until"),
-    (("before",), "before"),
-    (("prior", "to"), "before"),
-    (("earlier", "than"), "before"),
-    (("older", "than"), "before"),
-    (("after",), "after"),
-    (("later", "than"), "after"),
-    (("newer", "than"), "after"),
-    (("more", "recent", "than"), "after"),
+_SIDES = tuple(
+    (several(words), side) for words, _, side in (row.partition(": ") for row in LISTS["sides"].splitlines())
 )
 
 
@@ -674,28 +653,7 @@ def event_of(text: str) -> TimedByEvent | None:
 # A query → the time it is about. Pure: the day it is asked on and the zone are given.
 
 
-_MONTH_FIRST = [
-    "America/New_York",
-    "America/Chicago",
-    "America/Denver",
-    "America/Los_Angeles",
-    "America/Phoenix",
-    "America/Anchorage",
-    "America/Detroit",
-    "America/Boise",
-    "America/Indiana/",
-    "America/Kentucky/",
-    "America/North_Dakota/",
-    "America/Juneau",
-    "America/Sitka",
-    "America/Nome",
-    "America/Adak",
-    "America/Menominee",
-    "America/Puerto_Rico",
-    "Pacific/Honolulu",
-    "Pacific/Guam",
-    "US/",
-]
+_MONTH_FIRST = several(LISTS["month_first"])
 """Zones, or their beginnings, where 3/5/2026 is the fifth of March."""
 
 _MAYBE_FOREIGN = late(
@@ -709,14 +667,7 @@ _MAYBE_FOREIGN = late(
 )
 """Date words of other languages in plain letters: the gate for a query in ASCII."""
 
-_BEGIN = frozenset(
-    several(
-        "the my our your very earlier later latter former final calendar iso today tonight yesterday tomorrow"
-        " yday overmorrow now this half more over at longer less under within not another about"
-        " around roughly almost nearly in ytd so since ever no up until till through by before prior"
-        " older after newer from starting as between nye mlk"
-    )
-)
+_BEGIN = frozenset(several(LISTS["begin"]))
 _BEGIN |= {
     *ALL_MONTHS,
     *WEEKDAYS,

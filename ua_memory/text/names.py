@@ -15,27 +15,8 @@ from functools import cache
 
 from ua_memory.text.patterns import data_text, late
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\S+", text))
-
-
-ORDINARY = _words(
-    """a about add after again all also although always an and another any are as ask asked
-    assistant at avoid because before being both but by call can changed check chose client code
-    could created current currently database decided decision did do does done during each
-    either ensure even every everyone everything feature first fixed for from general get give
-    go had has have he her here his how however i if implemented in instead into is it its keep
-    kept later learned left let likes made make many may maybe might more most moved must my
-    need needed needs neither never new next no none not note nothing now of often old on once
-    one only open or other others otherwise our out over people perhaps person plan planned
-    please prefer preferred prefers problem project put reason removed replaced right run said
-    saw see set several she should since so some someone something still such switched take team
-    tell tests than that the their them then there therefore these they this those though to
-    today together tomorrow try two under unless until updated us use used user users uses using
-    usually very want wanted wants was we went were what when whenever where whether which while
-    who whole why will with without work works would yes yesterday yet you your"""
-)
+_LISTS = tomllib.loads(data_text("name_words.toml"))
+ORDINARY = frozenset(_LISTS["ordinary"].split())
 """Words that begin a sentence without being a name."""
 
 _CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
@@ -51,12 +32,7 @@ _RUN = late(
     r"(?:[ -](?:[A-Z][\w]*[a-z]\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
 )
 _BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+)$")
-NO_NAMES = _words(
-    """I I'm I'll I've I'd OK Ok Yes No The A An Last Next Tues Thurs AM PM UTC GMT AND OR NOT NULL TRUE
-    FALSE TODO FIXME NOTE API APIs URL URLs JSON HTML CSS SQL HTTP HTTPS CLI UI UX ID IDs UUID CI CD
-    Hey Hi Hello Wow Thanks Thank Oh Aww Yeah Congrats I’m I’ll I’ve I’d
-    PR PRs MVP TLS SSH DNS CPU GPU RAM PDF CSV XML YAML ETA FAQ IMO FYI ASAP BTW WIP TBD MB GB KB TB"""
-)
+NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 
 
@@ -100,12 +76,7 @@ def _opens(word: str) -> bool:
     return word.casefold() in ORDINARY or word.endswith(("ed", "ing"))
 
 
-_QUERYING = _words(
-    """am are begin compare could define describe did does enough explain fetch find finally had has have
-    hello hey hi how identify is list look may must name ok okay please recall remember remind return search
-    shall should show similarly since so summarise summarize tell thank thanks through until was were what
-    whatever when where whether which while who whom whose why will would write yes between over under both"""
-)
+_QUERYING = frozenset(_LISTS["querying"].split())
 """Words that begin a question or an order without being a name."""
 _URL = r"[a-z][a-z0-9+.-]*://[^\s<>\"'`]+"
 _ADDRESS = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
@@ -270,32 +241,13 @@ def numerals() -> Mapping[str, int]:
 
 
 _WORD = late(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
-_BEGINNINGS = """anti auto co de dis im in inter meta micro mis multi non out over post pre re self semi
-sub super un under up"""
-_ENDINGS = """ability able al ally ation ations d ed er ers ful ible ied ies ing ion ions ise ised ish ising
-ism ist ists ity ive ize ized izes izing less ly ment ments ness or ors r rs s y es"""
-_COMMON = """abort adversarial anew annotation append args async asynchronous auth backend backoff
-calibrate centric changelog checkout cli comma concise config const contradict cosine cron css cutoff
-dataset debug declarative dedupe delete deprecate deps deterministic diff disambiguate divergence embed
-emit encode encrypt enqueue env ephemeral flaky frontend granular grep heterogeneous hexadecimal hotfix
-idempotency idempotent identifier infra ingest init initialization inject instantiate interop invoke
-iterate json latency linter login logout lookup millisecond misconfigure mkdir monorepo mutate
-normalization nuance oauth orchestration outage paginate param parse permalink plugin populate postpone
-pragma prerequisite propagate recency recompile redo regex repo retry revert rollout sandbox scaffold
-sceptical schema serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous
-syntactically syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify
-unsubscribe upsert url usability utils validate verbatim verbose"""
 _ADVERB = late(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
-_NAMED = """banning barking bearing beijing binding blessing boeing bowling breuning browning canning darling
-downing ewing fielding fleming flushing golding harding herring irving keating lansing loving manning messing
-nanjing pickering processing reading redding riding sterling stirling starling turing viking wyoming"""
-"""Words of the table that look like a verb's form and are as often somebody's name, or a place's."""
-_STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
+_STARTS, _ENDS = _LISTS["beginnings"].split(), _LISTS["endings"].split()
 _SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
 _INFLECTIONS = ("s", "es", "ed", "d", "ing", "ies", "ly")
 _COMPARED = ("er", "r", "ier", "est", "iest")
 _COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
-_OF_THE_FIELD = frozenset(_COMMON.split())
+_OF_THE_FIELD = frozenset(_LISTS["of_the_field"].split())
 _SHORTEST, _FOREIGN = 4, 0.34
 
 
@@ -323,7 +275,7 @@ def opens(word: str, after: str) -> bool:
     comes after shows that the word is who the sentence is about (`Harding has …`).
     """
     plain = word.casefold()
-    if plain in _NAMED.split() or _SUBJECT.match(after):
+    if plain in _LISTS["named"].split() or _SUBJECT.match(after):
         return False
     if plain not in _table():
         return False

@@ -11,7 +11,7 @@ import zlib
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any, ClassVar, cast
 
 from ua_memory.errors import Malformed
@@ -414,17 +414,8 @@ class EntryIds:
 
     def next(self, **changes: Any) -> Turn:
         self._count += 1
-        base = self._turn
-        fields: dict[str, Any] = {
-            "id": base.id if self._count == 1 else f"{base.id}.{self._count}",
-            "role": base.role,
-            "text": base.text,
-            "at": base.at,
-            "agent": base.agent,
-            "summary": base.summary,
-            "line": base.line,
-        }
-        return Turn(**(fields | changes))
+        id = self._turn.id if self._count == 1 else f"{self._turn.id}.{self._count}"
+        return replace(self._turn, id=id, **changes)
 
 
 class ContextGauge:
