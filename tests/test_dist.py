@@ -20,7 +20,7 @@ PLUGINS = (
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.toml",
     "lexicon.txt", "little_words.toml", "mcp.json", "name_words.toml", "prices.toml", "prompts.toml",
-    "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
+    "schemas.json", "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
     "tokenizer.json", "worth.json",
 )  # fmt: skip
 LARGEST = 2_000_000

@@ -6,14 +6,27 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from ua_memory.errors import ModelMisbehaved
 from ua_memory.llm.model import Message, Model, Reply, TokenUsage, ToolCall
+from ua_memory.text.patterns import data_text
 
 # -- JSON schemas ------------------------------------------------------------------------------------------
-# The home of jsonschema: whether a tool's input, or a structured answer, fits its schema.
+# The schemas of our tools (`data/schemas.json`), and the home of jsonschema: whether a tool's input, or a
+# structured answer, fits its schema.
+
+
+def schema(name: str) -> Mapping[str, Any]:
+    """What a tool of a model takes."""
+    found: Mapping[str, Any] = _schemas()[name]
+    return found
+
+
+@cache
+def _schemas() -> Mapping[str, Any]:
+    return json.loads(data_text("schemas.json"))  # type: ignore[no-any-return]
 
 
 LISTED = 10

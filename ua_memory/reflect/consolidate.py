@@ -31,6 +31,7 @@ from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Message, Model
 from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.llm.tools import schema
 from ua_memory.markdown.lines import FileKind, kind_of
 from ua_memory.records import Fact, Observation
 from ua_memory.reflect import decide, proposals
@@ -46,7 +47,6 @@ from ua_memory.reflect.decide import (
     stretches,
 )
 from ua_memory.reflect.proposals import (
-    SCHEMA,
     KnownObservation,
     ObservationChange,
     OperationApplier,
@@ -384,7 +384,7 @@ def estimate(each: Sequence[FactStretch], model: Endpoint | Model, share: float 
 
 
 def _requests(stretch: FactStretch) -> Iterator[Tokens]:
-    frame = tokens.count(stretch.system) + tokens.count(str(SCHEMA)) + _count(opening(stretch))
+    frame = tokens.count(stretch.system) + tokens.count(str(schema("decide"))) + _count(opening(stretch))
     for number, portion in enumerate(stretch.portions):
         own = int(_count([asked(stretch, portion, {})]) * THEIRS)
         begins = int(frame * THEIRS)

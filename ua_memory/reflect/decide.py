@@ -18,11 +18,10 @@ from ua_memory.knowledge.statements import new_id
 from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
 from ua_memory.llm.model import Message, Model, Reply, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools
+from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.paths import make_private
 from ua_memory.records import Fact
 from ua_memory.reflect.proposals import (
-    SCHEMA,
     KnownObservation,
     Operation,
     RefusedProposal,
@@ -184,7 +183,7 @@ def stretches(
             scope = scope_of(some[0])
             near = _nearest(some, [each for each in beliefs if each.scope == scope])
             labelled = {f"o{n}": belief for n, belief in enumerate(near, 1)}
-            frame = len(system) + len(json.dumps(SCHEMA)) + len(_observations(near)) + _FRAME
+            frame = len(system) + len(json.dumps(schema("decide"))) + len(_observations(near)) + _FRAME
             count, turns = plan(frame, sum(map(_size, some)), len(some))
             for shown in _parts(some, count):
                 yield FactStretch(scope, labelled, tuple(_parts(shown, turns)), system)
@@ -299,7 +298,7 @@ HOPELESS = 3
 LONGEST_ANSWER = 6_000
 """Tokens of one answer, thought included."""
 TOLD = "Say what the facts change."
-OFFERED: Mapping[str, Any] = {"name": "decide", "description": TOLD, "input_schema": SCHEMA}
+OFFERED: Mapping[str, Any] = {"name": "decide", "description": TOLD, "input_schema": schema("decide")}
 """The tool as a request has it."""
 _BOUNDS = Bounds(turns=3, calls=3, at_once=4, faults=2)
 _RELATED = 12
@@ -398,7 +397,7 @@ class Decider:
     def _ask(self, stretch: FactStretch, facts: Sequence[Fact]) -> BatchOutcome:
         shown = self._changed(stretch, facts)
         batch = _Batch(stretch.facts, shown)
-        tool = {"decide": Tool(TOLD, SCHEMA, batch.decide, ends=True)}
+        tool = {"decide": Tool(TOLD, schema("decide"), batch.decide, ends=True)}
         reminded = {label: belief for label, belief in shown.items() if belief.name in self.sketch.changed}
         outcome = run_tools(
             self.model, stretch.system, [*opening(stretch), asked(stretch, facts, reminded)], tool,

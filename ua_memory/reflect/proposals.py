@@ -41,41 +41,6 @@ from ua_memory.text.grounding import claims, disagreement, terms, ungrounded
 # data until `applying` writes it.
 
 
-_LABEL = {"type": "string", "maxLength": 12}
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "operations": {
-            "type": "array",
-            "maxItems": 60,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "do": {"type": "string", "enum": ["create", "strengthen", "revise", "retire", "merge"]},
-                    "observation": {**_LABEL, "description": "o3; none to create"},
-                    "text": {"type": "string", "maxLength": 600, "description": "to create or revise"},
-                    "proofs": {
-                        "type": "array",
-                        "maxItems": 40,
-                        "items": {
-                            "type": "object",
-                            "properties": {
-                                "fact": {**_LABEL, "description": "f1"},
-                                "quote": {"type": "string", "maxLength": 600},
-                            },
-                            "required": ["fact", "quote"],
-                        },
-                    },
-                    "others": {"type": "array", "maxItems": 20, "items": _LABEL},
-                },
-                "required": ["do"],
-            },
-        }
-    },
-    "required": ["operations"],
-}
-
-
 class RefusedProposal(Exception):
     """Why a proposal is refused, in words for the model."""
 

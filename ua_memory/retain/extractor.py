@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ua_memory.knowledge.entities import EntityRecords
 from ua_memory.llm.model import Message, Model, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Outcome, Tool, run_tools
+from ua_memory.llm.tools import Bounds, Outcome, Tool, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import Fact, Quote
 from ua_memory.retain.subagent import as_name, one_line
@@ -114,50 +114,6 @@ def pieces(text: str) -> list[str]:
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
     return ["\n".join(lines).strip() for lines in found if any(line.strip() for line in lines)]
-
-
-def _words(most: int, says: str = "") -> dict[str, Any]:
-    return {"type": "string", "maxLength": most, **({"description": says} if says else {})}
-
-
-_NAMES = {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": 12}
-_REST: dict[str, Any] = {
-    "when": _words(40, "ISO day or start/end it is about"),
-    "where": _words(200),
-    "who": _words(200),
-    "why": _words(400),
-    "kind": {"type": "string", "enum": ["world", "experience", "preference"]},
-    "entities": _NAMES,
-    "tags": _NAMES,
-}
-
-
-def _list_of(required: list[str], properties: dict[str, Any], most: int) -> dict[str, Any]:
-    one = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    facts = {"type": "array", "items": one, "maxItems": most}
-    return {
-        "type": "object",
-        "properties": {"facts": facts},
-        "required": ["facts"],
-        "additionalProperties": False,
-    }
-
-
-KEEP = _list_of(
-    ["what", "quote"],
-    {
-        "what": _words(1000),
-        "quote": _words(1000),
-        **_REST,
-        "cause": {
-            "type": "integer",
-            "minimum": 1,
-            "description": "number of the earlier fact that caused it",
-        },
-    },
-    60,
-)
-DESCRIBE = _list_of(["n"], {"n": {"type": "integer", "minimum": 1}, **_REST}, 200)
 
 
 # -- moments -----------------------------------------------------------------------------------------------
@@ -541,8 +497,8 @@ class _ExtractionTools:
 
     def tools(self) -> dict[str, Tool]:
         if self.brief.mode == "verbatim":
-            return {NAME: Tool(DESCRIBES, DESCRIBE, self._describe, ends=True)}
-        return {NAME: Tool(KEEPS, KEEP, self._keep, ends=True)}
+            return {NAME: Tool(DESCRIBES, schema("describe"), self._describe, ends=True)}
+        return {NAME: Tool(KEEPS, schema("keep"), self._keep, ends=True)}
 
     def drawn(self) -> ExtractedChunk:
         return ExtractedChunk(tuple(self._facts), dict(self._causes), tuple(self._refused))

@@ -21,6 +21,7 @@ from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.llm.tools import schema
 from ua_memory.records import Fact, Origin, SourceDocument
 from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
@@ -384,8 +385,8 @@ def preview_text(
 
 
 def _cost(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Estimate:
-    schema = extractor.DESCRIBE if brief.mode == "verbatim" else extractor.KEEP
-    head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(schema)) + _TOOL_WORDS
+    tool = schema("describe" if brief.mode == "verbatim" else "keep")
+    head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(tool)) + _TOOL_WORDS
     total, behind, grown, requests = 0, 0, 0, list[Tokens]()
     for text in texts:
         size = int(tokens.count(extractor.prompt_text(text, brief)) * THEIRS)

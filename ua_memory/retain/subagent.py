@@ -14,7 +14,7 @@ from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
 from ua_memory.llm.model import Message, Model, Reply, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools
+from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
@@ -26,43 +26,6 @@ from ua_memory.transcripts.turns import Turn
 
 # -- tools -------------------------------------------------------------------------------------------------
 # What the tools of the sub-agent take, as JSON schemas.
-
-
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 2000}
-_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 100}, "maxItems": 12}
-
-
-def _schema(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-INSERT = _schema(
-    ("content", "tags", "quote", "turn"),
-    content={**_TEXT, "description": "the statement, one sentence"},
-    tags={**_NAMES, "description": "topics, single words"},
-    quote={**_TEXT, "description": "the words it rests on, copied exactly from one turn"},
-    turn={"type": "integer", "minimum": 1, "description": "the number of that turn"},
-    kind={"type": "string", "enum": ["world", "experience", "preference"]},
-    when={"type": "string", "maxLength": 40, "description": "ISO day or time the statement is about"},
-    entities={**_NAMES, "description": "people, projects, products it names"},
-)
-REPLACE = _schema(
-    ("section", "value"),
-    section={**_TEXT, "maxLength": 200, "description": "the name of a block that was read"},
-    value={"type": "string", "minLength": 1, "maxLength": 20000, "description": "its whole new text"},
-)
-NAME = _schema(
-    ("title", "outcome"),
-    title={**_TEXT, "maxLength": 100, "description": "what the session was about, a few words"},
-    outcome={**_TEXT, "maxLength": 200, "description": "how it ended, one sentence"},
-)
-SEARCH = _schema(("query",), query={"type": "string", "minLength": 1, "maxLength": 400})
-NOTHING = _schema(())
 
 
 # -- view --------------------------------------------------------------------------------------------------
@@ -180,6 +143,8 @@ def as_name(text: str) -> str:
 
 
 _REMINDER = "Nothing is saved: you called no tool. Save it with the tools, or answer with the one word: done."
+LOOKS = ("archival_memory_search", "get_core_memory_blocks")
+"""Tools that only read."""
 BEGINNINGS = ("User", "Agent", "Projects")
 """Blocks that may be filled where they are not there yet. No other can be added: what a transcript says
 could otherwise put a heading of its own before every session to come."""
@@ -239,7 +204,7 @@ def run_subagent(
     tools = session.tools(core=core)
     if model.once:
         opening = [user(session.looked_up(core=core), *opening[0]["content"])]
-        tools = {name: tool for name, tool in tools.items() if tool.schema not in (SEARCH, NOTHING)}
+        tools = {name: tool for name, tool in tools.items() if name not in LOOKS}
     ask = partial(
         run_tools, model, prompt("flush"), tools=tools, purpose="flush", bounds=bounds, max_tokens=max_tokens,
         watch=watching, once=model.once,
@@ -302,15 +267,14 @@ class _SubagentRun:
         self.reached = 0
 
     def tools(self, *, core: bool) -> dict[str, Tool]:
-        every = {
-            "archival_memory_insert": Tool("Keep one statement of the transcript.", INSERT, self._insert),
-            "core_memory_replace": Tool(
-                "Replace one block of core memory by a new text.", REPLACE, self._replace
-            ),
-            "name_session": Tool("Say what the session was about and how it ended.", NAME, self._name),
-            "archival_memory_search": Tool("Find what memory has already.", SEARCH, self._search),
-            "get_core_memory_blocks": Tool("Read all blocks of core memory.", NOTHING, self._blocks),
+        given = {
+            "archival_memory_insert": ("Keep one statement of the transcript.", self._insert),
+            "core_memory_replace": ("Replace one block of core memory by a new text.", self._replace),
+            "name_session": ("Say what the session was about and how it ended.", self._name),
+            "archival_memory_search": ("Find what memory has already.", self._search),
+            "get_core_memory_blocks": ("Read all blocks of core memory.", self._blocks),
         }
+        every = {name: Tool(does, schema(name), call) for name, (does, call) in given.items()}
         return {name: tool for name, tool in every.items() if core or "core_memory" not in name}
 
     def looked_up(self, *, core: bool) -> str:
