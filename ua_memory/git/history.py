@@ -828,23 +828,17 @@ class History(Remotes):
         words = ("--all", "--reflog", "-m", "--full-history", "-n1", "--format=%H")
         return bool(self.run("log", *words, f"--find-object={blob}", "--", path).strip())
 
-    def log(
-        self, paths: Sequence[str] = (), *, limit: int | None = None, rev: str = "HEAD"
-    ) -> list[Revision]:
-        """Revisions, newest first: all, or those that changed these files or folders; of the branch, or of
-        another revision or range. Their `paths` are those of them."""
-        return list(islice(self.revisions(paths, limit=limit, rev=rev), limit))
+    def log(self, paths: Sequence[str] = (), *, limit: int | None = None) -> list[Revision]:
+        """Revisions of the branch, newest first: all, or those that changed these files or folders. Their
+        `paths` are those of them."""
+        return list(islice(self.revisions(paths, limit=limit), limit))
 
-    def revisions(
-        self, paths: Sequence[str] = (), *, limit: int | None = None, rev: str = "HEAD"
-    ) -> Iterator[Revision]:
+    def revisions(self, paths: Sequence[str] = (), *, limit: int | None = None) -> Iterator[Revision]:
         """The same, read as they are taken."""
         if (head := self.head()) is None:
             return
         with self._born():
-            if rev != "HEAD":
-                yield from revisions(self, *([f"-n{limit}"] if limit else []), rev, "--", *paths)
-            elif paths:
+            if paths:
                 yield from self._log.touching(self, head, paths, limit)
             else:
                 yield from self._log.newest(self, head)

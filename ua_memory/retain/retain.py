@@ -130,11 +130,11 @@ class Retainer:
             self.items.done(key)
             return done
 
-    def drain(self, *, but: str = "") -> list[RetainResult]:
+    def drain(self) -> list[RetainResult]:
         """Retain the rest of the queue, except what is set aside or claimed by another process."""
         done = []
         for waiting in self.items.waiting():
-            if waiting.key == but or waiting.aside or (self.model is None and waiting.modelled):
+            if waiting.aside or (self.model is None and waiting.modelled):
                 continue
             try:
                 one = self.one(waiting.key, 0)

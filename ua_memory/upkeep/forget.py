@@ -181,8 +181,6 @@ def tombstone_id(given: str) -> str:
 
 def is_forgotten(store: Store, block: str) -> bool:
     """Whether an id (`^id`, `PATH#^id`) has a tombstone; one that a person typed may stand there anew."""
-    from ua_memory.upkeep.forget import tombstone_id
-
     stone = tombstone_id(block)
     if stone not in tombstones.read(store):
         return False
