@@ -31,7 +31,7 @@ from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Message, Model, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools
+from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape
@@ -522,20 +522,6 @@ BOUNDS = Bounds(turns=16, calls=120)
 LONGEST_ANSWER = 8_000
 LONGEST_SENTENCE = 600
 
-_TEXT, _REF = {"type": "string"}, {"type": "string"}
-_SENTENCES = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"text": _TEXT, "evidence": {"type": "array", "items": {"type": "integer"}}},
-        "required": ["text", "evidence"],
-    },
-}
-
-
-def _schema(needed: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": {**needed, **more}, "required": list(needed)}
-
 
 @dataclass(slots=True)
 class PageDraft:
@@ -589,29 +575,20 @@ class _Writer:
         """What was refused of a call, until the model does better."""
 
     def tools(self) -> dict[str, Tool]:
-        given, place, title = {"sentences": _SENTENCES}, {"section": _REF}, {"title": _TEXT}
-        paragraph = {"paragraph": _REF}
-        return {
-            "append_paragraph": Tool(
-                "Add a paragraph at the end of a section, or behind the paragraph `after`.",
-                _schema({**place, **given}, after=_REF), self._append,
+        given = {
+            "append_paragraph": (
+                "Add a paragraph at the end of a section, or behind the paragraph `after`.", self._append,
             ),
-            "replace_paragraph": Tool(
-                "Write a paragraph anew.", _schema({**paragraph, **given}), self._replace
-            ),
-            "remove_paragraph": Tool("Take a paragraph out.", _schema(paragraph), self._remove),
-            "add_section": Tool(
-                "Add a section at the end of the page; answers with its number.", _schema(title), self._add
-            ),
-            "rename_section": Tool("Give a section a new title.", _schema({**place, **title}), self._rename),
-            "remove_section": Tool(
-                "Take a section out, with all its paragraphs.", _schema(place), self._remove_section
-            ),
-            "contradict": Tool(
-                "Say below a person's paragraph what the evidence has against it.",
-                _schema({**paragraph, **given}), self._contradict,
+            "replace_paragraph": ("Write a paragraph anew.", self._replace),
+            "remove_paragraph": ("Take a paragraph out.", self._remove),
+            "add_section": ("Add a section at the end of the page; answers with its number.", self._add),
+            "rename_section": ("Give a section a new title.", self._rename),
+            "remove_section": ("Take a section out, with all its paragraphs.", self._remove_section),
+            "contradict": (
+                "Say below a person's paragraph what the evidence has against it.", self._contradict,
             ),
         }  # fmt: skip
+        return {name: Tool(does, schema(name), call) for name, (does, call) in given.items()}
 
     def _append(self, given: Mapping[str, Any]) -> str:
         text, told, _ = self._text(given, "append", given["section"], given.get("after", ""))
