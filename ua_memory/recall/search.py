@@ -54,7 +54,7 @@ from ua_memory.recall.fusion import (
 from ua_memory.records import Place
 from ua_memory.text import dates
 from ua_memory.text.names import entities
-from ua_memory.text.noise import PASSAGES, QueryText, read_query
+from ua_memory.text.noise import PASSAGES, QueryText, asks, described_in, naming, read_query
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ class _SearchOptions:
         what is asked of them. What answers comes first, then what tells who it is, then the rest."""
         asked = clean(text)
         short = self.two_steps and len(asked) <= LONGEST_DESCRIBED
-        described = _DESCRIBED.search(asked) if short else None
+        described = described_in(asked) if short else None
         if described is None:
             return direct
         steps = self._within(DESCRIBED)
@@ -351,7 +351,7 @@ class _SearchOptions:
             (answer, hit)
             for hit in who.hits
             if hit.match >= SURE_EVENT * who.hits[0].match
-            for answer in steps.answers([_naming(described, name) for name in _names_in(hit, text)], [])
+            for answer in steps.answers([naming(described, name) for name in _names_in(hit, text)], [])
             if answer.answered and answer.hits[0].item.key != hit.item.key
         ]
         if not found:
@@ -469,20 +469,6 @@ SURE_EVENT = 0.75
 """The share of the best match that a text about the event must reach."""
 
 
-_PLANNED = re.compile(
-    r"\b(?:not|n't|never|no date|cancel\w*|postpon\w*|plan\w*|will|going to|want\w*|wish\w*|dream\w*"
-    r"|think\w*|wonder\w*|whether|if|maybe|might|before|until|ahead of|next (?:year|month|week)"
-    r"|sign\w* up|tickets?|fee)\b",
-    re.IGNORECASE,
-)
-_HAPPENED = re.compile(
-    r"\b(?:today|was|were|went|ran|won|lost|got|came|took|had|did|made|flew|drove|met|bought|sold|left|began|great"
-    r"|\w{3,}ed)\b|\b\d+(?:st|nd|rd|th)\b",
-    re.IGNORECASE,
-)
-"""What speaks of a plan or a wish, and of something that happened."""
-
-
 def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
     """Of the best of these hits the one that speaks of an event in its words as of something that happened:
     not of a plan, a wish, or what never came. The better match, then the later. None where none names a day,
@@ -495,12 +481,12 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
         if len(hit.item.date) == len("2026-06-20")  # a `when:` may be a month alone
         and all(name in hit.item.text.casefold() for name in names)
         and 3 * sum(word in hit.item.text.casefold() for word in told) >= 2 * len(told)
-        and not _PLANNED.search(hit.item.text)
+        and not dates.is_planned(hit.item.text)
     ]
     sure = [hit for hit in near if hit.match >= SURE_EVENT * near[0].match]
     return max(
         sure,
-        key=lambda hit: (bool(_HAPPENED.search(hit.item.text)), round(hit.match, 1), hit.item.date),
+        key=lambda hit: (dates.has_happened(hit.item.text), round(hit.match, 1), hit.item.date),
         default=None,
     )
 
@@ -509,20 +495,6 @@ DESCRIBED, NAMES = 4, 3
 """Hits that may tell who is described, and names of each that are tried."""
 LONGEST_DESCRIBED = 200
 """Characters of a query that may describe somebody: each name costs a search."""
-_DESCRIBED = re.compile(
-    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
-    r"|(?:person|man|woman|guy|girl|boy|one|friend|colleague|neighbou?r|boss|doctor|teacher|coach|company|firm"
-    r"|vendor|supplier|shop|place|team)\s+(?:who|that|which|with|from)\s+)(?P<clause>\w.*?)[?!.\s]*$",
-    re.IGNORECASE,
-)
-_DOES = re.compile(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
-
-
-def _naming(described: re.Match[str], name: str) -> str:
-    """A query with a name in place of the description. After "where does" the last word is what they do."""
-    before = described.string[: described.start()]
-    verb = described["clause"].split()[-1] if _DOES.search(before) else ""
-    return f"{before}{name} {verb}".strip()
 
 
 def _names_in(hit: Hit, query: str) -> list[str]:
@@ -883,7 +855,6 @@ _SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which 
 """What a query says that asks for several things."""
 GOOD_FACT, GOOD_PASSAGE = 0.65, 0.8
 """The least score of the first hit, a fact or a passage, from which on a prompt that asks is given it."""
-_ASKS = re.compile(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
 SERVED = 0.5
 """The least of `served` from which on a prompt is given something. With it 90 of 100 tasks about what was
 never said are given nothing."""
@@ -919,7 +890,7 @@ def _worth_telling(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bo
     if answer.mode == "words":  # then the score is never so sure, and no match comes by meaning
         return hits[0].score >= ANSWERED
     good = GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT
-    asked = bool(_ASKS.search(prompt)) and hits[0].score >= good
+    asked = asks(prompt) and hits[0].score >= good
     return asked or served(hits, prompt, answer.items) >= SERVED
 
 

@@ -649,6 +649,29 @@ def event_of(text: str) -> TimedByEvent | None:
     return TimedByEvent(found["phrase"].strip(), how, found.span(), max(days, 1), length)
 
 
+_PLANNED = late(
+    r"\b(?:not|n't|never|no date|cancel\w*|postpon\w*|plan\w*|will|going to|want\w*|wish\w*|dream\w*"
+    r"|think\w*|wonder\w*|whether|if|maybe|might|before|until|ahead of|next (?:year|month|week)"
+    r"|sign\w* up|tickets?|fee)\b",
+    re.IGNORECASE,
+)
+_HAPPENED = late(
+    r"\b(?:today|was|were|went|ran|won|lost|got|came|took|had|did|made|flew|drove|met|bought|sold|left|began|great"
+    r"|\w{3,}ed)\b|\b\d+(?:st|nd|rd|th)\b",
+    re.IGNORECASE,
+)
+
+
+def is_planned(text: str) -> bool:
+    """Whether a text speaks of a plan or a wish, or of what never came."""
+    return _PLANNED.search(text) is not None
+
+
+def has_happened(text: str) -> bool:
+    """Whether a text speaks of something that happened."""
+    return _HAPPENED.search(text) is not None
+
+
 # -- reading -----------------------------------------------------------------------------------------------
 # A query → the time it is about. Pure: the day it is asked on and the zone are given.
 

@@ -70,6 +70,33 @@ def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText
     return QueryText(text, f"{size}, condensed to “{text}”", long=True)
 
 
+_ASKS = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
+_DESCRIBED = late(
+    r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
+    r"|(?:person|man|woman|guy|girl|boy|one|friend|colleague|neighbou?r|boss|doctor|teacher|coach|company|firm"
+    r"|vendor|supplier|shop|place|team)\s+(?:who|that|which|with|from)\s+)(?P<clause>\w.*?)[?!.\s]*$",
+    re.IGNORECASE,
+)
+_DOES = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
+
+
+def asks(prompt: str) -> bool:
+    """Whether a prompt asks something."""
+    return _ASKS.search(prompt) is not None
+
+
+def described_in(query: str) -> re.Match[str] | None:
+    """Where a query about somebody describes instead of naming them: `clause` is what it says of them."""
+    return _DESCRIBED.search(query)
+
+
+def naming(described: re.Match[str], name: str) -> str:
+    """A query with a name in place of the description. After "where does" the last word is what they do."""
+    before = described.string[: described.start()]
+    verb = described["clause"].split()[-1] if _DOES.search(before) else ""
+    return f"{before}{name} {verb}".strip()
+
+
 # -- fence -------------------------------------------------------------------------------------------------
 # How recalled memory stands in a prompt: between two marks, one line each, as data.
 #
