@@ -334,6 +334,11 @@ def test_names_are_counted_in_pairs(shell: Shell) -> None:
     ]  # fmt: skip
     assert some["together"] == [{"one": "Lisbon", "other": "Robert Smith", "count": 2}]
     assert "Lisbon" in shell.ok("entities", "graph").out
+    shell.write("memory/2026-11-18.md", "- Oslo is cold, Tom says.\n- In Oslo it snows.\n")
+    begins = shell.ok("entities", "graph", "Oslo", "Tom", "--json").json
+    assert begins["together"] == [{"one": "Oslo", "other": "Tom", "count": 1}], (
+        "also where it begins a sentence"
+    )
     assert "No two" in shell.ok("entities", "graph", "Tom").out
 
 

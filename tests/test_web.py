@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -93,6 +93,7 @@ class Browser:
             self.root,
             {"reads": self.bank, "typing": self.bank, "meaning": self.bank},
             self.memory.store.history.head,
+            lambda: None,
             lambda: None,
             self.write,
         )
@@ -767,6 +768,7 @@ def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, after: float | No
                 with contextlib.suppress(httpx.TransportError):
                     assert done.result().status_code == 303
     place = Place(root)
+    assert place.run("insert", "It rains.", daemon="off").code == 0, "who writes next ends what was begun"
     assert place.run("verify", daemon="off").code == 0
     text = file.read_text()
     assert "Tea at five." in text
@@ -950,6 +952,16 @@ def test_a_connection_without_a_request_is_closed(fresh: Browser, monkeypatch: p
     assert " 403 " in talks(f"POST / HTTP/1.1\r\n{host}Content-Length: 99\r\n\r\n", "x")
     assert "content-security-policy" in talks(f"GET /live HTTP/1.1\r\n{host}{upgrade}\r\n")
     thread.join()
+
+
+def test_memory_is_given_back_once_nobody_asks(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "RESTS", 0.3)
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", lambda *_: None)
+    rested: list[float] = []
+    served = replace(fresh.web.served, rest=lambda: rested.append(time.monotonic()))
+    began, at = time.monotonic(), bound(0)
+    app.serve(served, fresh.link, at, 1.5)
+    assert len(rested) == 1 and rested[0] - began > 0.3
 
 
 def test_a_damaged_note_of_the_port_is_none(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
 from ua_memory.daemon.watch import Watch
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
-from ua_memory.index.embedding import share_heap
+from ua_memory.index.embedding import forget, share_heap, trim
 from ua_memory.mcp.tools import HOST, bound
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
@@ -110,11 +110,17 @@ def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -
             seen = SnapshotCache(watch.marks, watch.touched)
             served = Served(
                 bank.root, {name: WebBank(call, bank.root, seen) for name in ("reads", "typing", "meaning")},
-                memory.store.history.head, watch.tend, write,
+                memory.store.history.head, watch.tend, _rest, write,
             )  # fmt: skip
             serve(served, OneTimeLink(bank.local), at, IDLE)
     except AlreadyRuns:
         raise Busy("the page is starting", hint="ua-memory web") from None
+
+
+def _rest() -> None:
+    """The table of tokens alone takes 35 MB; it is read again when core memory is looked at."""
+    forget()
+    trim()
 
 
 def _bound(port: int, last: int) -> socket.socket:

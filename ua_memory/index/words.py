@@ -909,12 +909,13 @@ def counted(words: WordIndex, names: Iterable[str]) -> int:
 
 
 def together(words: WordIndex, names: Iterable[str]) -> list[tuple[str, str, int]]:
-    """Pairs of these folded names, and in how many items both stand; not where one only begins a sentence."""
+    """Pairs of these folded names, and in how many items both stand: they are names also where they begin a
+    sentence."""
     every = json.dumps(sorted({*names}))
     rows = words.db.execute(
-        f"WITH own AS (SELECT name, item FROM names WHERE how > {OPENING} AND name IN"
-        " (SELECT value FROM json_each(?))) SELECT a.name, b.name, count(*) FROM own AS a JOIN own AS b"
-        " ON a.item = b.item AND a.name < b.name GROUP BY a.name, b.name",
+        "WITH own AS (SELECT name, item FROM names WHERE name IN (SELECT value FROM json_each(?)))"
+        " SELECT a.name, b.name, count(*) FROM own AS a JOIN own AS b ON a.item = b.item AND a.name < b.name"
+        " GROUP BY a.name, b.name",
         (every,),
     )
     return rows.fetchall()

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 IDLE = 1800.0
 """Seconds after the last request in which the server ends."""
+RESTS = 60.0
+"""Seconds after the last request in which memory that only made it quicker is given back."""
 POLL = 0.25
 """Seconds between two looks at the history's head."""
 MOST_LIVE = 8
@@ -50,13 +52,14 @@ Thread = Literal["reads", "typing", "meaning"]
 @dataclass(frozen=True)
 class Served:
     """What the server needs of the bank it shows: a `BankPages` for pages, one for what is typed and one for
-    what a model reads, each used by one thread alone; the newest revision, told without a process; and what
-    keeps up the watch over its files, called now and then."""
+    what a model reads, each used by one thread alone; the newest revision, told without a process; what keeps
+    up the watch over its files, called now and then; and what gives memory back, once nobody asks."""
 
     root: Path
     banks: Mapping[Thread, pages.BankPages]
     head: Callable[[], str | None]
     tend: Callable[[], object]
+    rest: Callable[[], object]
     write: bool
 
 
@@ -261,8 +264,12 @@ def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = ID
             asyncio.get_running_loop().add_signal_handler(signum, setattr, server, "should_exit", True)
 
         async def watch() -> None:
-            while not server.should_exit and time.monotonic() - guard.seen < idle:
+            rested = 0.0
+            while not server.should_exit and (waited := time.monotonic() - guard.seen) < idle:
                 served.tend()
+                if waited > RESTS and rested != guard.seen:
+                    rested = guard.seen
+                    served.rest()
                 await asyncio.sleep(POLL)
             server.should_exit = True
             web.stopping.set()
