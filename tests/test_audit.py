@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -316,6 +317,43 @@ def test_problems_of_the_syntax(there: Bank) -> None:
 
 
 # -- secrets -----------------------------------------------------------------------------------------------
+
+
+def planted(there: Bank) -> None:
+    """Something wrong of each kind, in files of each kind; and an index of it."""
+    there.write("# log\n\n- one ^abcdefghij\n- gone ^klmnopqrst\n- a\n  - when: x\n")
+    there.write("- two ^abcdefghij\n- three ^uvwxyz2345\n", "memory/2026-11-20.md")
+    there.write("- ^klmnopqrst\n  - hash: 0123\n  - on: 2026-11-20\n", "memory/forgotten.md")
+    proofs = [f"  - proof: [[2026-11-20#^{one}]]\n" for one in ("uvwxyz2345", "klmnopqrst", "nowhere234")]
+    there.write(f"- Three it is. ^zzzzzzzzzz\n  - proofs: 3\n{''.join(proofs)}", "memory/observations/x.md")
+    there.write(there.text("ua-memory.toml") + "spelt = 1\n", "ua-memory.toml")
+
+
+def test_a_quick_look_says_the_same_and_parses_no_log(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted(there)
+    store = there.again()
+    whole = sorted(map(str, audit.file_problems(store)))
+    assert len(whole) == 5 and sorted(map(str, audit.quick_problems(store))) == whole, "without an index"
+    counts = audit.count(store)
+    time.sleep(0.06)  # a file that was just written may change unseen
+    with Memory(store) as memory:
+        memory.index.refresh(vectors=False)
+    parsed: list[str] = []
+    parse = audit.markdown_document.parse
+    monkeypatch.setattr(
+        audit.markdown_document, "parse", lambda data, path: (parsed.append(path), parse(data, path))[1]
+    )
+    assert sorted(map(str, audit.quick_problems(store))) == whole
+    assert audit.count(store) == counts and counts.facts == 5
+    assert not any(path.startswith("memory/2026") for path in parsed)
+    there.write("- other ^uvwxyz2345\n- four ^abcdefghij\n", "memory/2026-11-19.md")
+    there.edit("- gone ^klmnopqrst\n", "")
+    store = there.again()
+    now = sorted(map(str, audit.file_problems(store)))
+    assert len(now) == 7 and audit.count(store).facts == 6
+    del parsed[:]
+    quick = sorted(map(str, audit.quick_problems(store)))
+    assert quick == now and "memory/2026-11-20.md" not in parsed
 
 
 def test_secrets(there: Bank) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from terminal import EVERY, Shell, new_shell
 
 from ua_memory.cli.app import VERBS, group
 from ua_memory.memory import Memory
+from ua_memory.upkeep import audit
 
 
 @pytest.fixture
@@ -110,6 +112,29 @@ def test_progress_is_of_all_texts_together(tmp_path: Path) -> None:
     assert told[0] == (0, told[0][1]) and len({total for _, total in told}) == 1
     done = [each for each, _ in told]
     assert done == sorted(done) and len(set(done)) > 3 and done[-1] < told[0][1]
+
+
+def test_checks_and_archives_tell_how_far_they_are(tmp_path: Path) -> None:
+    bank = new_bank(tmp_path / "bank")
+    for day in range(10, 20):
+        bank.write(f"- Alice said {day}\n", f"memory/2026-11-{day}.md")
+    told: dict[str, list[tuple[int, int]]] = {}
+
+    @contextlib.contextmanager
+    def watch(what: str) -> Iterator[Any]:
+        yield lambda done, total: told.setdefault(what, []).append((done, total))
+
+    with Memory(bank.store, door="cli") as memory:
+        memory.refresh(vectors=False)
+        assert memory.health.verified(watch) == ([], [])
+        with watch("scan") as tell:
+            assert audit.secrets(memory.store, tell) == []
+        with watch("export") as tell:
+            memory.remote.export(tmp_path / "bank.tar", tell=tell)
+    assert set(told) == {"Checking the files", "Checking the index", "scan", "export"}
+    for reports in told.values():
+        done, total = [one for one, _ in reports], {one for _, one in reports}
+        assert done == list(range(len(done))) and total == {len(done)} and len(done) > 10
 
 
 # -- the pager -----------------------------------------------------------------------------------------------

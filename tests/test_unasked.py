@@ -190,6 +190,20 @@ def test_without_a_model_nothing_is_done_in_its_place(place: Place) -> None:
     nothing(place, "the daemon has no model", QUICK)
 
 
+def test_status_says_what_gives_the_daemon_a_model(place: Place) -> None:
+    def said(word: str) -> str:
+        return until(lambda: word in place.run("status").out and place.run("status").out, 30)
+
+    with Keeper(each_one) as model:
+        assert place.run("daemon", "start", **keys(model)).code == 0
+        assert "ua-memory daemon restart --with-key" in said("the daemon has no model")
+        assert place.run("daemon", "restart", "--with-key", **keys(model)).code == 0
+        assert "--with-key" not in said("consolidate: not run yet; next not before")
+        assert place.run("daemon", "restart", **keys(model)).code == 0
+        assert "--with-key" in said("the daemon has no model")
+        assert place.run("daemon", "stop").code == 0
+
+
 def nothing(place: Place, why: str, settings: str, **env: str) -> None:
     before = operations(place)
     daemon = run_daemon(place, settings, **env)

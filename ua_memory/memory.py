@@ -523,7 +523,7 @@ class Memory:
             waiting=tuple(self.queue.list()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(doctor.pending_revisions(store)), budgets=self._budgets(),
-            problems=bool(damage) + sum(1 for _ in audit.file_problems(store)) if whole else None,
+            problems=bool(damage) + sum(1 for _ in audit.quick_problems(store)) if whole else None,
             damage=damage, index=doctor.index_state(store), settings=self.config.problems,
             beliefs=self.observations.counts() if whole and any(map(os.path.exists, consolidated)) else None,
             purges=tuple(self.purges.unfinished()) if purging else (),

@@ -76,10 +76,16 @@ def stop(
 
 
 @app.verb(daemon_app, lenient=True)
-def restart(call: Call, memory: Memory) -> None:
+def restart(
+    call: Call,
+    memory: Memory,
+    with_key: Annotated[
+        bool, typer.Option("--with-key", help="Give it this shell's model and key, for what it does unasked.")
+    ] = False,
+) -> None:
     """Restart it."""
     _stopped(memory.store.bank, call)
-    _tell(call, ensure(memory.store.bank, call.env), "Running")
+    _tell(call, ensure(memory.store.bank, call.env, key=with_key), "Running")
 
 
 @app.verb(daemon_app, lenient=True)

@@ -17,7 +17,7 @@ from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, count, emit, note, parse_since, parse_until, show
+from ua_memory.views.output import Screen, agrees, count, emit, note, parse_since, parse_until, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -479,8 +479,9 @@ def scan(call: Call, memory: Memory, history: History = False) -> None:
     and agents see it masked. Prints `file:line: kind`, never the secret; what only the history has begins
     with its revision. The exit code is 12 if there are any.
     """
-    found = audit.secrets(memory.store)
-    past = audit.past_secrets(memory.store) if history else []
+    with progress(call, "Reading files") as tell:
+        found = audit.secrets(memory.store, tell)
+        past = audit.past_secrets(memory.store) if history else []
     show(call, (found, past if history else None), views.secrets_shape, views.show_secrets)
     if found or past:
         raise typer.Exit(ProblemsFound.exit_code)

@@ -322,7 +322,9 @@ def export(
     was said in sessions. No index, keys or queue.
     `import archive FILE` verifies everything before it imports it. See docs/sync.md.
     """
-    done = memory.remote.export(caller.absolute(call, file), sessions=sessions, dry_run=dry_run)
+    where = caller.absolute(call, file)
+    with progress(call, "Writing files") as tell:
+        done = memory.remote.export(where, sessions=sessions, dry_run=dry_run, tell=tell)
     if call.as_json:
         keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")
         emit(

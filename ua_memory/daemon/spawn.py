@@ -203,17 +203,24 @@ def in_background(bank: Bank | Folders, env: Mapping[str, str], *, warm: bool = 
     return True
 
 
-def start(bank: Bank | Folders, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a bank's daemon."""
+MODELS = ("ANTHROPIC_", "OPENAI_", "UA_MEMORY_PROVIDER", "UA_MEMORY_MODEL")
+"""What the names of variables begin with that choose a model, or have its key."""
+
+
+def start(bank: Bank | Folders, env: Mapping[str, str], *, key: bool = False) -> subprocess.Popen[bytes]:
+    """Start a bank's daemon; with `key` its owner wants it to have the model of these variables."""
     # What is particular to one caller comes with each request; a daemon must not keep their keys.
+    kept = MODELS if key else ()
     env = {
-        name: value for name, value in env.items() if not name.startswith(("ANTHROPIC_", "OPENAI_", "UA_"))
+        name: value
+        for name, value in env.items()
+        if name.startswith(kept) or not name.startswith(("ANTHROPIC_", "OPENAI_", "UA_"))
     }
     return background(["--bank", str(bank.root), "daemon", "run"], env, log=_made(bank.local) / NAME)
 
 
-def ensure(bank: Bank, env: Mapping[str, str]) -> dict[str, Any]:
-    """Have a daemon that answers, and return its status. Busy if none comes up."""
+def ensure(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> dict[str, Any]:
+    """Have a daemon that answers, and return its status; see `start` for `key`. Busy if none comes up."""
     process: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + COMES_UP
     while time.monotonic() < deadline:
@@ -221,7 +228,7 @@ def ensure(bank: Bank, env: Mapping[str, str]) -> dict[str, Any]:
         if found is not None:
             return found
         if process is None and not runs(bank.local):
-            process = start(bank, env)
+            process = start(bank, env, key=key)
         elif process is None and silent(bank.root, env):
             hint = "ua-memory daemon restart"
             raise Busy("the daemon does not answer", where=str(bank.root), hint=hint)

@@ -9,6 +9,7 @@ import os
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -17,6 +18,8 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from ua_memory.errors import CannotWrite
 from ua_memory.paths import make_private
+from ua_memory.records import Problem
+from ua_memory.store.files import FileStat
 
 # -- shelf -------------------------------------------------------------------------------------------------
 # The index folder: numbered generations, one of them current. A rebuild fills the next.
@@ -137,7 +140,8 @@ class Generations:
 
 
 class KnownFile(NamedTuple):
-    """A file as it was when it was read. `hash` is of the bytes used; `racy` asks to read it again."""
+    """A file as it was when it was read. `hash` is of the bytes used; `racy` asks to read it again.
+    `problems` are those of the file alone, as `problems_told` has them."""
 
     path: str
     size: int
@@ -146,10 +150,23 @@ class KnownFile(NamedTuple):
     inode: int
     hash: str
     racy: bool
+    problems: str = ""
 
     @property
     def stamp(self) -> tuple[int, int, int, int]:
         return self.size, self.mtime_ns, self.ctime_ns, self.inode
+
+
+def problems_told(problems: Iterable[Problem]) -> str:
+    """The problems of one file as a text; '' for none."""
+    return "\n".join(f"{one.line}:{' '.join(one.message.split())}" for one in problems)
+
+
+def told_problems(path: str, told: str) -> Iterator[Problem]:
+    """The same again as problems."""
+    for row in filter(None, told.split("\n")):
+        line, _, message = row.partition(":")
+        yield Problem(path, int(line), message)
 
 
 def content_hash(data: bytes) -> str:
@@ -184,7 +201,7 @@ class Manifest:
 
     def files(self, paths: Iterable[str] | None = None) -> dict[str, KnownFile]:
         """{path: what was read} of all files, or of these."""
-        asked = "SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy FROM files"
+        asked = "SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy, problems FROM files"
         if paths is None:
             rows = self.db.execute(asked).fetchall()
         else:
@@ -193,9 +210,9 @@ class Manifest:
             ]
         return {
             (path := os.fsdecode(raw)): KnownFile(
-                path, size, mtime, ctime, int(inode, 16), digest, bool(racy)
+                path, size, mtime, ctime, int(inode, 16), digest, bool(racy), problems
             )
-            for raw, size, mtime, ctime, inode, digest, racy in rows
+            for raw, size, mtime, ctime, inode, digest, racy, problems in rows
         }
 
     def count(self) -> int:
@@ -205,11 +222,8 @@ class Manifest:
     def record(self, known: Iterable[KnownFile]) -> None:
         """Remember files as read (inside a transaction)."""
         self.db.executemany(
-            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (os.fsencode(k.path), k.size, k.mtime_ns, k.ctime_ns, f"{k.inode:x}", k.hash, k.racy)
-                for k in known
-            ),
+            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            ((os.fsencode(k.path), *k.stamp[:3], f"{k.inode:x}", k.hash, k.racy, k.problems) for k in known),
         )
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -220,3 +234,52 @@ class Manifest:
         self.db.execute("DELETE FROM meta WHERE name = 'proof'")
         if proof:
             self.db.execute("INSERT INTO meta VALUES ('proof', ?)", (proof,))
+
+
+# -- what is known of files --------------------------------------------------------------------------------
+
+
+Counted = tuple[str, str, str, str]
+"""Kind, origin, client ('' for a person's own line) and day ('' for none) of facts."""
+
+
+class IndexedFiles:
+    """What the words know of the bank's files that are as they were when they were read (`same`: path → its
+    problems), for who would have to parse a million facts otherwise. sqlite3.Error while it is asked."""
+
+    def __init__(self, db: sqlite3.Connection, files: Iterable[FileStat]) -> None:
+        known = {path: one for path, one in Manifest(db).files().items() if not path.startswith("/")}
+        stamps = {one.path: (one.size, one.mtime_ns, one.ctime_ns, one.inode) for one in files}
+        self._db = db
+        self.same = {
+            path: list(told_problems(path, one.problems))
+            for path, one in known.items()
+            if one.stamp == stamps.get(path) and not one.racy
+        }
+        self._stale = sorted(known.keys() - self.same.keys())
+
+    def facts(self, outer: bool) -> Counter[Counted]:
+        """How many facts there are in these files. `outer` tells whether other folders are indexed, too."""
+        asked = "SELECT kind, origin, client, day, count(*) FROM items WHERE record = 'fact'"
+        grouped = "GROUP BY day, origin, session, kind, client"  # as the index has them: a third of the time
+        inner = "AND substr(path, 1, 1) != '/'" if outer else ""
+        found = Counter[Counted]()
+        for kind, origin, client, day, number in self._db.execute(f"{asked} {inner} {grouped}"):
+            found[kind, origin, client, day] += number
+        for path in self._stale:
+            for kind, origin, client, day, number in self._db.execute(
+                f"{asked} AND path = ? {grouped}", (path,)
+            ):
+                found[kind, origin, client, day] -= number
+        return found
+
+    def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str, int, str, str]]:
+        """(id, path, line, hash of the text, text) of what has one of these ids, by path and line."""
+        asked = "SELECT id, path, line, texthash, text FROM items WHERE id = ? ORDER BY path, seq"
+        for block in ids:
+            yield from (row for row in self._db.execute(asked, (block,)) if row[1] in self.same)
+
+    def twice(self) -> list[str]:
+        """Ids that stand in more than one place."""
+        asked = "SELECT id FROM items WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1"
+        return [block for (block,) in self._db.execute(asked)]

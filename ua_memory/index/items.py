@@ -507,7 +507,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "15"
+SCHEMA_VERSION = "16"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 COLUMNS = (
@@ -519,7 +519,7 @@ COLUMNS = (
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
     "CREATE TABLE files (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode TEXT,"
-    " hash TEXT, racy INTEGER) WITHOUT ROWID",
+    " hash TEXT, racy INTEGER, problems TEXT) WITHOUT ROWID",
     "CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER,"
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
@@ -531,7 +531,7 @@ SCHEMA = (
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
     "CREATE INDEX items_run ON items (run) WHERE run != ''",
     "CREATE INDEX items_order ON items (date, day, path, line, key)",
-    "CREATE INDEX items_day ON items (record, day, origin, session)",
+    "CREATE INDEX items_day ON items (record, day, origin, session, kind, client)",
     "CREATE TABLE cites (cited TEXT, item INTEGER, PRIMARY KEY (cited, item)) WITHOUT ROWID",
     "CREATE INDEX cites_item ON cites (item)",
     "CREATE TABLE names (name TEXT, how INTEGER, item INTEGER, spelled TEXT, stands INTEGER,"

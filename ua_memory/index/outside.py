@@ -24,6 +24,7 @@ from ua_memory.index.items import IndexItem, LongLogs, items_of, session_items
 from ua_memory.knowledge.sessions import IN_BANK
 from ua_memory.markdown import document
 from ua_memory.paths import is_truth
+from ua_memory.records import Problem
 from ua_memory.store import files
 from ua_memory.store.files import FileStat, read
 from ua_memory.text.redaction import redact
@@ -131,15 +132,21 @@ class OutsideFiles:
         """What may be searched of a file; see `Store.truth`."""
         return self._outer(path) if outside(path) else self._store.truth(path)
 
-    def items(self, path: str, data: bytes, logs: LongLogs | None = None) -> list[IndexItem]:
-        """What can be found in a file with these bytes; see `items_of` for `logs`."""
+    def items(
+        self, path: str, data: bytes, logs: LongLogs | None = None
+    ) -> tuple[list[IndexItem], Sequence[Problem]]:
+        """What can be found in a file with these bytes, and what is wrong in it, masked; see `items_of` for
+        `logs`."""
         if self.is_session(path) or path.startswith(IN_BANK):
             found = session_items(data, path, self.masked)
             if found is not None or self.is_session(path):
-                return found or []
-        items = items_of(document.parse(files.searched(data)[0], path), self.masked, logs)
-        # The ids of another folder are another bank's: nothing here is to cite or to change them.
-        return [replace(item, id=None) for item in items] if outside(path) else list(items)
+                return found or [], ()
+        read = document.parse(files.searched(data)[0], path)
+        items = items_of(read, self.masked, logs)
+        if outside(path):  # its ids are another bank's: nothing here is to cite or to change them
+            return [replace(item, id=None) for item in items], ()
+        problems = [replace(one, message=self.masked(one.message)) for one in read.problems]
+        return list(items), problems
 
     def masked(self, text: str) -> str:
         """A text without the secrets in it: what the index may hold of it."""

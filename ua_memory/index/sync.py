@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -19,7 +19,15 @@ from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
 from ua_memory.index.filters import Filters
-from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, io_as_cannot_write
+from ua_memory.index.generations import (
+    Generations,
+    IndexedFiles,
+    KnownFile,
+    Manifest,
+    content_hash,
+    io_as_cannot_write,
+    problems_told,
+)
 from ua_memory.index.items import SCHEMA_VERSION, chunks, led, lines_hash, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
@@ -208,13 +216,13 @@ def _read_one(
     now: int,
     done: IndexReading,
 ) -> KnownFile:
-    digest, failed = before.hash if before else "", False
+    digest, problems, failed = before.hash if before else "", before.problems if before else "", False
     try:
         data = store.blob(held) if held else store.read(stat.path)
         done.read += 1
         digest = content_hash(data)
         if not before or before.hash != digest:
-            items = _items(store, words, stat.path, data, done)
+            items, problems = _items(store, words, stat.path, data, done)
             added, changed, removed = words.replace_file(stat.path, items)
             done.added, done.changed, done.removed = (
                 done.added + added,
@@ -230,20 +238,23 @@ def _read_one(
         done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
     racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS
     return KnownFile(
-        stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy
-    )
+        stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy,
+        problems,
+    )  # fmt: skip
 
 
 def _items(
     store: OutsideFiles, words: WordIndex, path: str, data: bytes, done: IndexReading
-) -> list[IndexItem]:
-    """What can be found in a file. What of it is not searched is told; names that it settles are noted."""
+) -> tuple[list[IndexItem], str]:
+    """What can be found in a file, and its problems. What of it is not searched is told; names that it
+    settles are noted."""
     data, rest = (data, 0) if store.is_session(path) else searched(data)
-    if rest:
-        done.failed.append(Problem(path, rest, UNSEARCHED))
+    unsearched = [Problem(path, rest, UNSEARCHED)] if rest else []
+    done.failed += unsearched
     if lines.kind_of(path) is lines.FileKind.ENTITIES:
         index_items.settle(words.db, document.parse(data, path).records, store.masked)
-    return store.items(path, data, words.long_logs)
+    items, problems = store.items(path, data, words.long_logs)
+    return items, problems_told([*unsearched, *problems])
 
 
 # -- sync --------------------------------------------------------------------------------------------------
@@ -676,6 +687,19 @@ def state(store: Store) -> dict[str, object]:
             }
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return {"state": "damaged", "why": str(error)}
+
+
+@contextmanager
+def indexed(store: Store) -> Iterator[IndexedFiles | None]:
+    """What the words know of the files, read only; None without an index of this version. sqlite3.Error."""
+    folder = Generations(store.bank.index).current()
+    if folder is None or not (folder / "words.db").exists():
+        yield None
+        return
+    with closing(read_only(folder / "words.db")) as db:
+        found = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+        current = found and found[0] == SCHEMA_VERSION and Manifest(db).masks() == OutsideFiles(store).masks
+        yield IndexedFiles(db, store.survey().files) if current else None
 
 
 def _proof(store: Store) -> str:

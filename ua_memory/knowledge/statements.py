@@ -95,16 +95,23 @@ _PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, e
 """What the system says of itself, not of a file: the same file may be read a moment later."""
 
 
+Progress = Callable[[int, int], None]
+"""What is told how much is done, and of how much."""
+
+
 def texts(
-    store: Store, *, every: bool = False, paths: Collection[str] | None = None
+    store: Store, *, every: bool = False, paths: Collection[str] | None = None, tell: Progress | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of every markdown file that may be searched, or of those at `paths`; what cannot be read
     is left out, and `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could
-    not read a file that it may read a moment later: for who concludes from what stands nowhere."""
+    not read a file that it may read a moment later: for who concludes from what stands nowhere. `tell` is
+    called with how many were read, and how many there are."""
     seen = store.survey()
-    for path in (file.path for file in seen.files if file.path.endswith(".md")):
-        if paths is not None and path not in paths:
-            continue
+    found = (one.path for one in seen.files if one.path.endswith(".md"))
+    wanted = [path for path in found if paths is None or path in paths]
+    for number, path in enumerate(wanted):
+        if tell:
+            tell(number, len(wanted))
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
         except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name

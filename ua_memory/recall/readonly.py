@@ -107,7 +107,7 @@ def block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, l
 # says nothing, and the bank is opened. Of the libraries only sqlite3 is loaded.
 
 
-SCHEMA = "15"
+SCHEMA = "16"
 """The version of the word index that is read here; a test holds it to `index.items`."""
 ENOUGH = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `fusion` gives such

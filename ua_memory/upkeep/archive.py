@@ -21,6 +21,7 @@ from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLar
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
+from ua_memory.knowledge.statements import Progress
 from ua_memory.paths import is_truth
 from ua_memory.retain.queue import Jobs
 from ua_memory.store import swap
@@ -158,7 +159,9 @@ class RestoreResult:
 # -- export ----------------------------------------------------------------------------------------------
 
 
-def export(store: Store, file: Path, *, sessions: bool = False, trial: bool = False) -> ArchiveResult:
+def export(
+    store: Store, file: Path, *, sessions: bool = False, trial: bool = False, tell: Progress | None = None
+) -> ArchiveResult:
     """Write the bank's archive, with the words of its `sessions` if they are wanted. Usage where it would lie
     inside the bank, CannotWrite where there is such a file already; nothing is there until all of it is."""
     _outside(store, file)
@@ -187,7 +190,7 @@ def export(store: Store, file: Path, *, sessions: bool = False, trial: bool = Fa
         history.bundle(bundle)
         made = f"{store.now():{MADE}}"
         manifest = _manifest(store.config.id, made, head, contents, bundle)
-        size = _write(file, manifest, contents, bundle, int(store.now().timestamp()))
+        size = _write(file, manifest, contents, bundle, int(store.now().timestamp()), tell)
     return replace(result, bytes=size)
 
 
@@ -210,13 +213,17 @@ def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bu
     return json.dumps(said, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
-def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int) -> int:
+def _write(
+    file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int, tell: Progress | None
+) -> int:
     try:
         with _unnamed(file) as (fd, named):
             with os.fdopen(fd, "wb", closefd=False) as out:
                 with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
                     _add(tar, MANIFEST, io.BytesIO(manifest), len(manifest), when)
-                    for name, data in contents.items():
+                    for number, (name, data) in enumerate(contents.items()):
+                        if tell:
+                            tell(number, len(contents))
                         _add(tar, name, io.BytesIO(data), len(data), when)
                     with bundle.open("rb") as whole:
                         _add(tar, BUNDLE, whole, bundle.stat().st_size, when)
@@ -431,10 +438,13 @@ class Remote:
             note.result = f"{counted(done.received, 'revision')} received, {done.sent} sent"
         return done
 
-    def export(self, file: Path | str, *, sessions: bool = False, dry_run: bool = False) -> ArchiveResult:
+    def export(
+        self, file: Path | str, *, sessions: bool = False, dry_run: bool = False, tell: Progress | None = None
+    ) -> ArchiveResult:
         """The whole bank, with its history, as one archive that can be verified; with the words of its
-        `sessions`, if they are wanted."""
-        return export(self._store, Path(file), sessions=sessions, trial=dry_run)
+        `sessions`, if they are wanted. `tell` is called with how many files were written, and how many there
+        are."""
+        return export(self._store, Path(file), sessions=sessions, trial=dry_run, tell=tell)
 
     def restore(self, file: Path | str, *, dry_run: bool = False) -> RestoreResult:
         """Take an archive of this bank in; a new bank becomes what it holds."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -20,8 +23,10 @@ from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
 from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
+from ua_memory.index import sync
+from ua_memory.index.generations import Counted, IndexedFiles
 from ua_memory.knowledge import statements, tombstones, trust
-from ua_memory.knowledge.statements import Statement
+from ua_memory.knowledge.statements import Progress, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines
 from ua_memory.markdown.lines import FileKind
@@ -41,6 +46,7 @@ from ua_memory.records import (
     SourceDocument,
     Tombstone,
     is_generated,
+    ref_of,
 )
 from ua_memory.store import saves
 from ua_memory.store.files import MAX_FILE, UNSEARCHED, searched
@@ -327,11 +333,11 @@ def _blamed(store: Store, named: statements.Target) -> list[BlameLine]:
     return store.history.blame(named.path, data, lines=lines)
 
 
-def verify(store: Store) -> list[Problem]:
+def verify(store: Store, tell: Progress | None = None) -> list[Problem]:
     """Every invariant that can be checked from the files: syntax, ids, proofs, tombstones, held files, the
     trail."""
     held = trust.FileProofs()
-    return [*file_problems(store, held), *_trail_problems(store), *_uncited(store, held)]
+    return [*file_problems(store, held, tell), *_trail_problems(store), *_uncited(store, held)]
 
 
 def _uncited(store: Store, held: trust.FileProofs) -> Iterator[Problem]:
@@ -339,7 +345,9 @@ def _uncited(store: Store, held: trust.FileProofs) -> Iterator[Problem]:
         yield Problem(one.path, one.line, one.message)
 
 
-def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterator[Problem]:
+def file_problems(
+    store: Store, held: trust.FileProofs | None = None, tell: Progress | None = None
+) -> Iterator[Problem]:
     """What is wrong in the files themselves, the trail aside. `held` takes in what they say and cite."""
     held = held or trust.FileProofs()
     seen: dict[str, tuple[str, Place]] = {}
@@ -347,7 +355,7 @@ def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterato
     typed: list[Statement] = []
     found: dict[str, Tombstone] = {}
     read: set[str] = set()
-    for path, data in statements.texts(store):
+    for path, data in statements.texts(store, tell=tell):
         read.add(path)
         if rest := searched(data)[1]:
             yield Problem(path, rest, UNSEARCHED)
@@ -372,6 +380,71 @@ def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterato
     for record in filter(forgotten.names, typed if found else ()):
         yield Problem(record.place.path, record.place.line, f"^{record.id} was forgotten and is here again")
     yield from held.problems(store)
+    yield from _unreadable(store, read)
+
+
+def quick_problems(store: Store) -> Iterator[Problem]:
+    """The same by what the index knows: files that have not changed since, and hold no more than facts, are
+    not parsed. It does not say whether what is cited there has the quoted words."""
+    with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
+        if known is not None:
+            yield from list(_indexed_problems(store, known))
+            return
+    yield from file_problems(store)
+
+
+def _indexed_problems(store: Store, known: IndexedFiles) -> Iterator[Problem]:
+    held, stones = trust.FileProofs(), dict[str, Tombstone]()
+    fresh: list[tuple[str, str, int, str]] = []
+    paths = {one.path for one in store.survey().files if one.path.endswith(".md")}
+    for path in sorted(paths & known.same.keys()):
+        yield from known.same[path]
+    changed = paths - known.same.keys()
+    whole = {path for path in paths if not _facts_alone(path)}
+    read = paths & known.same.keys()
+    for path, data in statements.texts(store, paths=changed | whole):
+        read |= {path}
+        document = markdown_document.parse(data, path)
+        if path in changed:
+            rest = searched(data)[1]
+            yield from ([Problem(path, rest, UNSEARCHED)] if rest else [])
+            yield from document.problems
+            said = (one for one in document.records if isinstance(one, Statement) and one.id)
+            fresh += [
+                (str(one.id), path, one.place.line, markdown_document.texthash(one.text)) for one in said
+            ]
+        held.read(document)
+        stones |= {stone.id: stone for stone in document.of(Tombstone)}
+    yield from _twice(known, fresh)
+    buried = set(filter(is_generated, stones))
+    here = [*(row[:4] for row in known.texts(sorted(buried))), *(row for row in fresh if row[0] in buried)]
+    yield from (Problem(at, line, f"^{one} was forgotten and is here again") for one, at, line, _ in here)
+    for block, path, *_, text in known.texts({proof.id for _, _, proof in held.cited} - held.said.keys()):
+        quotes = (proof.quote for _, _, proof in held.cited if proof.id == block)
+        held.said[ref_of(path, block)] = (text, *filter(None, quotes))
+    yield from held.problems(store)
+    yield from _unreadable(store, read)
+
+
+def _facts_alone(path: str) -> bool:
+    """Whether a file holds facts and prose, which cite nothing."""
+    return lines.kind_of(path) in (FileKind.LOG, FileKind.DOCUMENT)
+
+
+def _twice(known: IndexedFiles, fresh: Sequence[tuple[str, str, int, str]]) -> Iterator[Problem]:
+    """Ids of ours that stand in two files with different texts; `fresh` are (id, path, line, hash of the
+    text) of files that changed."""
+    blocks = filter(is_generated, {*known.twice(), *(block for block, *_ in fresh)})
+    rows = [*(row[:4] for row in known.texts(blocks)), *(row for row in fresh if is_generated(row[0]))]
+    first: dict[str, tuple[str, str, int]] = {}
+    for block, path, line, said in sorted(rows, key=lambda row: row[1:3]):
+        text, where, at = first.setdefault(block, (said, path, line))
+        if text != said and where != path:
+            yield Problem(path, line, f"^{block} is also {where}:{at}, with another text")
+
+
+def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
+    """What could not be read, or is not searched, whatever it holds."""
     refused = {path: why for path, why, _ in doctor.unreadable(store)}
     for path, why in refused.items():
         yield Problem(path, 1, f"cannot be read: {why} (ua-memory doctor)")
@@ -449,10 +522,10 @@ def newest(store: Store) -> tuple[Revision | None, str]:
     return (found[0] if found else None), wrong
 
 
-def secrets(store: Store) -> list[tuple[str, int, str]]:
+def secrets(store: Store, tell: Progress | None = None) -> list[tuple[str, int, str]]:
     """(path, line, kind) of every secret in the files: people's own lines are committed as they stand."""
     found: Counter[tuple[str, int, str]] = Counter()
-    for path, data in statements.texts(store):
+    for path, data in statements.texts(store, tell=tell):
         text = data.decode("utf-8", "replace")
         for secret in redaction.find(text, store.config.redact):
             found[path, text.count("\n", 0, secret.start) + 1, secret.kind] += 1
@@ -498,27 +571,22 @@ class Stats:
 
 
 def count(store: Store) -> Stats:
-    """Read every file once and count. Retired facts count, for they are still there."""
+    """Count what there is: by the index where it knows a file as it is, else by reading it. Retired facts
+    count, for they are still there."""
     kinds, origins, clients, months = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     days: list[str] = []
-    files = size = 0
-    for path, data in statements.texts(store):
-        files, size = files + 1, size + len(data)
-        if lines.kind_of(path) is not FileKind.LOG and not path.startswith("memory/documents/"):
-            continue
-        day = lines.day_of(path)
-        found = markdown_document.parse(data, path).of(Fact)
-        days += [day] if day and found else []
-        for fact in found:
-            kinds[fact.kind] += 1
-            origins[fact.said_by] += 1
-            clients[fact.heading.client or "by hand"] += 1
-            months[day[:7] if day else "undated"] += 1
+    for (kind, origin, client, day), number in _facts(store).items():
+        kinds[kind] += number
+        origins[origin] += number
+        clients[client or "by hand"] += number
+        months[day[:7] if day else "undated"] += number
+        days += [day] if day else []
+    there = [one for one in store.survey().files if one.path.endswith(".md")]
     done = store.history.log()
     ops = Counter(one.trailer("Memory-Op") or "other" for one in done)
     return Stats(
-        files=files,
-        bytes=size,
+        files=len(there),
+        bytes=sum(one.size for one in there),
         facts=sum(kinds.values()),
         first=min(days, default=""),
         last=max(days, default=""),
@@ -531,6 +599,34 @@ def count(store: Store) -> Stats:
     )
 
 
+def _facts(store: Store) -> Counter[Counted]:
+    with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
+        if known is not None:
+            found = known.facts(outer=bool(store.config.extra_paths))
+            found.update(_facts_of(store, known.same.keys()))
+            return +found
+    return _facts_of(store, frozenset())
+
+
+def _facts_of(store: Store, but: Set[str]) -> Counter[Counted]:
+    """The same by parsing all files but these."""
+    found = Counter[Counted]()
+    paths = {one.path for one in store.survey().files if one.path not in but and _facts_alone(one.path)}
+    for path, data in statements.texts(store, paths=paths):
+        day = lines.day_of(path) or ""
+        for fact in markdown_document.parse(data, path).of(Fact):
+            found[fact.kind, fact.said_by, fact.heading.client or "", day] += 1
+    return found
+
+
+Watch = Callable[[str], AbstractContextManager[Progress | None]]
+
+
+def unwatched(_: str) -> AbstractContextManager[None]:
+    """Where nobody looks."""
+    return contextlib.nullcontext()
+
+
 class Health:
     """The checks of one bank. `finish` ends what a killed process began to forget."""
 
@@ -541,10 +637,20 @@ class Health:
         """Every invariant that can be checked; empty where all hold."""
         return self.verified()[0]
 
-    def verified(self) -> tuple[Sequence[Problem], Sequence[Problem]]:
-        """The same, and what could not be checked now, with the reason."""
-        problems, unchecked = doctor.index_checked(self._store)
-        return [*verify(self._store), *doctor.state_problems(self._store), *problems], unchecked
+    def quick(self) -> Sequence[Problem]:
+        """What the index and the last revision tell of it, without reading every file."""
+        damage = newest(self._store)[1]
+        broken = [Problem(".git", 1, damage)] if damage else []
+        return [*broken, *quick_problems(self._store), *doctor.state_problems(self._store)]
+
+    def verified(self, watch: Watch = unwatched) -> tuple[Sequence[Problem], Sequence[Problem]]:
+        """The same, and what could not be checked now, with the reason. `watch` shows what is done, and how
+        much of it."""
+        with watch("Checking the files") as tell:
+            found = [*verify(self._store, tell), *doctor.state_problems(self._store)]
+        with watch("Checking the index") as tell:
+            problems, unchecked = doctor.index_checked(self._store, tell)
+        return [*found, *problems], unchecked
 
     def doctor(self, *, mend: bool = False) -> Sequence[Check]:
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""

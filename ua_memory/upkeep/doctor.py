@@ -32,6 +32,7 @@ from ua_memory.index.terms import grams, indexed
 from ua_memory.index.vectors import stands_for
 from ua_memory.index.words import broken
 from ua_memory.knowledge.entities import ENTITIES
+from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document
 from ua_memory.paths import is_truth
 from ua_memory.records import Problem
@@ -255,9 +256,9 @@ def index_state(store: Store) -> dict[str, object]:
     return {"state": "none yet; the next search builds it"} if sync.absent(store) else sync.state(store)
 
 
-def index_checked(store: Store) -> tuple[list[Problem], list[Problem]]:
+def index_checked(store: Store, tell: Progress | None = None) -> tuple[list[Problem], list[Problem]]:
     """What a check of the index finds, and what it could not look at. A missing index is no problem."""
-    found = checked(store)
+    found = checked(store, tell)
     return [*found.problems], [*found.unchecked]
 
 
@@ -547,12 +548,12 @@ class CheckUnavailable(Exception):
     """Nothing can be said of it now; the message says why."""
 
 
-def differences(store: Store, db: sqlite3.Connection) -> Iterator[str]:
+def differences(store: Store, db: sqlite3.Connection, tell: Progress | None = None) -> Iterator[str]:
     """What the word index says that the files do not. `db` is within a transaction, so that all of it is of
     one moment. sqlite3.Error, UnicodeDecodeError."""
     if _tables(db) != _made_tables(SCHEMA):
         yield "its tables differ from those that were created"
-    yield from islice(_of_rows(store, db), MOST)
+    yield from islice(_of_rows(store, db, tell), MOST)
     spelt = "SELECT word, count(*), max(size), min(size), count(*) - sum(instr(' ' || word || ' ', gram) > 0)"
     for word, count, *sizes, strange in db.execute(f"{spelt} FROM grams GROUP BY word"):
         if strange or {*sizes} != {len(word)} or count != len(grams(word)):
@@ -577,13 +578,15 @@ def _made_tables(schema: Iterable[str]) -> set[tuple[str, ...]]:
         return _tables(db)
 
 
-def _of_rows(store: Store, db: sqlite3.Connection) -> Iterator[str]:
+def _of_rows(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Iterator[str]:
     files, seen = OutsideFiles(store), store.survey()
     known, settled = Manifest(db).files(), set[tuple[str, int, str]]()
     for (path,) in db.execute("SELECT DISTINCT path FROM items"):
         if path not in known:
             yield f"items of {path}, which was not read"
-    for path, before in known.items():
+    for number, (path, before) in enumerate(known.items()):
+        if tell:
+            tell(number, len(known))
         made = _made(files, path, before, seen.held.get(path))
         if made is None:  # changed since, or gone: the next search reads it
             if path not in seen.held and _same(store, path, before):
@@ -648,7 +651,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
         return None
     if content_hash(data) != before.hash:
         return None
-    owned = files.items(path, data)
+    owned, _ = files.items(path, data)
     names = {(item.key, name, *how) for item in owned for name, how in index_items.names_of(item).items()}
     records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
     settled = index_items.settling(records, files.masked)
@@ -749,7 +752,7 @@ class IntegrityReport:
         return IntegrityReport(self.problems + other.problems, self.unchecked + other.unchecked)
 
 
-def checked(store: Store) -> IntegrityReport:
+def checked(store: Store, tell: Progress | None = None) -> IntegrityReport:
     """What is damaged in the index's files and the cache, or is not what the bank's files say; being behind
     them is not. A missing index is no problem, nor one of another version: it is made again."""
     generations = Generations(store.bank.index)
@@ -759,7 +762,7 @@ def checked(store: Store) -> IntegrityReport:
         found = _look("index/current", generations.problems)
         if folder is not None and (folder / "words.db").exists():
             where = f"index/{folder.name}"
-            found |= _look(f"{where}/words.db", lambda at=folder: _of_words(store, at))  # type: ignore[misc]
+            found |= _look(f"{where}/words.db", lambda at=folder: _of_words(store, at, tell))  # type: ignore[misc]
             found |= _look(f"{where}/chroma", lambda at=folder: of_vectors(store, at))  # type: ignore[misc]
             found |= _look(f"{where}/chroma", lambda at=folder: of_files(at))  # type: ignore[misc]
         if generations.current() == folder:  # else it was made again meanwhile
@@ -779,7 +782,7 @@ def _look(where: str, look: Callable[[], Iterable[str]]) -> IntegrityReport:
         return IntegrityReport((), (Problem(where, 1, f"not checked: {why}"),))
 
 
-def _of_words(store: Store, folder: Path) -> list[str]:
+def _of_words(store: Store, folder: Path, tell: Progress | None) -> list[str]:
     try:
         with closing(read_only(folder / "words.db")) as db:
             db.execute("BEGIN")
@@ -789,7 +792,7 @@ def _of_words(store: Store, folder: Path) -> list[str]:
             if items != words:
                 found.append(f"{items} items, but words of {words}")
             if not found and _is_ours(db):
-                found += differences(store, db)
+                found += differences(store, db, tell)
             return found
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if not broken(error):

@@ -239,6 +239,11 @@ def _next_unasked(config: Config, daemon: Mapping[str, Any], now: datetime) -> d
 
 
 NO_MODEL = "the daemon has no model"
+GIVE_MODEL = (
+    "hint: `ua-memory daemon restart --with-key` in a shell that has your key, or name a logged-in client"
+    " (docs/model.md); `ua-memory consolidate` and `flush` use the model of the shell that calls them"
+)
+"""No command passes its key on to the daemon, so it may lack one that its owner's shell has."""
 
 
 def _job_shape(job: JobView) -> dict[str, Any]:
@@ -307,6 +312,7 @@ def show_status(
     shown = [job for job in jobs if job.last or job.name in UNASKED]
     told = {"flush"} if any(one.reason for one in found.waiting) else set()
     work = [_job(job, now, relative=screen.fancy, told=job.name in told) for job in shown]
+    work += [(GIVE_MODEL, "warn")] if any(job.why == NO_MODEL for job in shown) else []
     rows += [("" if number else "Work", said) for number, said in enumerate(work)]
     rows.append(("Settings", ("\n".join(found.settings), "bad")))
     if beliefs := found.beliefs:
