@@ -105,7 +105,7 @@ def test_it_measures_ua_memory(tmp_path: Path) -> None:
         "1",
     ]
     data = str(PEERS.parents[1] / "examples/recall.jsonl")
-    done = subprocess.run([*argv, data], capture_output=True, text=True, timeout=280)
+    done = subprocess.run([*argv, data], capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     figures = json.loads((tmp_path / "figures.json").read_text())["ua-memory"]
     assert figures["questions"] == 5 and figures["recall"] == 1.0, figures
