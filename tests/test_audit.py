@@ -190,8 +190,8 @@ def test_targets() -> None:
     assert excerpts.read("memory/at 12:30.md") == excerpts.NamedTarget("memory/at 12:30.md")
     assert excerpts.read("memory/at 12:30.md:2") == excerpts.NamedTarget("memory/at 12:30.md", "2")
     assert excerpts.read("MEMORY.md:1") == excerpts.NamedTarget("MEMORY.md", "1")
-    assert excerpts.line_span("3", 3) == (3, 3)
-    assert excerpts.line_span("2-99", 3) == (2, 3)
+    assert excerpts.line_span("a.md", "3", 3) == (3, 3)
+    assert excerpts.line_span("a.md", "2-99", 3) == (2, 3)
 
 
 # -- verify ----------------------------------------------------------------------------------------------

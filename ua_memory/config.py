@@ -240,7 +240,7 @@ class Config:
         (), "toolFilter", "tools whose calls are left out: mcp__github__*"
     )
     sessions_keep: bool = _setting(
-        True, "sessions.keep", "0: the words of sessions are not kept, only what a flush chooses"
+        True, "sessions.keep", "false: the words of sessions are not kept, only what a flush chooses"
     )
     sessions_place: str = _setting(
         "state",
@@ -251,11 +251,11 @@ class Config:
     sessions_agent: str = _setting(
         "spoken", "sessions.agent", "of the agent's words: spoken (without announcements), all or none"
     )
-    sessions_groups: bool = _setting(False, "sessions.groups", "1: group chats are kept too")
+    sessions_groups: bool = _setting(False, "sessions.groups", "true: group chats are kept too")
     sessions_days: int = _setting(
         0, "sessions.days", "days after which a session is deleted; 0: never", low=0, sensitive=True
     )
-    sessions_recall: bool = _setting(True, "sessions.recall", "0: hooks and recall use no session")
+    sessions_recall: bool = _setting(True, "sessions.recall", "false: hooks and recall use no session")
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "minutes without a command until the daemon exits", low=0
     )

@@ -291,7 +291,8 @@ class _Tracer:
     def lines(self, path: str, span: str) -> list[Step]:
         """The steps of what stands on these lines. NotFound where nothing is said there."""
         document = self.document(path)
-        first, last = statements.line_span(span, len(document.lines)) if span else (1, len(document.lines))
+        every = 1, len(document.lines)
+        first, last = statements.line_span(path, span, len(document.lines)) if span else every
 
         def here(place: Place) -> bool:
             return place.line <= last and place.end >= first

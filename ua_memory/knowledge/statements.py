@@ -251,17 +251,17 @@ class Target:
 def cut(data: bytes, path: str, span: str, block: str | None = None) -> Excerpt:
     """The lines of a file that a span means, all of them for ''. NotFound, Usage."""
     lines = markdown_document.parse(data, path).lines
-    first, last = line_span(span, len(lines)) if span else (1, len(lines))
+    first, last = line_span(path, span, len(lines)) if span else (1, len(lines))
     return Excerpt(path, first, last, len(lines), readable("\n".join(lines[first - 1 : last])), block)
 
 
-def line_span(span: str, last: int) -> tuple[int, int]:
-    """`12` or `12-20` as a range of lines, its end cut at `last`. Usage for anything else."""
+def line_span(path: str, span: str, last: int) -> tuple[int, int]:
+    """`12` or `12-20` as lines of a file, the end cut at `last`. Usage for anything else, NotFound."""
     match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", span)
     if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise Usage(f"{span!r} is not a line or range of lines", hint="use PATH:12 or PATH:12-20")
     if int(match[1]) > last:
-        raise NotFound(f"the file has {counted(last, 'line')}", where=span)
+        raise NotFound(f"the file has {counted(last, 'line')}", where=f"{path}:{span}")
     return int(match[1]), min(int(match[2] or match[1]), last)
 
 
@@ -354,7 +354,7 @@ def id_at(store: Store, named: Target) -> str | None:
     if not named.span:
         return None
     document = markdown_document.parse(store.truth(named.path), named.path)
-    first, last = line_span(named.span, len(document.lines))
+    first, last = line_span(named.path, named.span, len(document.lines))
     there = (r for r in document.records if isinstance(r, Statement) and r.place.line == first)
     return next((r.id for r in there if r.id and last <= r.place.end), None)
 

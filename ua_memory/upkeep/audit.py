@@ -329,7 +329,7 @@ def blame(store: Store, target: str) -> list[BlameLine]:
 def _blamed(store: Store, named: statements.Target) -> list[BlameLine]:
     data = store.truth(named.path)
     last = data.count(b"\n") + (not data.endswith(b"\n"))
-    lines = statements.line_span(named.span, last) if named.span else None
+    lines = statements.line_span(named.path, named.span, last) if named.span else None
     return store.history.blame(named.path, data, lines=lines)
 
 

@@ -222,7 +222,7 @@ def _lines(path: str, data: bytes, span: str, *, prose_only: bool = False) -> It
     """The records that stand on these lines, and the blocks; of what is no record with `prose_only`
     paragraphs and items alone."""
     document = markdown_document.parse(data, path)
-    first, last = statements.line_span(span, len(document.lines))
+    first, last = statements.line_span(path, span, len(document.lines))
     taken: set[int] = set()
     for record in document.records:
         if isinstance(record, Statement) and record.place.line <= last and first <= record.place.end:
