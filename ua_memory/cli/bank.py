@@ -208,7 +208,7 @@ def verify(
 
     Prints `file:line: message` for each problem; the exit code is 12 if there are any. --quick takes seconds
     in a bank of any size: it reads files that have changed and what cites others, and checks neither quoted
-    words, nor older revisions, nor the index.
+    words, nor forgotten ids that a person typed again, nor older revisions, nor the index.
     """
     health = memory.health
     found, unchecked = (health.quick(), ()) if quick else health.verified(lambda what: progress(call, what))
