@@ -256,7 +256,8 @@ def test_a_person_is_told_by_their_next_command_what_was_put_back_meanwhile(serv
     until(lambda: b"Elm Street" in day.read_bytes(), 20)
     hook = '{"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "what is the base of all?"}'
     assert "restored" not in served.run("hook", stdin=hook).err, "an agent is no person"
-    assert "“The invoice address is Elm Street 5”" in served.run("status").err
+    # The file has it before the commit is made, and the note comes after that.
+    until(lambda: "“The invoice address is Elm Street 5”" in served.run("status").err, 20)
     assert "restored" not in served.run("status").err
 
 
