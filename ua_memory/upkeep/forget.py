@@ -973,6 +973,8 @@ class Forgetting(Cleanup):
                 hint="ua-memory status --accept, or ua-memory undo",
             )  # fmt: skip
         texts = self._texts()
+        for path in {each.place.path for each in chosen} - texts.keys():  # refused a moment ago
+            texts[path] = self.store.truth(path)
         owners = LineOwners(self.store, texts)
         today = self.store.now().date()
         deriving = ForgetPlanner(texts, chosen, owners.ours, today, take=take, patterns=self.config.redact)
