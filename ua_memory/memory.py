@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from ua_memory.git.repository import Revision
     from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
-    from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
+    from ua_memory.index.sync import Facts, Index, Refresh, Stop
     from ua_memory.knowledge.core import Budget, CoreMemory
     from ua_memory.knowledge.core_proposals import CoreProposals
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
     from ua_memory.knowledge.sessions import SessionFiles
+    from ua_memory.knowledge.statements import Progress
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.arms import QueryExplanation

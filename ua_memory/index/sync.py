@@ -49,6 +49,7 @@ from ua_memory.index.vectors import (
 from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, broken, citing, days
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, cut, plain
+from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document, lines
 from ua_memory.records import Place, Problem, ref_of
 from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
@@ -264,7 +265,6 @@ def _items(
 # where not, the report says why, and answers come from words.
 
 
-Progress = Callable[[int, int], None]
 NO_TIME = "no time was left for the vectors"
 
 
@@ -734,7 +734,7 @@ def kept(words: WordIndex, cache: Cache, embeds: Embeds) -> CatchUp:
 
 
 def keep(
-    words: WordIndex, cache: Cache, embeds: Embeds, progress: Callable[[int, int], None] | None,
+    words: WordIndex, cache: Cache, embeds: Embeds, progress: Progress | None,
     stop: Stop | None = None,
 ) -> CatchUp:  # fmt: skip
     """Embed what has no embedding yet, portion by portion; at `stop` it ends with those done so far."""

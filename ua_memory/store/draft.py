@@ -329,6 +329,8 @@ class EditInspector:
         Nobody holds the lock here: what is remembered is what was looked at, and only where no other process
         has written the file or moved the trail meanwhile.
         """
+        if path == SETTINGS:
+            return False
         try:
             disk = read(confined(self._root, path))
         except UaMemoryError:  # who is to commit it will be told
@@ -337,8 +339,6 @@ class EditInspector:
         if known is not None and known[:2] == (head, disk):
             return known[2]
         self.begin()
-        if path == SETTINGS:
-            return False
         found = self.inspect(path, {}, adopting=True)
         if found.disk == bytes_on_disk(self._root / path) and self._history.head() == head:
             self._stale[path] = head, found.disk, found.put_back

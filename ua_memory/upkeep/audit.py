@@ -357,10 +357,8 @@ def file_problems(
     read: set[str] = set()
     for path, data in statements.texts(store, tell=tell):
         read.add(path)
-        if rest := searched(data)[1]:
-            yield Problem(path, rest, UNSEARCHED)
         document = markdown_document.parse(data, path)
-        yield from document.problems
+        yield from _of_one_file(document, data)
         held.read(document)
         found |= {stone.id: stone for stone in document.of(Tombstone)}
         for record in document.records:
@@ -372,15 +370,29 @@ def file_problems(
             text, place = seen.setdefault(record.id, (record.text, record.place))
             living.setdefault(record.id, record.place)
             if text != record.text and place.path != path:  # within one file the parser says so
-                what = f"^{record.id} is also {place.path}:{place.line}, with another text"
-                yield Problem(path, record.place.line, what)
+                yield _is_twice(record.id, path, record.place.line, f"{place.path}:{place.line}")
     for block in sorted(found.keys() & living.keys()):
-        yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
+        yield _is_back(block, living[block].path, living[block].line)
     forgotten = tombstones.Tombstones(found, store.config.redact)
     for record in filter(forgotten.names, typed if found else ()):
-        yield Problem(record.place.path, record.place.line, f"^{record.id} was forgotten and is here again")
+        yield _is_back(str(record.id), record.place.path, record.place.line)
     yield from held.problems(store)
     yield from _unreadable(store, read)
+
+
+def _of_one_file(document: markdown_document.Document, data: bytes) -> Iterator[Problem]:
+    """What a file says of itself."""
+    if rest := searched(data)[1]:
+        yield Problem(document.path, rest, UNSEARCHED)
+    yield from document.problems
+
+
+def _is_twice(block: str, path: str, line: int, first: str) -> Problem:
+    return Problem(path, line, f"^{block} is also {first}, with another text")
+
+
+def _is_back(block: str, path: str, line: int) -> Problem:
+    return Problem(path, line, f"^{block} was forgotten and is here again")
 
 
 def quick_problems(store: Store) -> Iterator[Problem]:
@@ -406,9 +418,7 @@ def _indexed_problems(store: Store, known: IndexedFiles) -> Iterator[Problem]:
         read |= {path}
         document = markdown_document.parse(data, path)
         if path in changed:
-            rest = searched(data)[1]
-            yield from ([Problem(path, rest, UNSEARCHED)] if rest else [])
-            yield from document.problems
+            yield from _of_one_file(document, data)
             said = (one for one in document.records if isinstance(one, Statement) and one.id)
             fresh += [
                 (str(one.id), path, one.place.line, markdown_document.texthash(one.text)) for one in said
@@ -418,7 +428,7 @@ def _indexed_problems(store: Store, known: IndexedFiles) -> Iterator[Problem]:
     yield from _twice(known, fresh)
     buried = set(filter(is_generated, stones))
     here = [*(row[:4] for row in known.texts(sorted(buried))), *(row for row in fresh if row[0] in buried)]
-    yield from (Problem(at, line, f"^{one} was forgotten and is here again") for one, at, line, _ in here)
+    yield from (_is_back(block, path, line) for block, path, line, _ in here)
     for block, path, *_, text in known.texts({proof.id for _, _, proof in held.cited} - held.said.keys()):
         quotes = (proof.quote for _, _, proof in held.cited if proof.id == block)
         held.said[ref_of(path, block)] = (text, *filter(None, quotes))
@@ -440,7 +450,7 @@ def _twice(known: IndexedFiles, fresh: Sequence[tuple[str, str, int, str]]) -> I
     for block, path, line, said in sorted(rows, key=lambda row: row[1:3]):
         text, where, at = first.setdefault(block, (said, path, line))
         if text != said and where != path:
-            yield Problem(path, line, f"^{block} is also {where}:{at}, with another text")
+            yield _is_twice(block, path, line, f"{where}:{at}")
 
 
 def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:

@@ -662,7 +662,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
 
 
 def of_files(generation: Path) -> list[str]:
-    """Chroma's files that are not what they were when it was closed. Unchecked."""
+    """Chroma's files that are not what they were when it was closed. CheckUnavailable."""
     folder = generation / "chroma"
     if not folder.is_dir():
         return []
@@ -674,7 +674,7 @@ def of_files(generation: Path) -> list[str]:
 
 def of_vectors(store: Store, generation: Path) -> list[str]:
     """The names of the texts in Chroma's own file, where its mark says that they are those of the items.
-    Unchecked where another process is at them."""
+    CheckUnavailable where another process is at them."""
     file = generation / "chroma" / "chroma.sqlite3"
     try:
         mark, items = _marked(generation), generation / "words.db"
@@ -714,7 +714,7 @@ def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
 
 
 def of_cache(folder: Path) -> list[str]:
-    """What is damaged in the embeddings that are kept. Unchecked."""
+    """What is damaged in the embeddings that are kept. CheckUnavailable."""
     file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
@@ -738,7 +738,7 @@ def of_cache(folder: Path) -> list[str]:
 
 
 # -- checking ----------------------------------------------------------------------------------------------
-# All that can be wrong inside an index and the embeddings kept beside it, named by file; see `sound`.
+# All that can be wrong inside an index and the embeddings kept beside it, named by file.
 
 
 @dataclass(frozen=True, slots=True)
