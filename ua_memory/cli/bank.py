@@ -207,8 +207,8 @@ def verify(
     """Check the files, the ids, the history and the index.
 
     Prints `file:line: message` for each problem; the exit code is 12 if there are any. --quick takes seconds
-    in a bank of any size: it reads files that have changed and what cites others, and checks neither quoted
-    words, nor forgotten ids that a person typed again, nor older revisions, nor the index.
+    in a bank of any size: it trusts the index for files that have not changed, and skips quoted words,
+    forgotten ids that a person typed again, older revisions and the index itself.
     """
     health = memory.health
     found, unchecked = (health.quick(), ()) if quick else health.verified(lambda what: progress(call, what))

@@ -80,7 +80,10 @@ def restart(
     call: Call,
     memory: Memory,
     with_key: Annotated[
-        bool, typer.Option("--with-key", help="Give it this shell's model and key, for what it does unasked.")
+        bool,
+        typer.Option(
+            "--with-key", help="Give the daemon this shell's model and key, for its background work."
+        ),
     ] = False,
 ) -> None:
     """Restart it."""

@@ -678,7 +678,7 @@ ModelOption = Annotated[
     ),
 ]  # fmt: skip
 MemorySlot = Annotated[
-    bool, typer.Option("--memory-slot", help="In the place of its own memory, not beside it.")
+    bool, typer.Option("--memory-slot", help="Replace OpenClaw's own memory: take its memory slot.")
 ]
 OwnMemory = Annotated[
     bool, typer.Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
