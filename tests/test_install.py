@@ -235,7 +235,7 @@ def test_openclaws_two_tools_take_what_ours_take() -> None:
     said = re.sub(r'" \+\s+"', "", source)
     for name in schedule.SLOT_TOOLS:
         tool = mcp_tools.TOOLS[name]
-        assert tool.says in said
+        assert tool.shown["description"] in said
         block = source[source.index(f"  {name}: {{") :]
         block = block[: block.index("additionalProperties")]
         assert all(re.search(rf"\b{param}\b", block) for param in tool.takes)

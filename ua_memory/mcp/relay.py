@@ -74,7 +74,7 @@ def _tools_named(words: list[str], known: dict[str, Any]) -> list[str] | None:
             found += split_names(value) if option == "--tools" else ()
         elif word != "mcp":
             return None
-    tools = {tool["name"] for tool in known["legacy"]["tools/list"]["tools"]}
+    tools = {tool["name"] for tool in known["tools"]}
     return found if all(name in tools or name in known["sets"] for name in found) else None
 
 
@@ -175,19 +175,19 @@ class Relay:
             asked = params.get("protocolVersion")
             return {**found, **({"protocolVersion": asked} if asked in self.known["versions"] else {})}
         if method == "tools/list":
-            return {**found, "tools": self._tools(answers)}
+            return {**found, "tools": self._tools()}
         if method == "resources/list":
             return {**found, "resources": self._ask({"resources": True}, running).get("resources", [])}
         if method == "resources/read":
             return self._read_resource(found, params, running)
         return found
 
-    def _tools(self, answers: dict[str, Any]) -> list[Any]:
+    def _tools(self) -> list[Any]:
         left, reads = _enabled_tools(self.words)
         names = self._expanded(self.names or left or ["default"]) & self._expanded(left or ["all"])
         return [
             tool
-            for tool in answers["tools/list"]["tools"]
+            for tool in self.known["tools"]
             if tool["name"] in names and (not reads or tool["annotations"]["readOnlyHint"])
         ]
 
@@ -202,7 +202,7 @@ class Relay:
         name, listing = params.get("name"), answers["tools/list"]
         # By what was asked for alone: what the settings took away is told as such.
         asked = self._expanded(self.names or ["all"])
-        names = [tool["name"] for tool in listing["tools"] if tool["name"] in asked]
+        names = [tool["name"] for tool in self.known["tools"] if tool["name"] in asked]
         if name not in names:
             raise Fault(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
         found = self._ask({"tool": name, "arguments": params.get("arguments")}, running)
