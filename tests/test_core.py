@@ -82,7 +82,7 @@ def test_list_and_get(there: Bank) -> None:
 def test_without_a_file(there: Bank) -> None:
     there.path(CORE).unlink()
     assert core.blocks(there.store) == []
-    assert core.budgets(there.store)[0].used == 0
+    assert core.CoreMemory(there.store, "test").budgets()[0].used == 0
     with pytest.raises(NotFound, match="none"):
         core.block(there.store, "User")
     done = replaced(there, "User", "Ann")
@@ -241,7 +241,7 @@ UNSECTIONED = [
 def test_what_stands_in_no_section_is_a_block(there: Bank, data: bytes, held: dict[str, str]) -> None:
     there.write(data, CORE)
     assert values(there) == held
-    assert {b.name for b in core.budgets(there.store)} == {"", *held}
+    assert {b.name for b in core.CoreMemory(there.store, "test").budgets()} == {"", *held}
     for name in held:
         assert core.block(there.store, name.upper()).value == held[name]
     replaced(there, "New", "x")
@@ -279,9 +279,9 @@ def test_what_init_wrote_is_no_memory(there: Bank, text: str) -> None:
     there.write(text, CORE)
     assert not any(values(there).values()) and not markdown.parse(text.encode(), CORE).of(Passage)
     there.write(text.replace(INTRO, ""), CORE)
-    bare = core.budgets(there.store)[0].used
+    bare = core.CoreMemory(there.store, "test").budgets()[0].used
     there.write(text, CORE)
-    assert core.budgets(there.store)[0].used == bare
+    assert core.CoreMemory(there.store, "test").budgets()[0].used == bare
     there.write(text.replace(INTRO, f"{INTRO}\n\nTea."), CORE)
     assert values(there)["Memory"] == "Tea."
     assert [p.text for p in markdown.parse(there.bytes(CORE), CORE).of(Passage)] == ["Tea."]
@@ -397,14 +397,14 @@ def test_the_whole_has_a_budget(tmp_path: Path) -> None:
     assert "MEMORY.md has" in "".join(replaced(there, "B", WORD * 50).warnings)
     with pytest.raises(TooLarge, match=r"MEMORY\.md has"):
         replaced(there, "C", WORD * 60)
-    assert [b.name for b in core.budgets(there.store)] == ["", "A", "B"]
+    assert [b.name for b in core.CoreMemory(there.store, "test").budgets()] == ["", "A", "B"]
 
 
 def test_over_budget_by_hand_may_only_shrink(tmp_path: Path) -> None:
     there = new_bank(tmp_path / "bank")
     there.again(core_block_tokens=100, core_tokens=1000)
     there.write(f"## A\n\n{WORD * 200}\n", CORE)
-    assert "over its budget" in core.budgets(there.store)[1].warning
+    assert "over its budget" in core.CoreMemory(there.store, "test").budgets()[1].warning
     with pytest.raises(TooLarge):
         replaced(there, "A", WORD * 201)
     assert "over its budget" in replaced(there, "A", WORD * 150).warnings[0]

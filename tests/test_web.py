@@ -35,6 +35,7 @@ import pytest
 from banks import new_bank
 from daemons import Place, until
 from starlette.requests import Request
+from test_flush import transcript
 
 from ua_memory.caller import Call
 from ua_memory.cli import web
@@ -554,18 +555,26 @@ def test_the_map_has_all_days_of_a_year(fresh: Browser) -> None:
     assert len(days) == 50 and "all 14" in found.text
 
 
+@contextlib.contextmanager
+def watched(root: Path, folder: Path) -> Iterator[tuple[WebBank, SnapshotCache]]:
+    """A bank as the page sees it that hears of changed files."""
+    heard = Watch(root, folder, lambda: None, lambda _: None)
+    heard.tend()
+    snapshots = SnapshotCache(heard.marks, heard.touched)
+    call = Call([], root, folder, {**os.environ, "UA_MEMORY_DAEMON": "off"}, *_streams())
+    try:
+        yield WebBank(call, root, snapshots), snapshots
+    finally:
+        heard.stop()
+
+
 def test_what_an_editor_saves_is_on_the_next_page(tmp_path: Path) -> None:
     """The page hears of changed files, as the daemon does, and looks at no other."""
     bank = new_bank(tmp_path / "bank")
     log = bank.root / "memory" / "2026-11-20.md"
     log.parent.mkdir(exist_ok=True)
     log.write_text("- Tea at five.\n")
-    heard = Watch(bank.root, tmp_path, lambda: None, lambda _: None)
-    heard.tend()
-    snapshots = SnapshotCache(heard.marks, heard.touched)
-    call = Call([], bank.root, tmp_path, {**os.environ, "UA_MEMORY_DAEMON": "off"}, *_streams())
-    seen = WebBank(call, bank.root, snapshots)
-    try:
+    with watched(bank.root, tmp_path) as (seen, snapshots):
         for text in ("Tea at six.", "Tea at seven.", "Tea at eight."):
             log.write_text(f"- {text}\n")
             for words in (("list",), ("get", "--", "memory/2026-11-20.md"), ("list",)):
@@ -576,8 +585,32 @@ def test_what_an_editor_saves_is_on_the_next_page(tmp_path: Path) -> None:
         for _ in range(3):
             seen.ask("list")
         assert snapshots.hits >= known + 3
-    finally:
-        heard.stop()
+
+
+def test_the_words_of_a_session_that_was_deleted_are_on_no_page(tmp_path: Path) -> None:
+    """No file of the bank tells of it."""
+    bank = new_bank(tmp_path / "bank")
+    with Memory.open(bank.root) as memory, watched(bank.root, tmp_path) as (seen, _):
+        (done,) = memory.flush(transcript()).done
+        memory.refresh()
+        (words,) = memory.sessions.all()
+        asked = "why", "--", f"^{done.facts[0].id}"
+        time.sleep(0.1)
+        assert seen.ask(*asked)["steps"][0]["said"]["words"] and seen.ask(*asked) is seen.ask(*asked)
+        memory.sessions.delete(words)
+        assert "words" not in seen.ask(*asked)["steps"][0]["said"]
+
+
+def test_a_page_is_drawn_anew_only_where_it_shows_something_else(fresh: Browser) -> None:
+    first = fresh.get("/").text
+    drawn = dict(fresh.web.drawn)
+    assert fresh.get("/").text == first and fresh.web.drawn == drawn
+    with Memory.open(fresh.root) as memory:
+        memory.insert("The kettle is blue.")
+    assert "The kettle is blue." in fresh.get("/").text
+    for number in range(app.MOST_DRAWN + 1):
+        fresh.get(f"/?tag=t{number}")
+    assert len(fresh.web.drawn) == app.MOST_DRAWN
 
 
 def test_the_diary_is_filtered_by_who_and_what(fresh: Browser) -> None:

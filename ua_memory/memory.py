@@ -500,10 +500,10 @@ class Memory:
 
     def _budgets(self) -> tuple[Budget, ...]:
         """Tokens against budgets, where MEMORY.md can be read."""
-        from ua_memory.knowledge.core import Budget, budgets
+        from ua_memory.knowledge.core import Budget
 
         try:
-            return tuple(budgets(self.store))
+            return tuple(self.core.budgets())
         except CannotWrite:  # it is one of the problems
             return (Budget("", 0, self.config.core_tokens),)
 

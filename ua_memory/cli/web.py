@@ -31,6 +31,7 @@ from ua_memory.index.embedding import forget, share_heap, trim
 from ua_memory.mcp.tools import HOST, bound
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
+from ua_memory.text import tokens
 from ua_memory.text.redaction import masked
 from ua_memory.views.hits import search_shape
 from ua_memory.views.output import emit, note, visible
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 
 HITS = 20
 """Hits of a search."""
-OF_FILES = frozenset(("list", "log", "entities", "pages", "models", "observations", "opinions"))
+OF_FILES = frozenset(
+    ("list", "log", "entities", "pages", "models", "observations", "opinions", "why", "blame")
+)
 """Commands that print the same as long as the files are the same; what they printed is kept."""
 MOST_KNOWN = 64
 NAMING = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
@@ -187,7 +190,7 @@ class WebBank:
         words = ["--bank", str(self.root), *argv[:at], "--json", *argv[at:]]
         if argv[0] == "search":  # this process loads no model
             return self._by_daemon(words) or {}
-        version = self._version() if argv[0] in OF_FILES else ""
+        version = self._version() if argv[0] in OF_FILES or argv == ("core", "list") else ""
         if version and (known := self._known.get(argv)) and known[0] == version:
             return known[1]
         # What is added to the probes needs no model; in a process of its own others could read the question.
@@ -207,10 +210,14 @@ class WebBank:
 
     def _version(self) -> str:
         """What stays the same as long as commands that only read the files print the same; '' where a file
-        may change unseen."""
+        may change unseen. Sessions, at which `why` ends, are written by renaming."""
         store = self._opened().store
         proof = store.survey().proof
-        return proof and f"{store.history.head()} {proof} {self.today()}"
+        try:
+            said = store.bank.sessions.stat().st_mtime_ns
+        except OSError:
+            said = 0
+        return proof and f"{store.history.head()} {proof} {said} {self.today()}"
 
     def by_words(self, query: str, filters: Mapping[str, str]) -> dict[str, Any]:
         """See `web.pages.BankPages`."""
@@ -277,6 +284,8 @@ class WebBank:
             stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._lent,
         )  # fmt: skip
         code = app.run(call)
+        if tokens.unload():  # 35 MB; what was counted is known as long as it stays the same
+            trim()
         return code, *_read(out.getvalue(), err.getvalue())
 
     @contextlib.contextmanager

@@ -89,15 +89,6 @@ def block(store: Store, name: str) -> CoreBlock:
     return found
 
 
-def budgets(store: Store) -> list[Budget]:
-    """The whole of MEMORY.md first, then each block."""
-    path = core_path(store)
-    data = _text(store, path)
-    limit = store.config.core_block_tokens
-    each = [Budget(b.name, tokens.count(b.value), limit) for b in _blocks(data, path)]
-    return [Budget("", _size(data), store.config.core_tokens), *each]
-
-
 def replace(
     store: Store,
     name: str,
@@ -175,6 +166,7 @@ class CoreMemory:
 
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
+        self._counted: tuple[bytes, Sequence[Budget]] | None = None
 
     def list(self) -> Sequence[CoreBlock]:
         """The blocks of MEMORY.md, in file order."""
@@ -195,8 +187,15 @@ class CoreMemory:
         )  # fmt: skip
 
     def budgets(self) -> Sequence[Budget]:
-        """Tokens against budgets: MEMORY.md first, then its blocks."""
-        return budgets(self._store)
+        """Tokens against budgets: MEMORY.md first, then its blocks. Counted once for as long as it stays."""
+        path, config = core_path(self._store), self._store.config
+        data = _text(self._store, path)
+        if self._counted is None or self._counted[0] != data:
+            each = [
+                Budget(b.name, tokens.count(b.value), config.core_block_tokens) for b in _blocks(data, path)
+            ]
+            self._counted = data, [Budget("", _size(data), config.core_tokens), *each]
+        return self._counted[1]
 
 
 def _answered(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:

@@ -32,6 +32,13 @@ def _encoder() -> Encoding:
     return found
 
 
+def unload() -> bool:
+    """Give the table back; the next count loads it again. Whether it was loaded."""
+    loaded = bool(_encoder.cache_info().currsize)
+    _encoder.cache_clear()
+    return loaded
+
+
 def _pieces(text: str) -> Iterator[str]:
     at = 0
     while len(text) - at > _PIECE:

@@ -40,6 +40,8 @@ MOST_LIVE = 8
 MOST_NEWS = 600
 """Revisions since the last look of which an open page is told."""
 MOST_CONNECTIONS = 64
+MOST_DRAWN = 16
+"""Pages that are kept as HTML, and sent again as long as they show the same: a map of days takes 30 ms."""
 SLOWEST = 10
 """Seconds that a connection without a request, or with half of one, stays open."""
 FRAGMENT = "fragment"
@@ -72,6 +74,7 @@ class Web:
             name: ThreadPoolExecutor(1, f"web-{name}") for name in served.banks
         }
         self.live, self.stopping = 0, asyncio.Event()
+        self.drawn: dict[tuple[str, str, bool], tuple[Shown, str]] = {}
 
     def application(self) -> Starlette:
         """The routes. Those that write exist only where that was asked for."""
@@ -118,12 +121,18 @@ class Web:
         if request.url.path.endswith(".json"):
             return _unless_known(request, JSONResponse(dict(shown.data), status))
         inside = FRAGMENT in request.headers.get("accept", "")
-        text = self.templates.get_template(shown.template).render(
-            {**shown.more, "data": shown.data}, command=shown.command, inside=inside, path=request.url.path,
-            query=dict(request.query_params), root=self.served.root, write=self.served.write,
-            version=version("ua-memory"),
-        )  # fmt: skip
-        return _unless_known(request, HTMLResponse(text, status))
+        asked = request.url.path, request.url.query, inside
+        known = self.drawn.get(asked)
+        if known is None or known[0] != shown:
+            text = self.templates.get_template(shown.template).render(
+                {**shown.more, "data": shown.data}, command=shown.command, inside=inside,
+                path=request.url.path, query=dict(request.query_params), root=self.served.root,
+                write=self.served.write, version=version("ua-memory"),
+            )  # fmt: skip
+            while len(self.drawn) >= MOST_DRAWN:
+                del self.drawn[next(iter(self.drawn))]
+            self.drawn[asked] = known = shown, text
+        return _unless_known(request, HTMLResponse(known[1], status))
 
     def _error(self, request: Request, error: UaMemoryError) -> Response:
         told = {"message": error.what, "where": error.where, "hint": error.hint}

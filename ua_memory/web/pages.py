@@ -111,7 +111,6 @@ def days(bank: BankPages, query: Query) -> Shown:
         "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
         "days": every, "today": today, "filters": _plain(query),
         "older": _before(dated[-1]) if dated and len(groups) > DAYS else "",
-        "address": _address("/", _plain(query)),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
 
@@ -291,11 +290,10 @@ def core(bank: BankPages, query: Query) -> Shown:
     """Core memory and its budget, and the rules of reflect; what is proposed only if asked: that takes all
     facts."""
     words = ("core", "list")
-    state = bank.ask("status", "--quick").get("core", {})
     asked = bool(query.get("proposals"))
     proposals = bank.ask("core", "proposals", fails=False).get("proposals", []) if asked else []
     rules = bank.ask("directives", "list", fails=False)
-    more = {"state": state, "proposals": proposals, "asked": asked, "rules": rules}
+    more = {"proposals": proposals, "asked": asked, "rules": rules}
     return Shown("core.html", bank.ask(*words), words, more)
 
 
@@ -309,24 +307,18 @@ def diary(bank: BankPages, query: Query) -> Shown:
     found = bank.ask(*words)
     rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
     given = {name: query[name] for name in names if query.get(name)}
-    address = _address("/diary", given)
     more = {
         "days": [(day, list(each)) for day, each in rows],
         "given": given,
-        "address": address,
         "page_size": REVISIONS,
     }
     return Shown("diary.html", found, words, more)
 
 
-def _address(path: str, given: Query) -> Callable[..., str]:
-    """Makes the address of a page with what is given, and changes to it: '' takes something out."""
-
-    def address(**new: str) -> str:
-        query = {name: value for name, value in {**given, **new}.items() if value}
-        return f"{path}?{urlencode(query)}" if query else path
-
-    return address
+def address(path: str, given: Query, **new: str) -> str:
+    """The address of a page with what is given, and changes to it: '' takes something out."""
+    query = {name: value for name, value in {**given, **new}.items() if value}
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def revision(bank: BankPages, query: Query) -> Shown:

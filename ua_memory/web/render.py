@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from ua_memory.views.output import visible
-from ua_memory.web.pages import LINES, WEEKS, map_start, plan_hash
+from ua_memory.web.pages import LINES, WEEKS, address, map_start, plan_hash
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,7 +51,13 @@ def environment() -> Environment:
         "quote": shlex.quote, "session_url": session_url, "weekday": weekday, "number": number,
         "first_line": first_line,
     }  # fmt: skip
-    made.globals |= {"heat_map": heat_map, "wheel": wheel, "hunks": hunks, "plan_hash": plan_hash}
+    made.globals |= {
+        "heat_map": heat_map,
+        "wheel": wheel,
+        "hunks": hunks,
+        "plan_hash": plan_hash,
+        "address": address,
+    }
     return made
 
 
