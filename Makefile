@@ -99,6 +99,9 @@ years: N = 1000000
 years: $(BENCH)/.installed  ## ten years of logs with N=1000000 facts, measured; takes hours and 10 GB of TMPDIR
 	@nice -n 19 $(BENCH)/bin/python benchmarks/years.py $(ARGS) $(N)
 
+peers: $(BENCH)/.installed  ## the table of docs/compare.md: other tools in build/peers, asked the same; ARGS=--help
+	@$(BENCH)/bin/python benchmarks/peers/run.py $(ARGS)
+
 $(DIST)/.installed:
 	@echo "installing into $(DIST) (once)"
 	$(call make_venv,$(DIST),build twine uv pipx)
@@ -119,4 +122,4 @@ clean:  ## remove what the targets above have made
 	rm -rf .venv .venv-bench .venv-dist .venv-docs build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find ua_memory tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years dist docs clean
+.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years peers dist docs clean

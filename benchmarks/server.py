@@ -4,11 +4,12 @@ Not part of `make bench`: FACTS (a million unless told) of invented words, vecto
 words are indexed first; then a process puts the vectors on the server, is killed once the server has a third
 of them, and another goes on. The second machine is a copy of the bank in another folder, with the cache but
 without an index. Each step is a process of its own; beside wall time stands the processor time of its
-threads, not that of the server.
+threads, and what the server used meanwhile.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import shutil
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from figures import console_script, machine
 from invented import Drawn, environment, sentence
+from warm import busy
 from years import _megabytes, _spread, _timed, ran, written
 
 from ua_memory import config
@@ -34,21 +36,32 @@ LOG = "memory/2015-01-01.md"
 
 
 def main(argv: Sequence[str]) -> None:
-    """[FACTS]; for a process of its own: STEP BANK URL."""
+    """[--bank FOLDER] [FACTS]: of a bank that `years.py --words --in FOLDER` has made, or of one made here;
+    for a process of its own: STEP BANK URL."""
     if argv and argv[0] in STEPS:
         return print(json.dumps(STEPS[argv[0]](Path(argv[1]), argv[2])))
-    facts = int(argv[0]) if argv else 1_000_000
+    options = argparse.ArgumentParser()
+    options.add_argument("--bank", type=Path)
+    options.add_argument("facts", type=int, nargs="?", default=1_000_000)
+    chosen = options.parse_args(argv)
     print(machine(), flush=True)
-    with tempfile.TemporaryDirectory() as folder, _chroma(Path(folder)) as url:
-        for name, value in _measured(Path(folder), url, facts):
-            print(f"{facts:>9,}  {name:<46} {value}", flush=True)
+    with tempfile.TemporaryDirectory() as folder, _chroma(Path(folder)) as (server, url):
+        before = 0.0
+        for name, value in _measured(Path(folder), url, chosen.facts, chosen.bank):
+            used, held = _used(server)
+            value += f"; server: {used - before:.0f} s of processor, {held:.0f} MB"
+            print(f"{chosen.facts:>9,}  {name:<46} {value}", flush=True)
+            before = used
 
 
-def _measured(folder: Path, url: str, facts: int) -> Iterator[tuple[str, str]]:
+def _measured(folder: Path, url: str, facts: int, made: Path | None) -> Iterator[tuple[str, str]]:
     env, root, other = environment(str(folder), daemon="off"), folder / "bank", folder / "other"
-    (root / "memory").mkdir(parents=True)
-    written(root, facts)
-    yield "init", ran([console_script()[0], "init", str(root)], env).told
+    if made:
+        shutil.copytree(made / "bank", root)
+    else:
+        (root / "memory").mkdir(parents=True)
+        written(root, facts)
+        yield "init", ran([console_script()[0], "init", str(root)], env).told
     yield "words", _step("words", root, "", env)
     first = subprocess.Popen([sys.executable, __file__, "vectors", str(root), url], env=env)
     while _rows(url) < facts / 3 and first.poll() is None:
@@ -86,8 +99,11 @@ def _words(root: Path, url: str) -> str:
 
 def _vectors(root: Path, url: str) -> str:
     with _opened(root, url) as memory, Index(memory.store, embeds=Drawn()) as index:
+        sent, upsert, began = list[int](), index.vectors.upsert, time.perf_counter()
+        index.vectors.upsert = lambda rows: sent.append(len(rows)) or upsert(rows)  # type: ignore[method-assign, func-returns-value]
         done = index.refresh()
-        return f"{done.embedded:,} drawn, {done.left_texts:,} left, {done.semantic}"
+        put = f"{sum(sent):,} sent in {time.perf_counter() - began:.0f} s"
+        return f"{done.embedded:,} drawn, {put}, {done.left_texts:,} left, {done.semantic}"
 
 
 def _searches(root: Path, url: str) -> str:
@@ -100,7 +116,7 @@ STEPS = {"words": _words, "vectors": _vectors, "searches": _searches}
 
 
 @contextlib.contextmanager
-def _chroma(folder: Path) -> Iterator[str]:
+def _chroma(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A server of this environment's Chroma, which answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -121,10 +137,16 @@ def _chroma(folder: Path) -> Iterator[str]:
             with contextlib.suppress(OSError, ValueError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.1)
-        yield url
+        yield server, url
     finally:
         server.terminate()
         server.wait()
+
+
+def _used(server: subprocess.Popen[bytes]) -> tuple[float, float]:
+    """Seconds of processors until now, and the most MB that it held."""
+    peak = next(row for row in Path(f"/proc/{server.pid}/status").read_text().splitlines() if "VmHWM" in row)
+    return busy(server.pid), int(peak.split()[1]) / 1024
 
 
 def _rows(url: str) -> int:

