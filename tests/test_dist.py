@@ -18,7 +18,7 @@ PLUGINS = (
     "openclaw/package.json", "opencode/ua-memory.js", "pi/ua-memory.ts",
 )  # fmt: skip
 DATA = (
-    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.toml",
+    "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.txt",
     "lexicon.txt", "little_words.toml", "mcp.json", "name_words.toml", "prices.toml", "prompts.toml",
     "schemas.json", "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
     "tokenizer.json", "worth.json",

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
+from banks import new_bank
 
 from ua_memory import discovery
+from ua_memory.memory import Memory
 
 HEAVY = {
     "anthropic",
@@ -92,6 +97,42 @@ def test_opening_a_bank_loads_no_index() -> None:
     # yaml is allowed here: reading front matter needs it, and it takes a few milliseconds.
     loaded = top_level_modules("from ua_memory import Memory")
     assert loaded & ((HEAVY - {"frontmatter", "yaml"}) | {"typer"}) == set()
+
+
+SLOW = {"dataclasses", "inspect", "pathlib", "tomllib", "typing"}
+"""Parts of the standard library that take a third of the time of a hook where no daemon runs."""
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_a_hook_without_a_daemon_loads_no_slow_module(tmp_path: Path, event: str) -> None:
+    bank = new_bank(tmp_path / "bank")
+    bank.insert("Wir haben den Fluss nach dem Frühling gesehen")
+    time.sleep(0.06)
+    with Memory(bank.again()) as memory:
+        memory.search_many(["x"], by_words=True)
+    code = (
+        "left = os._exit\nos._exit = lambda code: (tell(), left(code))\n"
+        "from ua_memory.hooks import context\ncontext.RACY = 0\n"  # settings that are just written are kept
+        "from ua_memory.cli.fast import main\nmain()"
+    )
+    words = ("--bank", str(bank.root), "hook")
+    told = {
+        "session_id": "a1",
+        "cwd": "/",
+        "hook_event_name": event,
+        "prompt": "wo ist der fluss im frühling",
+    }
+    env = {**os.environ, "UA_MEMORY_DAEMON": "off"}
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-P", "-c", LOADED + code, *words],
+            input=json.dumps({**told, "session_id": session}), capture_output=True, text=True, timeout=60,
+            check=True, env=env,
+        )
+        for session in ("a1", "a2")
+    )  # fmt: skip
+    assert ("Fluss" in second.stdout) == (event == "UserPromptSubmit"), first.stdout + second.stdout
+    assert set(json.loads(second.stderr.splitlines()[-1])) & SLOW == set()
 
 
 # -- private names -----------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import tomllib
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
@@ -464,7 +463,12 @@ _LETTERS = {
 @cache
 def _table() -> Mapping[str, Mapping[str, str]]:
     """The words of each language: `sure` and `doubtful` ones, and what holds `but` for some."""
-    return tomllib.loads(data_text("languages.toml"))
+    found: dict[str, dict[str, str]] = {}
+    for block in data_text("languages.txt").split("\n\n")[1:]:
+        heading, _, words = block.partition("\n")
+        kind, _, language = heading.partition(" ")
+        found.setdefault(kind, {})[language] = words
+    return found
 
 
 @cache

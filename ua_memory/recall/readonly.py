@@ -7,7 +7,6 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from marshal import loads
 
@@ -44,12 +43,13 @@ LEAST = 12
 """Tokens of the shortest line there is: its mark, a date and a place."""
 
 
-@dataclass(frozen=True, slots=True)
 class Preset:
-    """Candidates per retriever, and the maximum tokens of a block."""
+    """Candidates per retriever, and the maximum tokens of a block. No dataclass, as `index.terms.Query`."""
 
-    depth: int
-    tokens: int
+    __slots__ = ("depth", "tokens")
+
+    def __init__(self, depth: int, tokens: int) -> None:
+        self.depth, self.tokens = depth, tokens
 
     @property
     def lines(self) -> int:

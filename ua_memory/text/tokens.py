@@ -7,11 +7,12 @@ plain name would download it. What looks like a special token in a text is ordin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tiktoken import Encoding
 
 
