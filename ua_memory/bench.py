@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory import discovery
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
+from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage, writing
 from ua_memory.knowledge import statements
 from ua_memory.memory import Memory
 from ua_memory.paths import make_private
@@ -746,10 +746,8 @@ def _height(one: Totals | None, priced: bool) -> float:
 
 
 def _save(figure: Any, file: Path) -> None:
-    try:
+    with writing(file, None):
         figure.savefig(file)
-    except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file)) from error
 
 
 # -- compared --------------------------------------------------------------------------------------------
@@ -949,7 +947,7 @@ class Probes:
             line = f"# Probes\n\n{line}"
         elif not before.endswith("\n"):
             line = f"\n{line}"
-        with swap.translating_errors(self._file), self._file.open("a", encoding="utf-8") as file:
+        with writing(self._file), self._file.open("a", encoding="utf-8") as file:
             file.write(line)
         return Probe((before + line).count("\n"), query, ids)
 
@@ -1003,7 +1001,7 @@ class Probes:
     def _save(self, figures: ProbeFigures, results: Iterable[ProbeResult]) -> None:
         kept = {**asdict(figures), "when": figures.when.isoformat()}
         ranks = {_key(one.probe): dict(one.ranks) for one in results}
-        with swap.translating_errors(self._last):
+        with writing(self._last):
             make_private(self._last.parent)
             data = json.dumps({"figures": kept, "ranks": ranks}).encode()
             swap.put(self._last, data, self._last.with_suffix(".new"))

@@ -71,6 +71,20 @@ class CannotWrite(UaMemoryError):
     exit_code = 10
 
 
+class writing:
+    """Turns an OSError in the block into CannotWrite."""
+
+    def __init__(self, where: object, hint: str | None = "check owner, mode and free space") -> None:
+        self.where, self.hint = where, hint
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise CannotWrite(error.strerror or str(error), where=str(self.where), hint=self.hint) from error
+
+
 class GitFailed(UaMemoryError):
     """git is missing, too old, or refused. What was being written waits in `pending/`."""
 

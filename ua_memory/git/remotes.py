@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ua_memory.errors import CannotWrite, Conflict, GitFailed, Usage
+from ua_memory.errors import Conflict, GitFailed, Usage, writing
 from ua_memory.git import process
 from ua_memory.git.process import APART, NO_FSYNC, NO_REMOTE, Lock, Process
 from ua_memory.git.repository import NOBODY, Repository
@@ -262,20 +262,20 @@ class Remotes(Repository):
     def _apart(self) -> Iterator[Process]:
         """A git directory for the length of one call, from which remotes are reached: with this trail's
         objects and the names of its revisions, and none of its settings."""
-        try:
-            with tempfile.TemporaryDirectory(prefix=APART, dir=self.git_dir) as folder:
-                place = Path(folder)
-                (place / "refs").mkdir()
-                (place / "HEAD").write_text(f"ref: {self.ref()}\n")
-                names = self.run(
-                    "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
-                )
-                (place / "packed-refs").write_bytes(names)
-                with contextlib.suppress(FileNotFoundError):
-                    (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
-                yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
-        except OSError as error:  # also while the folder is taken away
-            raise CannotWrite(error.strerror or str(error), where=str(self.git_dir)) from error
+        with (
+            writing(self.git_dir, None),  # also while the folder is taken away
+            tempfile.TemporaryDirectory(prefix=APART, dir=self.git_dir) as folder,
+        ):
+            place = Path(folder)
+            (place / "refs").mkdir()
+            (place / "HEAD").write_text(f"ref: {self.ref()}\n")
+            names = self.run(
+                "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
+            )
+            (place / "packed-refs").write_bytes(names)
+            with contextlib.suppress(FileNotFoundError):
+                (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
+            yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
 
     def _reach(self, *words: str, by: Process | None = None) -> bytes:
         return self._asked_there(*words, by=by)[0]

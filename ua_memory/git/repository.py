@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import CannotWrite, GitFailed
+from ua_memory.errors import GitFailed, writing
 from ua_memory.git.process import OBJECT_ID, Process
 from ua_memory.paths import is_truth, make_private
 
@@ -433,13 +433,11 @@ class Repository(Process):
         """Make the trail's git directory, or the bank's own repository. Nothing happens where it exists."""
         if self.exists:
             return
-        try:
+        with writing(self.git_dir, None):
             if self.own:
                 self.git_dir.mkdir(parents=True, exist_ok=True)
             else:
                 make_private(self.git_dir)
-        except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(self.git_dir)) from error
         where = {"GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects")}
         how = ["--initial-branch=main", "--object-format=sha1", "--template="]
         # A trail in the state folder is as private as all there; git gives each of its files that mode.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from ua_memory.errors import CannotWrite, Conflict, GitFailed
+from ua_memory.errors import Conflict, GitFailed, writing
 from ua_memory.git.history import History
 from ua_memory.git.process import IMPORTS, TAKES_IN, GitObject, is_there, lives, processes, text
 from ua_memory.git.remotes import AGREED, LOCAL
@@ -114,11 +114,9 @@ def all_objects(history: History) -> Iterator[GitObject]:
 
 def back_up(history: History, file: Path) -> None:
     """All refs and what they lead to as one bundle, for its owner alone. CannotWrite where there is one."""
-    try:
+    with writing(file, None):
         make_private(file.parent)
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file)) from error
     history.run("bundle", "create", "--quiet", str(file), "--all")
     file.chmod(0o600)  # git puts a new file in its place
     history.run("bundle", "verify", "--quiet", str(file))
@@ -165,7 +163,7 @@ def workspace(history: History, folder: Path, *, borrows: bool = True) -> Histor
     """A repository in a new folder in which to work on a history, whose objects it can read if it `borrows`
     them. What comes into it does not get into the history. CannotWrite, GitFailed."""
     fresh = History(folder / "history.git", folder / "tree", own=False)
-    try:
+    with writing(folder, None):
         fresh.root.mkdir(parents=True)
         fresh.create()
         fresh.run("symbolic-ref", "HEAD", history.ref())
@@ -173,8 +171,6 @@ def workspace(history: History, folder: Path, *, borrows: bool = True) -> Histor
             (fresh.git_dir / "objects" / "info").mkdir(exist_ok=True)
             (fresh.git_dir / "objects" / "info" / "alternates").write_text(f"{history.shared / 'objects'}\n")
             fresh.run("update-ref", history.ref(), str(history.head()))
-    except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(folder)) from error
     return fresh
 
 
@@ -204,7 +200,7 @@ def _filtered(
     words += ["--prune-degenerate", "never", "--blob-callback", _BLOB.format(str(blobs))]
     words += ["--message-callback", _MESSAGE.format(str(said))]
     words += ["--commit-callback", _COMMIT.format(str(said)), "--refs", *revs] if revs else []
-    try:
+    with writing(blobs.parent, None):
         blobs.mkdir()
         for name, data in contents.items():
             (blobs / name).write_bytes(data)
@@ -212,8 +208,6 @@ def _filtered(
         status, _, trouble = fresh.git().execute(
             words, with_extended_output=True, with_exceptions=False, stdout_as_string=False
         )
-    except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(blobs.parent)) from error
     if status:
         last = (str(trouble).strip().splitlines() or ["no output"])[-1][:300]
         raise GitFailed(f"git-filter-repo failed: {last}", where=str(fresh.git_dir))
@@ -231,10 +225,8 @@ def let_go(history: History, work: Path) -> None:
     history.run("update-ref", "--stdin", stdin=lines.encode())
     # An editor's last message stays in a file that git never clears.
     for name in ("FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "TAG_EDITMSG"):
-        try:
+        with writing(history.git_dir / name, None):
             (history.git_dir / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(history.git_dir / name)) from error
     history.mend_index()
     if history.behind():  # git prunes nothing that its index names
         raise GitFailed(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from ua_memory.errors import Busy, NotFound, Usage
+from ua_memory.errors import Busy, NotFound, Usage, writing
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import core
 from ua_memory.knowledge.core import BlockChange
@@ -233,7 +233,7 @@ class CoreProposals:
         """Write an edit down; it is on the disk when this returns. Busy where too many wait, CannotWrite."""
         file = _file(self._store, made.id)
         self._store.make_state()
-        with self._store.locked(), swap.translating_errors(file):
+        with self._store.locked(), writing(file):
             if not file.exists() and sum(1 for _ in _edits(self._store)) >= MOST_WAITING:
                 raise Busy(
                     f"{MOST_WAITING} edits of core memory wait for the person",

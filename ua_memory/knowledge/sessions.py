@@ -17,7 +17,7 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 from pathlib import Path
 
-from ua_memory.errors import NotFound, Usage
+from ua_memory.errors import NotFound, Usage, writing
 from ua_memory.markdown.blocks import Header, read_header, write_value
 from ua_memory.markdown.lines import closes, fence_of, interrupts, split
 from ua_memory.paths import make_private, project_of
@@ -581,10 +581,10 @@ class SessionFiles:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        with swap.translating_errors(self.folder):
+        with writing(self.folder):
             make_private(self.folder)
         with locked(self.folder / ".lock", self._store.config.lock_seconds):
-            with swap.translating_errors(self._fresh):
+            with writing(self._fresh):
                 self._fresh.unlink(missing_ok=True)  # a killed process's: what it has is to be forgotten, too
             yield
 
@@ -625,14 +625,14 @@ class SessionFiles:
         )
 
     def _read(self, path: Path) -> SessionFile | None:
-        with swap.translating_errors(path):
+        with writing(path):
             try:
                 return parse(path.read_bytes(), path)
             except FileNotFoundError:
                 return None
 
     def _unlink(self, path: Path) -> None:
-        with swap.translating_errors(path):
+        with writing(path):
             path.unlink(missing_ok=True)
             swap.sync_folder(self.folder)
 
@@ -648,7 +648,7 @@ class SessionFiles:
             self._write(found)
 
     def _write(self, found: SessionFile) -> None:
-        with swap.translating_errors(found.path):
+        with writing(found.path):
             swap.put(found.path, show(found), self._fresh)
 
 

@@ -12,7 +12,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ua_memory.errors import CannotWrite, ModelMisbehaved, ModelRefused, RequestRejected, UaMemoryError, Usage
+from ua_memory.errors import (
+    ModelMisbehaved,
+    ModelRefused,
+    RequestRejected,
+    UaMemoryError,
+    Usage,
+    writing,
+)
 from ua_memory.knowledge.observations import day_of, scope_of
 from ua_memory.knowledge.statements import new_id
 from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
@@ -78,7 +85,7 @@ class Answers:
 
     def add(self, answer: BatchOutcome) -> None:
         """Keep an answer; it is on the disk when this returns. CannotWrite."""
-        try:
+        with writing(self.file, None):
             make_private(self.file.parent)
             new = not self.file.exists()
             fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -90,19 +97,15 @@ class Answers:
                 os.close(fd)
             if new:
                 swap.sync_folder(self.file.parent)
-        except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(self.file)) from error
 
     def keep_only(self, answers: Iterable[BatchOutcome]) -> None:
         """Let go of all but these. CannotWrite."""
         rest = list(answers)
-        try:
+        with writing(self.file, None):
             if not rest:
                 self.file.unlink(missing_ok=True)
             elif rest != self.all():
                 swap.put(self.file, b"".join(map(_line, rest)), self.file.with_suffix(".rest"))
-        except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(self.file)) from error
 
 
 def _line(answer: BatchOutcome) -> bytes:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
 from ua_memory.llm.ledger import Estimate, together
 from ua_memory.paths import is_bank, make_private, project_of
 from ua_memory.retain import ledger
@@ -375,7 +375,7 @@ def save(store: Store, watched: list[WatchedPath]) -> None:
     """Write the list of watched paths. CannotWrite."""
     file = store.bank.local / NAME
     beside = file.with_suffix(".new")
-    try:
+    with writing(file):
         make_private(file.parent)
         if not watched:
             file.unlink(missing_ok=True)
@@ -384,10 +384,6 @@ def save(store: Store, watched: list[WatchedPath]) -> None:
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             out.write(data.encode("utf-8", "surrogatepass"))
         beside.replace(file)
-    except OSError as error:
-        raise CannotWrite(
-            error.strerror or str(error), where=str(file), hint="check owner, mode and free space"
-        ) from error
 
 
 def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:

@@ -15,8 +15,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from ua_memory.errors import Busy
-from ua_memory.store.swap import raise_cannot_write
+from ua_memory.errors import Busy, writing
 
 # -- lock --------------------------------------------------------------------------------------------------
 # The one writer lock of a bank: an advisory lock on a file, which the system gives back when we die.
@@ -90,19 +89,16 @@ def _wait(place: _Place, fd: int, file: Path, deadline: float) -> None:
 
 
 def _open(file: Path) -> int:
-    try:
+    with writing(file):
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise_cannot_write(error, file)
 
 
 def _try(fd: int, file: Path) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:  # a file system without locks: two writers at once must not be
-        raise_cannot_write(error, file, "move the bank to a file system that supports locks")
+    with writing(file, "move the bank to a file system that supports locks"):  # there may be none
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True
 
 
@@ -127,10 +123,8 @@ def work_folder(state: Path, seconds: float) -> Iterator[Path]:
     with locked(state / f"{FOLDER}.lock", seconds):
         folder = state / FOLDER
         shutil.rmtree(folder, ignore_errors=True)
-        try:
+        with writing(folder):
             folder.mkdir(mode=0o700)
-        except OSError as error:
-            raise_cannot_write(error, folder)
         try:
             yield folder
         finally:

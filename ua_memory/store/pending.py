@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ua_memory.errors import writing
 from ua_memory.git.repository import Commit
 from ua_memory.paths import make_private
 from ua_memory.store import swap
@@ -90,7 +91,7 @@ def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
     Without `durably` it survives this process, but not a power cut.
     """
     fresh, file = folder / f"{record.key}{FRESH}", folder / f"revision-{record.key}.json"
-    try:
+    with writing(file):
         make_private(folder)
         there = file.exists()
         try:
@@ -105,17 +106,13 @@ def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
                 if not there:  # what was not promised must not be carried out
                     file.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        swap.raise_cannot_write(error, file)
 
 
 def drop(folder: Path, key: str) -> None:
     """Remove a record. CannotWrite."""
     file = folder / f"revision-{key}.json"
-    try:
+    with writing(file):
         file.unlink(missing_ok=True)
-    except OSError as error:
-        swap.raise_cannot_write(error, file)
 
 
 def keys(folder: Path) -> list[str]:
@@ -149,10 +146,8 @@ def set_aside(folder: Path) -> None:
     for key in keys(folder):
         file = folder / f"revision-{key}.json"
         if _read(file) is None and file.exists():
-            try:
+            with writing(file):
                 file.rename(file.with_suffix(UNREADABLE))
-            except OSError as error:
-                swap.raise_cannot_write(error, file)
     for name in swap.beside(folder, ""):
         if name.suffix == FRESH:
             with contextlib.suppress(OSError):
@@ -165,12 +160,11 @@ def unreadable(folder: Path) -> list[Path]:
 
 
 def _read(file: Path) -> InFlight | None:
-    try:
-        first, _, rest = file.read_bytes().partition(b"\n")
-    except FileNotFoundError:  # carried out meanwhile by who holds the lock
-        return None
-    except OSError as error:
-        swap.raise_cannot_write(error, file)
+    with writing(file):
+        try:
+            first, _, rest = file.read_bytes().partition(b"\n")
+        except FileNotFoundError:  # carried out meanwhile by who holds the lock
+            return None
     try:
         if first != FIRST_LINE + hashlib.sha256(rest).hexdigest().encode():
             return None

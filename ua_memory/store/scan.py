@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory import discovery
 from ua_memory.discovery import SETTINGS, sealed, unsealed
-from ua_memory.errors import CannotWrite, GitFailed, TooLarge
+from ua_memory.errors import CannotWrite, GitFailed, TooLarge, writing
 from ua_memory.git import process
 from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
@@ -27,7 +27,6 @@ from ua_memory.store import files as store_files
 from ua_memory.store import pending, saves
 from ua_memory.store.files import MAX_FILE, FileStat, read
 from ua_memory.store.saves import Edit
-from ua_memory.store.swap import raise_cannot_write
 
 if TYPE_CHECKING:
     from ua_memory.discovery import Row
@@ -294,11 +293,9 @@ class Snapshot:
     @cached_property
     def files(self) -> tuple[FileStat, ...]:
         """The truth files, by path."""
-        try:
+        with writing(self.root):
             # Where case is folded, both names of core memory answer to `lstat`, and one of them is there.
             top = os.listdir(self.root)  # noqa: PTH208 (only names are wanted)
-        except OSError as error:
-            raise_cannot_write(error, self.root)
         found: list[FileStat] = []
         for name, row in zip(self.diff.names, self.rows, strict=True):
             path = os.fsdecode(name)
@@ -324,7 +321,8 @@ def names(root: Path) -> list[bytes]:
     try:
         return store_files.listing(root)
     except OSError as error:
-        raise_cannot_write(error, Path(os.fsdecode(error.filename or root)))
+        with writing(os.fsdecode(error.filename or root)):
+            raise
 
 
 # -- full scan ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
-from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
+from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound, writing
 from ua_memory.git import history as git_history
 from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
@@ -25,7 +25,6 @@ from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.scan import FileSurvey, SnapshotCache, survey
-from ua_memory.store.swap import raise_cannot_write
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 
@@ -188,13 +187,11 @@ class Store:
 
     def make_state(self) -> None:
         """The state folder, private to its owner; beside no git it hides itself from one that may come."""
-        try:
+        with writing(self.bank.state):
             make_private(self.bank.state)
             if self.bank.state.name == BESIDE and not (self.bank.state / ".gitignore").exists():
                 with contextlib.suppress(FileExistsError):
                     swap.write(self.bank.state / ".gitignore", b"*\n", mode=0o600)
-        except OSError as error:
-            raise_cannot_write(error, self.bank.state)
 
     def require_settled(self) -> None:
         """Make the commits that are still missing. GitFailed if that is not possible now: the newest

@@ -16,9 +16,8 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import NoReturn
 
-from ua_memory.errors import CannotWrite
+from ua_memory.errors import writing
 from ua_memory.store.files import read
 
 FRESH, OUT = ".ua-fresh-", ".ua-out-"
@@ -28,22 +27,6 @@ MOVED = ".moved-"
 """Behind an OUT name where a file system has no exchange: what was moved aside, until the end of the step."""
 
 _AT_FDCWD, _EXCHANGE = -100, 2
-
-
-def raise_cannot_write(
-    error: OSError, where: Path, hint: str = "check owner, mode and free space"
-) -> NoReturn:
-    """Raise CannotWrite with the file's name from an OSError."""
-    raise CannotWrite(error.strerror or str(error), where=str(where), hint=hint) from error
-
-
-@contextlib.contextmanager
-def translating_errors(where: Path) -> Iterator[None]:
-    """Turn an OSError in the block into CannotWrite."""
-    try:
-        yield
-    except OSError as error:
-        raise_cannot_write(error, where)
 
 
 def write(
@@ -88,7 +71,7 @@ def sync_folder(folder: Path) -> None:
 
 def stage(file: Path, data: bytes, out: Path) -> None:
     """Write the new content of `file` next to it, whole and fsynced, under the name `out` (step W4)."""
-    try:
+    with writing(file):
         _make_folder(file.parent)
         like = _stat(file)
         fresh = out.with_name(f"{FRESH}{out.name.removeprefix(OUT)}-{secrets.token_hex(3)}")
@@ -99,14 +82,12 @@ def stage(file: Path, data: bytes, out: Path) -> None:
             with contextlib.suppress(OSError):
                 fresh.unlink()
             raise
-    except OSError as error:
-        raise_cannot_write(error, file)
 
 
 def swap_in(file: Path, out: Path) -> None:
     """Let `out` and `file` change places (step W5). Where there was no `file`, both names stand for the
     new one afterwards; where there is no `out`, the file goes and becomes it."""
-    try:
+    with writing(file):
         if file.is_dir():
             raise IsADirectoryError(errno.EISDIR, "is a folder", str(file))
         if not out.exists():
@@ -114,17 +95,13 @@ def swap_in(file: Path, out: Path) -> None:
                 file.rename(out)
         else:
             _change_places(out, file)
-    except OSError as error:
-        raise_cannot_write(error, file)
 
 
 def sync_swapped(folder: Path) -> None:
     """Make what `swap_in` did in a folder durable."""
-    try:
+    with writing(folder):
         if folder.exists():
             sync_folder(folder)
-    except OSError as error:
-        raise_cannot_write(error, folder)
 
 
 def swapped_out(file: Path, out: Path) -> bytes | None:
@@ -142,12 +119,11 @@ def same_file(one: Path, other: Path) -> bool:
 
 def names(folder: Path, *prefixes: str) -> list[str]:
     """The names in a folder that begin with one of these, sorted."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name.startswith(prefixes))  # noqa: PTH208
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise_cannot_write(error, folder)
+    with writing(folder):
+        try:
+            return sorted(name for name in os.listdir(folder) if name.startswith(prefixes))  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def beside(folder: Path, *prefixes: str) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory import discovery
 from ua_memory.discovery import SETTINGS
-from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage, writing
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
@@ -216,7 +216,7 @@ def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bu
 def _write(
     file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int, tell: Progress | None
 ) -> int:
-    try:
+    with writing(file, "name another file"):
         with _unnamed(file) as (fd, named):
             with os.fdopen(fd, "wb", closefd=False) as out:
                 with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -232,8 +232,6 @@ def _write(
             named()
         swap.sync_folder(file.parent)
         return file.stat().st_size
-    except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file), hint="name another file") from error
 
 
 @contextlib.contextmanager

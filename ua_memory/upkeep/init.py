@@ -14,7 +14,7 @@ from typing import Any
 from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_blank
-from ua_memory.errors import CannotWrite, GitFailed, Usage
+from ua_memory.errors import CannotWrite, GitFailed, Usage, writing
 from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
 from ua_memory.paths import Bank, git_around, locate, make_private, without_git
@@ -52,12 +52,8 @@ def init(
     """
     if timezone and not config_module.is_zone(timezone):
         raise Usage(f"unknown timezone {timezone!r}", hint="use a name such as Europe/Kyiv")
-    try:
+    with writing(root, "choose another folder"):
         (root / LOGS).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(
-            error.strerror or str(error), where=str(root), hint="choose another folder"
-        ) from error
     root = root.resolve()
     present = config_module.load(root, {})
     before = locate(root, own=present.own, bank_id=present.id)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS
-from ua_memory.errors import CannotWrite, Conflict, Held, NotFound, TooLarge
+from ua_memory.errors import Conflict, Held, NotFound, TooLarge, writing
 from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import statements
@@ -976,7 +976,7 @@ def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[
             if here != data:
                 notes.append(f"{path} differs from the repository's: see git status")
             continue
-        try:
+        with writing(file):
             if data is None:
                 file.unlink(missing_ok=True)
             else:
@@ -985,10 +985,6 @@ def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[
                 fresh.unlink(missing_ok=True)
                 swap.write(fresh, data)
                 fresh.replace(file)
-        except OSError as error:
-            raise CannotWrite(
-                error.strerror or str(error), where=str(file), hint="check owner, mode and free space"
-            ) from error
     return notes
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.discovery import CORE_NAMES, LOGS
-from ua_memory.errors import Conflict, NotFound, StillThere, Usage
+from ua_memory.errors import Conflict, NotFound, StillThere, Usage, writing
 from ua_memory.git import rewrite
 from ua_memory.git.history import CommitStamp, History, commit_stamps
 from ua_memory.git.rewrite import unmarked
@@ -241,7 +241,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     Conflict; until the new history stands in its place nothing has happened."""
     outside(store, backup)
     work = store.bank.state / WORK
-    with store.locked(), swap.translating_errors(work):
+    with store.locked(), writing(work):
         unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
         lock.remove_work_folder(store.bank.state)
@@ -300,10 +300,8 @@ def note(store: Store, one: Unfinished) -> None:
     # A purge that comes to its end has done what an earlier one was cut short in.
     rest = [replace(each, done=each.done or one.done) for each in rest]
     rows = [asdict(each) for each in (*rest, one)]
-    try:
+    with writing(file):
         swap.put(file, json.dumps(rows, indent=1).encode(), file.with_suffix(".fresh"))
-    except OSError as error:
-        swap.raise_cannot_write(error, file)
 
 
 # -- purges of another machine ---------------------------------------------------------------------------

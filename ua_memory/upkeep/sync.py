@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_dated
 from ua_memory.errors import (
     Busy,
-    CannotWrite,
     Conflict,
     GitFailed,
     NoBank,
@@ -22,6 +21,7 @@ from ua_memory.errors import (
     StillThere,
     UaMemoryError,
     Usage,
+    writing,
 )
 from ua_memory.git import process, rewrite
 from ua_memory.git.history import History
@@ -73,7 +73,7 @@ def clone(root: Path, address: str) -> CloneResult | None:
     History.address(address)
     if _is_clone(root, address):
         return None
-    try:
+    with writing(root, "name another folder"):
         if root.is_dir() and any(root.iterdir()):
             hint = "choose an empty folder; to connect an existing bank: ua-memory sync --remote"
             raise Usage("the folder is not empty", where=str(root), hint=hint)
@@ -81,19 +81,11 @@ def clone(root: Path, address: str) -> CloneResult | None:
         part = root.with_name(f".{root.name}{PART}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
-    except OSError as error:
-        raise CannotWrite(
-            error.strerror or str(error), where=str(root), hint="name another folder"
-        ) from error
-    try:
-        done = _made(History(part / ".git", part, own=True), address)
-        part.replace(root)
-    except OSError as error:
-        raise CannotWrite(
-            error.strerror or str(error), where=str(root), hint="name another folder"
-        ) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        try:
+            done = _made(History(part / ".git", part, own=True), address)
+            part.replace(root)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     return done
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError
+from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, writing
 from ua_memory.git import rewrite
 from ua_memory.index.sync import within as within_reading
 from ua_memory.index.words import CurrentIndex
@@ -505,10 +505,8 @@ class Cleanup:
             "session": session, "texts": [[needle.text, needle.secret] for needle in sought],
         }  # fmt: skip
         file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
-        try:
+        with writing(file):
             swap.put(file, json.dumps(row).encode(), file.with_suffix(UNWRITTEN))
-        except OSError as error:
-            swap.raise_cannot_write(error, file)
         return file
 
     @contextmanager
@@ -537,7 +535,7 @@ class Cleanup:
         """Take it out of what waits, the logs, index and caches, and search everything for it. CannotWrite:
         the record stays, and the next forgetting goes on from it."""
         cleared = CleanupReport()
-        with swap.translating_errors(self.store.bank.state):
+        with writing(self.store.bank.state):
             for queue, one in of_session(self.store, session) if session else ():
                 queue.drop(one.key)
             said = SessionFiles(self.store)
