@@ -221,9 +221,9 @@ def test_a_commit_names_so_many_facts() -> None:
 def test_json_in_json() -> None:
     from ua_memory.clients.edit import DEEPEST, Broken, Scanner
 
-    assert Scanner("[" * DEEPEST + "]" * DEEPEST, loose=False).read()
+    assert Scanner("[" * DEEPEST + "]" * DEEPEST).read()
     with pytest.raises(Broken):
-        Scanner("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), loose=False).read()
+        Scanner("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)).read()
 
 
 # -- what is asked and brought in ----------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 # -- json scan ---------------------------------------------------------------------------------------------
 # Where each value of a JSON text begins and ends: a scanner that keeps the places.
 #
-# It reads JSON, and with `loose` what OpenClaw's settings may have besides: comments, commas before a
-# bracket, single quotes, names without quotes.
+# It reads JSON, and what OpenClaw's settings may have besides: comments, commas before a bracket, single
+# quotes, names without quotes.
 
 
 DEEPEST = 100
@@ -45,20 +45,16 @@ class Member(NamedTuple):
     node: JsonNode
 
 
-_SPACE = re.compile(r"[ \t\r\n\f\v\xa0\ufeff]*")
-_LOOSE_SPACE = re.compile(r"(?:[\s\ufeff]|//[^\n]*|/\*.*?\*/)*", re.S)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.S)
-_LOOSE_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.S)
+_SPACE = re.compile(r"(?:[\s\ufeff]|//[^\n]*|/\*.*?\*/)*", re.S)
+_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", re.S)
 _WORD = re.compile(r"[^\s,:\[\]{}\"'/]+")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r\n|.)", re.S)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
 
 class Scanner:
-    def __init__(self, text: str, loose: bool) -> None:
-        self.text, self.loose = text, loose
-        self.space = _LOOSE_SPACE if loose else _SPACE
-        self.string = _LOOSE_STRING if loose else _STRING
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def read(self) -> JsonNode:
         node = self.node(self.skip(0), 0)
@@ -67,7 +63,7 @@ class Scanner:
         return node
 
     def skip(self, at: int) -> int:
-        found = self.space.match(self.text, at)
+        found = _SPACE.match(self.text, at)
         return found.end() if found else at
 
     def broken(self, at: int, why: str) -> Broken:
@@ -79,10 +75,8 @@ class Scanner:
             if depth == DEEPEST:
                 raise self.broken(at, "nested too deep")
             return self.container(at, depth)
-        if found := self.string.match(self.text, at):
-            return JsonNode(at, found.end(), self.said(found[0], at), None)
-        if found := _WORD.match(self.text, at):
-            return JsonNode(at, found.end(), self.word(found[0], at), None)
+        if found := _STRING.match(self.text, at) or _WORD.match(self.text, at):
+            return JsonNode(at, found.end(), _said(found[0]), None)
         raise self.broken(at, "a value is missing")
 
     def container(self, start: int, depth: int) -> JsonNode:
@@ -99,40 +93,29 @@ class Scanner:
             at = self.skip(node.end)
             if self.text[at : at + 1] == ",":
                 at = self.skip(at + 1)
-                if self.text[at : at + 1] == close and not self.loose:
-                    raise self.broken(at, "a comma before the bracket")
             elif self.text[at : at + 1] != close:
                 raise self.broken(at, f"a comma or {close} is missing")
         pairs = [(each.key, each.node.value) for each in members]
         return JsonNode(start, at + 1, dict(pairs) if named else [value for _, value in pairs], members)
 
     def key(self, at: int) -> tuple[str, int]:
-        if found := self.string.match(self.text, at):
-            key = self.said(found[0], at)
-        elif self.loose and (found := _WORD.match(self.text, at)):
-            key = found[0]
-        else:
+        quoted = _STRING.match(self.text, at)
+        found = quoted or _WORD.match(self.text, at)
+        if found is None:
             raise self.broken(at, "a name in quotes is missing")
         after = self.skip(found.end())
         if self.text[after : after + 1] != ":":
             raise self.broken(after, "a colon is missing")
-        return key, self.skip(after + 1)
+        return _said(found[0]) if quoted else found[0], self.skip(after + 1)
 
-    def said(self, quoted: str, at: int) -> str:
-        if not self.loose:
-            try:
-                return str(json.loads(quoted))
-            except ValueError as error:
-                raise self.broken(at, "an invalid string") from error
-        return _ESCAPE.sub(_unescaped, quoted[1:-1])
 
-    def word(self, word: str, at: int) -> Any:
-        try:
-            return json.loads(word)
-        except ValueError as error:
-            if self.loose:
-                return word  # a number of its own kind: 0x1F, .5, +1
-            raise self.broken(at, f"{word[:20]!r} is not a value") from error
+def _said(text: str) -> Any:
+    """What a string or a word of the text says; what is no JSON only a reader of JSON5 takes."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        # In single quotes, or a number of its own kind: 0x1F, .5, +1.
+        return _ESCAPE.sub(_unescaped, text[1:-1]) if text[0] in "\"'" else text
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -174,7 +157,7 @@ class JsonDocument:
                 raise Broken(error.lineno, error.msg) from error
             except RecursionError as error:
                 raise Broken(1, "nested too deep") from error
-        self.inner, self.root = text, Scanner(text, self.loose).read()
+        self.inner, self.root = text, Scanner(text).read()
         if not isinstance(self.root.value, dict):
             raise Broken(1, "not an object")
 
@@ -272,7 +255,7 @@ class JsonDocument:
             shown = f" {name}{_line(value)}"
         else:
             shown = f"{self.newline}{alone}{name}{self._rendered(value, alone)}"
-            remark = _REMARK.match(self.inner, end) if self.loose else None
+            remark = _REMARK.match(self.inner, end)
             behind = remark.end() if remark else end
         self._replace((end, end, ","), (behind, behind, shown))
 
@@ -283,7 +266,7 @@ class JsonDocument:
         self._read(text)
 
     def _comma(self, at: int) -> int:
-        found = Scanner(self.inner, self.loose).skip(at)
+        found = Scanner(self.inner).skip(at)
         assert self.inner[found] == ","
         return found
 
