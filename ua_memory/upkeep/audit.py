@@ -40,7 +40,6 @@ from ua_memory.records import (
     Opinion,
     Page,
     Passage,
-    Place,
     Problem,
     Record,
     SourceDocument,
@@ -346,38 +345,46 @@ def _uncited(store: Store, held: trust.FileProofs) -> Iterator[Problem]:
 
 
 def file_problems(
-    store: Store, held: trust.FileProofs | None = None, tell: Progress | None = None
-) -> Iterator[Problem]:
-    """What is wrong in the files themselves, the trail aside. `held` takes in what they say and cite."""
-    held = held or trust.FileProofs()
-    seen: dict[str, tuple[str, Place]] = {}
-    living: dict[str, Place] = {}
+    store: Store, held: trust.FileProofs | None = None, tell: Progress | None = None,
+    known: IndexedFiles | None = None,
+) -> Iterator[Problem]:  # fmt: skip
+    """What is wrong in the files themselves, the trail aside. `held` takes in what they say and cite. Files
+    that are as the index has `known` them, and that hold no more than facts, are not parsed: whether they
+    have the words that are quoted of them, it does not say."""
+    held, stones = held or trust.FileProofs(), dict[str, Tombstone]()
+    said: list[IdRow] = []
     typed: list[Statement] = []
-    found: dict[str, Tombstone] = {}
-    read: set[str] = set()
-    for path, data in statements.texts(store, tell=tell):
+    same = known.same if known else {}
+    paths = {one.path for one in store.survey().files if one.path.endswith(".md")}
+    read = paths & same.keys()
+    for path in sorted(read):
+        yield from same[path]
+    parsed = {path for path in paths if path not in same or not _facts_alone(path)}
+    for path, data in statements.texts(store, paths=parsed, tell=tell):
         read.add(path)
         document = markdown_document.parse(data, path)
-        yield from _of_one_file(document, data)
+        if path not in same:
+            yield from _of_one_file(document, data)
+            for one in document.records:
+                if isinstance(one, Statement) and one.id and is_generated(one.id):
+                    text = markdown_document.texthash(one.text)
+                    said.append((one.id, path, one.place.line, text))
+                elif isinstance(one, Statement) and one.id:
+                    typed.append(one)  # which may stand in every file
         held.read(document)
-        found |= {stone.id: stone for stone in document.of(Tombstone)}
-        for record in document.records:
-            if not isinstance(record, Statement) or not record.id:
-                continue
-            if not is_generated(record.id):
-                typed.append(record)  # which may stand in every file
-                continue
-            text, place = seen.setdefault(record.id, (record.text, record.place))
-            living.setdefault(record.id, record.place)
-            if text != record.text and place.path != path:  # within one file the parser says so
-                yield _is_twice(record.id, path, record.place.line, f"{place.path}:{place.line}")
-    for block in sorted(found.keys() & living.keys()):
-        yield _is_back(block, living[block].path, living[block].line)
-    forgotten = tombstones.Tombstones(found, store.config.redact)
-    for record in filter(forgotten.names, typed if found else ()):
-        yield _is_back(str(record.id), record.place.path, record.place.line)
+        stones |= {stone.id: stone for stone in document.of(Tombstone)}
+    yield from _twice(said, known)
+    yield from _back_again(store, stones, said, typed, known)
+    missing = {proof.id for _, _, proof in held.cited} - held.said.keys()
+    for block, path, *_, text in known.texts(missing) if known else ():
+        quotes = (proof.quote for _, _, proof in held.cited if proof.id == block)
+        held.said[ref_of(path, block)] = (text, *filter(None, quotes))
     yield from held.problems(store)
     yield from _unreadable(store, read)
+
+
+IdRow = tuple[str, str, int, str]
+"""An id, where it stands (path and line), and the hash of its text."""
 
 
 def _of_one_file(document: markdown_document.Document, data: bytes) -> Iterator[Problem]:
@@ -387,53 +394,29 @@ def _of_one_file(document: markdown_document.Document, data: bytes) -> Iterator[
     yield from document.problems
 
 
-def _is_twice(block: str, path: str, line: int, first: str) -> Problem:
-    return Problem(path, line, f"^{block} is also {first}, with another text")
-
-
-def _is_back(block: str, path: str, line: int) -> Problem:
-    return Problem(path, line, f"^{block} was forgotten and is here again")
+def _back_again(
+    store: Store, stones: Mapping[str, Tombstone], said: Sequence[IdRow], typed: Sequence[Statement],
+    known: IndexedFiles | None,
+) -> Iterator[Problem]:  # fmt: skip
+    """What has a tombstone and stands in a file."""
+    forgotten = tombstones.Tombstones(stones, store.config.redact)
+    buried = sorted(filter(is_generated, stones))
+    rows = [row[:3] for row in (known.texts(buried) if known else ())]
+    rows += [row[:3] for row in said if row[0] in stones]
+    rows += [
+        (str(one.id), one.place.path, one.place.line) for one in filter(forgotten.names, typed) if stones
+    ]
+    for block, path, line in rows:
+        yield Problem(path, line, f"^{block} was forgotten and is here again")
 
 
 def quick_problems(store: Store) -> Iterator[Problem]:
-    """The same by what the index knows: files that have not changed since, and hold no more than facts, are
-    not parsed. It does not say whether what is cited there has the quoted words."""
+    """The same by what the index knows."""
     with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
         if known is not None:
-            yield from list(_indexed_problems(store, known))
+            yield from list(file_problems(store, known=known))
             return
     yield from file_problems(store)
-
-
-def _indexed_problems(store: Store, known: IndexedFiles) -> Iterator[Problem]:
-    held, stones = trust.FileProofs(), dict[str, Tombstone]()
-    fresh: list[tuple[str, str, int, str]] = []
-    paths = {one.path for one in store.survey().files if one.path.endswith(".md")}
-    for path in sorted(paths & known.same.keys()):
-        yield from known.same[path]
-    changed = paths - known.same.keys()
-    whole = {path for path in paths if not _facts_alone(path)}
-    read = paths & known.same.keys()
-    for path, data in statements.texts(store, paths=changed | whole):
-        read |= {path}
-        document = markdown_document.parse(data, path)
-        if path in changed:
-            yield from _of_one_file(document, data)
-            said = (one for one in document.records if isinstance(one, Statement) and one.id)
-            fresh += [
-                (str(one.id), path, one.place.line, markdown_document.texthash(one.text)) for one in said
-            ]
-        held.read(document)
-        stones |= {stone.id: stone for stone in document.of(Tombstone)}
-    yield from _twice(known, fresh)
-    buried = set(filter(is_generated, stones))
-    here = [*(row[:4] for row in known.texts(sorted(buried))), *(row for row in fresh if row[0] in buried)]
-    yield from (_is_back(block, path, line) for block, path, line, _ in here)
-    for block, path, *_, text in known.texts({proof.id for _, _, proof in held.cited} - held.said.keys()):
-        quotes = (proof.quote for _, _, proof in held.cited if proof.id == block)
-        held.said[ref_of(path, block)] = (text, *filter(None, quotes))
-    yield from held.problems(store)
-    yield from _unreadable(store, read)
 
 
 def _facts_alone(path: str) -> bool:
@@ -441,16 +424,18 @@ def _facts_alone(path: str) -> bool:
     return lines.kind_of(path) in (FileKind.LOG, FileKind.DOCUMENT)
 
 
-def _twice(known: IndexedFiles, fresh: Sequence[tuple[str, str, int, str]]) -> Iterator[Problem]:
-    """Ids of ours that stand in two files with different texts; `fresh` are (id, path, line, hash of the
-    text) of files that changed."""
-    blocks = filter(is_generated, {*known.twice(), *(block for block, *_ in fresh)})
-    rows = [*(row[:4] for row in known.texts(blocks)), *(row for row in fresh if is_generated(row[0]))]
-    first: dict[str, tuple[str, str, int]] = {}
-    for block, path, line, said in sorted(rows, key=lambda row: row[1:3]):
-        text, where, at = first.setdefault(block, (said, path, line))
-        if text != said and where != path:
-            yield _is_twice(block, path, line, f"{where}:{at}")
+def _twice(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Problem]:
+    """Ids of ours that stand in two files with different texts; within one file the parser says so."""
+    rows = list(said)
+    if known:
+        blocks = filter(is_generated, {*known.twice(), *(row[0] for row in said)})
+        rows += [row[:4] for row in known.texts(blocks)]
+    first: dict[str, IdRow] = {}
+    for row in sorted(rows, key=lambda row: row[1:3]):
+        block, path, line, text = row
+        _, where, at, other = first.setdefault(block, row)
+        if text != other and where != path:
+            yield Problem(path, line, f"^{block} is also {where}:{at}, with another text")
 
 
 def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
