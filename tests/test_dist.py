@@ -21,7 +21,9 @@ DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.txt",
     "lexicon.txt", "little_words.toml", "mcp.json", "name_words.toml", "prices.toml", "prompts.toml",
     "schemas.json", "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
-    "tokenizer.json", "worth.json",
+    "tokenizer.json", "worth.json", "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer",
+    "shell/completion.bash", "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh",
+    "shell/keys.bash", "shell/keys.zsh",
 )  # fmt: skip
 LARGEST = 2_000_000
 """Bytes of a wheel: the tokenizer's table is a third of it."""

@@ -20,6 +20,7 @@ from ua_memory.index.items import read_only
 from ua_memory.index.sync import TAGS
 from ua_memory.mcp import tools
 from ua_memory.records import ORIGINS
+from ua_memory.text.patterns import data_text
 from ua_memory.views import output
 
 if TYPE_CHECKING:
@@ -74,44 +75,9 @@ def hook(
 
 completion_app = app.new()
 
-SCRIPTS = {
-    "bash": r"""_ua_memory() {
-  local IFS=$'\n'
-  COMPREPLY=($(ua-memory completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-}
-complete -o default -F _ua_memory ua-memory
-""",
-    "zsh": r"""#compdef ua-memory
-_ua_memory() {
-  local -a found
-  found=("${(@f)$(ua-memory completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  if [[ -n $found ]]; then _describe ua-memory found; else _files; fi
-}
-if [[ $funcstack[1] == _ua-memory ]]; then _ua_memory "$@"; else compdef _ua_memory ua-memory; fi
-""",
-    "fish": r"""function __ua_memory
-  set -l typed (commandline -opc) (commandline -ct)
-  ua-memory completion fish -- $typed[2..] 2>/dev/null
-end
-complete -c ua-memory -a '(__ua_memory)'
-""",
-}
-"""Each calls `completion SHELL -- WORD…`, the last word being the one that the cursor is at."""
-
-FUNCTIONS = r"""# mem WORDS: search. memo WORDS: remember. Neither needs quotes around its words.
-mem() { if [ $# -eq 0 ]; then ua-memory status; else ua-memory search -- "$*"; fi; }
-memo() { ua-memory insert -- "$*"; }
-"""
-KEYS = {
-    "bash": r"""# Ctrl-X m: search memory for the words of the line, which stays as it is.
-__ua_memory_line() { [ -z "$READLINE_LINE" ] || ua-memory search -- "$READLINE_LINE"; }
-case $- in *i*) bind -x '"\C-xm": __ua_memory_line' ;; esac
-""",
-    "zsh": r"""# Ctrl-X m: search memory for the words of the line, which stays as it is.
-__ua_memory_line() { [[ -z $BUFFER ]] || { zle -I; ua-memory search -- "$BUFFER" </dev/null; } }
-if [[ -o interactive ]]; then zle -N __ua_memory_line; bindkey '^Xm' __ua_memory_line; fi
-""",
-}
+COMPLETED, BOUND = ("bash", "zsh", "fish"), ("bash", "zsh")
+"""The shells that have completions, and those that have a key. Each completion script (`data/shell/`) calls
+`completion SHELL -- WORD…`, the last word being the one that the cursor is at."""
 
 
 @completion_app.command(cls=app.Verb)
@@ -127,10 +93,10 @@ def completion(
     ua-memory completion fish > ~/.config/fish/completions/ua-memory.fish
     """
     call = caller.call_of(ctx)
-    if shell not in SCRIPTS:
+    if shell not in COMPLETED:
         raise Usage(f"no completions for {shell!r}", hint="ua-memory completion bash, zsh or fish")
     if not words:
-        call.stdout.write(SCRIPTS[shell])
+        call.stdout.write(data_text(f"shell/completion.{shell}"))
         return
     for value, does in [*values(call, words[:-1], words[-1]), *candidates(words[:-1], words[-1])]:
         call.stdout.write(_line(shell, value, does) + "\n")
@@ -255,6 +221,6 @@ BY_VERB: Mapping[tuple[str, ...], str] = {
 
 def functions(call: Call, shell: str) -> None:
     """Print the functions and the key for a shell. Usage for one that has none."""
-    if shell not in KEYS:
+    if shell not in BOUND:
         raise Usage(f"no functions for {shell!r}", hint="ua-memory hook shell bash, or zsh")
-    call.stdout.write(FUNCTIONS + KEYS[shell])
+    call.stdout.write(data_text("shell/functions.sh") + data_text(f"shell/keys.{shell}"))

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 from ua_memory import config
 from ua_memory.clients import edit
 from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
+from ua_memory.text.patterns import data_text
 
 # -- settings ----------------------------------------------------------------------------------------------
 # What an installation adds to a client's own files and removes again: text to text, nothing else.
@@ -684,30 +685,18 @@ def schedule_target(
         return ClientTarget("cron", (_line(name, [*words, "--log"], at),), (key,))
     if kind == "systemd":
         units = f"{home}/.config/systemd/user/{name}"
-        service = (
-            f"[Unit]\nDescription=ua-memory consolidates {_unit(bank)}\n\n"
-            f"[Service]\nType=oneshot\nNice=10\nExecStart={' '.join(map(_quoted, words))}\n"
+        said = {"bank": _unit(bank), "words": " ".join(map(_quoted, words)), "hour": at[0], "minute": at[1]}
+        pieces = tuple(
+            whole_file(f"{units}.{kind}", kind, data_text(f"schedule/unit.{kind}").format(**said), NAME)
+            for kind in ("service", "timer")
         )
-        timer = (
-            f"[Unit]\nDescription=ua-memory consolidates {_unit(bank)} at night\n\n"
-            f"[Timer]\nOnCalendar=*-*-* {at[0]:02}:{at[1]:02}:00\nPersistent=true\nRandomizedDelaySec=300\n\n"
-            "[Install]\nWantedBy=timers.target\n"
-        )
-        pieces = (
-            whole_file(f"{units}.service", "service", service, NAME),
-            whole_file(f"{units}.timer", "timer", timer, NAME),
-        )
-        return ClientTarget(
-            "cron",
-            pieces,
-            (KEY.format(f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…"),),
-        )
+        key = KEY.format(f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…")
+        return ClientTarget("cron", pieces, (key,))
     file = f"{home}/Library/LaunchAgents/{name}.plist"
     strings = "".join(f"    <string>{escape(word)}</string>\n" for word in words)
-    plist = PLIST.format(name=name, words=strings, hour=at[0], minute=at[1])
-    return ClientTarget(
-        "cron", (whole_file(file, "agent", plist, NAME),), (KEY.format("its EnvironmentVariables"),)
-    )
+    plist = data_text("schedule/agent.plist").format(name=name, words=strings, hour=at[0], minute=at[1])
+    key = KEY.format("its EnvironmentVariables")
+    return ClientTarget("cron", (whole_file(file, "agent", plist, NAME),), (key,))
 
 
 _TIMES = {
@@ -724,28 +713,6 @@ def time_of(kind: str, bank: str, text: str) -> tuple[int, int] | None:
 
 
 KEY = "the job runs without your shell's environment; put a model's key into {}"
-
-PLIST = """<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key>
-  <string>{name}</string>
-  <key>ProgramArguments</key>
-  <array>
-{words}  </array>
-  <key>StartCalendarInterval</key>
-  <dict>
-    <key>Hour</key>
-    <integer>{hour}</integer>
-    <key>Minute</key>
-    <integer>{minute}</integer>
-  </dict>
-  <key>LowPriorityIO</key>
-  <true/>
-</dict>
-</plist>
-"""
 
 
 def _line(name: str, words: Sequence[str], at: tuple[int, int]) -> SettingsPiece:
