@@ -400,13 +400,12 @@ def config_list(
     found = views.setting_rows(loaded, key)
     for file, names in ((SETTINGS, loaded.unknown), (USER, loaded.unknown_user)):
         Screen(call).note(*(f"{file} sets {name}, which is not a setting" for name in names))
-    if call.as_json:
-        everything = {
-            "bank": str(root), "user": str(caller.user_file(call)), "settings": found,
-            "unknown": list(loaded.unknown), "unknownUser": list(loaded.unknown_user),
-        }  # fmt: skip
-        return emit(call, found[0] if key is not None else everything)
-    if key is None:
+    everything = {
+        "bank": str(root), "user": str(caller.user_file(call)), "settings": found,
+        "unknown": list(loaded.unknown), "unknownUser": list(loaded.unknown_user),
+    }  # fmt: skip
+    emit(call, found[0] if key is not None else everything)
+    if key is None or call.as_json:  # the JSON says of each which is not trusted
         return views.show_settings(Screen(call), found)
     caller.tell_untrusted(call, loaded)
     return Screen(call).raw(views.setting_text(found[0]["value"]))
@@ -436,16 +435,14 @@ def config_set(
             result = set_setting(memory.store, key, typed, by_person=is_person(call))
         config.trust(root, caller.environment(call), caller.settings_of(call, root, lenient=True), [name])
     loaded = caller.settings_of(call, root, lenient=True)
-    if call.as_json:
-        more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
-        return emit(call, {**views.setting_rows(loaded, key)[0], "file": str(file), **more})
+    more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
+    emit(call, {**views.setting_rows(loaded, key)[0], "file": str(file), **more})
     screen, done = Screen(call), (" (", commit(result.revision), ")") if result else ()
     screen.line("Set ", (key, "strong"), f" to {views.typed(typed)} in ", (str(file), "path"), *done)
     if result:
         screen.outcome(result)
     if loaded.sources[name] != file.name:
         note(call, f"{loaded.sources[name]} also sets it, and overrides this file")
-    return None
 
 
 @app.verb(trust_app, opens=False)
@@ -465,8 +462,7 @@ def trust(
         config.distrust(root, env, loaded)
         loaded = caller.settings_of(call, root)
     screen, fresh = Screen(call), bool(loaded.untrusted) and not revoke
-    if not call.as_json:
-        views.show_sensitive(screen, root, loaded)
+    views.show_sensitive(screen, root, loaded)
     if fresh and not yes:
         if not call.reads_terminal or call.as_json:
             raise Usage("there is no terminal to ask", hint="review them, then: ua-memory trust --yes")
@@ -474,9 +470,8 @@ def trust(
     if fresh:
         config.trust(root, env, loaded)
     now = caller.settings_of(call, root)
-    if call.as_json:
-        emit(call, {"bank": str(root), "settings": views.sensitive_rows(root, now)})
-    elif fresh:
+    emit(call, {"bank": str(root), "settings": views.sensitive_rows(root, now)})
+    if fresh:
         screen.line("Trusted. A changed value must be trusted again.")
     elif revoke:
         screen.line("No setting of this bank is trusted any more.")

@@ -129,9 +129,8 @@ def logs(
     """Print its log."""
     log = Log(memory.store.bank.local)
     rows = log.tail(lines)
-    if call.as_json:
-        emit(call, {"log": str(log.file), "lines": rows})
-    elif rows:
+    emit(call, {"log": str(log.file), "lines": rows})
+    if rows:
         Screen(call).raw("\n".join(rows))
 
 
@@ -161,13 +160,11 @@ def _stop_all(call: Call) -> None:
 
 
 def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
-    if call.as_json:
-        rows = [
-            {"pid": one.pid, "bank": one.bank, "socket": one.socket, "answers": one.said is not None}
-            for one in found
-        ]
-        emit(call, {"daemons": rows})
-        return
+    rows = [
+        {"pid": one.pid, "bank": one.bank, "socket": one.socket, "answers": one.said is not None}
+        for one in found
+    ]
+    emit(call, {"daemons": rows})
     for one in found:
         said = f"since {one.said['since']}" if one.said else "does not answer"
         Screen(call).line(f"{did}process {one.pid}, {one.bank or one.socket}, {said}")
@@ -176,9 +173,8 @@ def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> No
 
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
-    if call.as_json:
-        emit(call, {"running": found is not None and did == "Running", **(found or {})})
-    elif found is None:
+    emit(call, {"running": found is not None and did == "Running", **(found or {})})
+    if found is None:
         Screen(call).line("No daemon runs for this bank.")
     elif "since" not in found:
         Screen(call).line(f"{did}: process {found['pid']}, which did not answer")

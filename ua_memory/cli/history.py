@@ -252,10 +252,8 @@ def blame(
 ) -> None:
     """Show who wrote each line, and when."""
     lines = memory.history.blame(target)
-    if call.as_json:
-        emit(call, {"lines": [output.blame(line) for line in lines]})
-    else:
-        views.show_blame(Screen(call), lines, memory.store.now())
+    emit(call, {"lines": [output.blame(line) for line in lines]})
+    views.show_blame(Screen(call), lines, memory.store.now())
 
 
 # -- why ---------------------------------------------------------------------------------------------------
@@ -429,13 +427,11 @@ def _purge(
     """Show what would be rewritten, ask, and do it; the exit code."""
     screen, code = Screen(call), 0 if done is None or done.proof.holds else StillThere.exit_code
     planned = memory.purges.plan(*ids, after=done)
-    if not call.as_json:
-        if done:
-            views.show_forgotten(screen, done, purging=True)
-        views.show_purge(screen, planned)
+    if done:
+        views.show_forgotten(screen, done, purging=True)
+    views.show_purge(screen, planned)
     if dry_run:
-        if call.as_json:
-            emit(call, {"dryRun": True, "purge": views.purge_shape(planned)})
+        emit(call, {"dryRun": True, "purge": views.purge_shape(planned)})
         return code
     if not yes:
         if not call.reads_terminal or call.as_json:
@@ -446,11 +442,9 @@ def _purge(
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))
-    if call.as_json:
-        known = views.forgotten_shape(done, memory.config.redact, words=False) if done else {"dryRun": False}
-        emit(call, {**known, "purge": {**views.purge_shape(planned), **views.purged_shape(made)}})
-    else:
-        views.show_purged(screen, planned, made)
+    known = views.forgotten_shape(done, memory.config.redact, words=False) if done else {"dryRun": False}
+    emit(call, {**known, "purge": {**views.purge_shape(planned), **views.purged_shape(made)}})
+    views.show_purged(screen, planned, made)
     return code if made.proof.holds else StillThere.exit_code
 
 

@@ -186,7 +186,7 @@ def _sessions(call: Call, memory: Memory, asked: SessionsRequest) -> None:
     sessions.require_known(asked.clients)
     if not memory.config.enabled:
         off = memory.flush().notes  # it says so, and does nothing
-        emit(call, views_flushed.survey_shape(asked.dry_run, notes=off)) if call.as_json else None
+        emit(call, views_flushed.survey_shape(asked.dry_run, notes=off))
         return Screen(call).note(*off)
     since = parse_since(asked.since, memory.store.now())
     if not asked.dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
@@ -194,9 +194,8 @@ def _sessions(call: Call, memory: Memory, asked: SessionsRequest) -> None:
     found = _survey(call, memory, asked, since)
     chosen = [one for one in found.sessions if _fits(call, one, asked)]
     fresh = [one for one in chosen if one.new or one.waits]
-    if not call.as_json:
-        places = [asked.path] if asked.path is not None else sessions.shown_places(call, asked.clients)
-        views_flushed.show_survey(Screen(call), found, chosen, f"{since:%Y-%m-%d}" if since else None, places)
+    places = [asked.path] if asked.path is not None else sessions.shown_places(call, asked.clients)
+    views_flushed.show_survey(Screen(call), found, chosen, f"{since:%Y-%m-%d}" if since else None, places)
     if asked.dry_run:
         return _preview(call, memory, found, chosen, fresh)
     return _flush(call, memory, found, chosen, fresh)
@@ -229,16 +228,14 @@ def _preview(
     call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     kept, cost = memory.transcripts.preview(fresh, model=call.model(memory))
-    if call.as_json:
-        more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
-        return emit(call, {**views_flushed.survey_shape(True, chosen, found), **more})
+    more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
+    emit(call, {**views_flushed.survey_shape(True, chosen, found), **more})
     screen = Screen(call)
     if fresh:
         screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
         if cost:
             screen.line(output.priced(cost))
         screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
-    return None
 
 
 def _flush(
@@ -249,13 +246,12 @@ def _flush(
     try:
         for one, flushed in memory.transcripts.flush(fresh, model=call.model(memory)):
             done.append(flushed)
-            if not call.as_json:  # a line as each is done, which is all the progress one needs to see
-                views_flushed.show_one_flushed(screen, one, flushed)
-                call.stdout.flush()
+            # A line as each is done, which is all the progress one needs to see.
+            views_flushed.show_one_flushed(screen, one, flushed)
+            call.stdout.flush()
     finally:  # what was flushed before another one failed is told in any case
-        if call.as_json:
-            emit(call, views_flushed.survey_shape(False, chosen, found, done))
-        elif done:
+        emit(call, views_flushed.survey_shape(False, chosen, found, done))
+        if done:
             views_flushed.conclude_survey(screen, done)
             if not call.model(memory):
                 note(call, views_flushed.NO_MODEL)
@@ -325,12 +321,8 @@ def export(
     where = caller.absolute(call, file)
     with progress(call, "Writing files") as tell:
         done = memory.remote.export(where, sessions=sessions, dry_run=dry_run, tell=tell)
-    if call.as_json:
-        keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")
-        emit(
-            call, {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)}
-        )
-        return
+    keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")
+    emit(call, {**output.fields(done, *keys), "dry_run": dry_run, "notes": list(done.notes)})
     said = [count(done.sessions, "session")] if done.sessions else []
     parts = (count(done.files, "file"), count(done.revisions, "revision"), *said, f"{done.bytes:,} bytes")
     what = ", ".join(parts)

@@ -124,13 +124,9 @@ core_app = app.new(
 def core_list(call: Call, memory: Memory) -> None:
     """List the blocks and their share of the budget."""
     whole, *each = memory.core.budgets()
-    if call.as_json:
-        pairs = zip(memory.core.list(), each, strict=True)
-        emit(
-            call,
-            {"blocks": [views.block_shape(block, budget) for block, budget in pairs], **output.budget(whole)},
-        )
-        return
+    pairs = zip(memory.core.list(), each, strict=True)
+    shapes = [views.block_shape(block, budget) for block, budget in pairs]
+    emit(call, {"blocks": shapes, **output.budget(whole)})
     screen = Screen(call)
     if not each:
         screen.line("No blocks yet. Create one: ua-memory core replace NAME VALUE")
@@ -151,10 +147,9 @@ def core_get(
         emit(call, shapes[0] if name is not None else {"blocks": shapes})
     elif name is not None:
         Screen(call).raw(blocks[0].value)
-    else:
-        Screen(call).raw(
-            "\n\n".join(f"{views.block_heading(block)}\n\n{block.value}" for block in blocks)
-        ) if blocks else None
+    elif blocks:
+        text = "\n\n".join(f"{views.block_heading(block)}\n\n{block.value}" for block in blocks)
+        Screen(call).raw(text)
 
 
 @app.verb(core_app, "replace")

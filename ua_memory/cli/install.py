@@ -84,9 +84,7 @@ def prune_recall_messages(call: Call, words: Words = None) -> None:
     rows = [_row(held, _backup(call, held.path) if does else None) for held in found]
     for held in found if does else ():
         _write(held)
-    if call.as_json:
-        emit(call, {"pruned": does, "files": rows})
-        return
+    emit(call, {"pruned": does, "files": rows})
     screen = Screen(call)
     for held, row in zip(found, rows, strict=True):
         told = count(len(held.lines), "message")
@@ -297,11 +295,9 @@ def show(
     changed = any(step.does != "keep" for step in steps)
     notes = [*target.notes] if changed else []
     notes += [f"{TWICE}, by the {way} in {where}; {ONE_WAY}" for way, where in target.twice]
-    if call.as_json:
-        files = [shape(step, dry) for step in steps]
-        told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
-        emit(call, told | ({"line": line_for(target.client)} if line else {}))
-        return
+    files = [shape(step, dry) for step in steps]
+    told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
+    emit(call, told | ({"line": line_for(target.client)} if line else {}))
     screen = Screen(call)
     if dry:
         for step in steps:
@@ -345,15 +341,13 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
     rows.append(("command", command, found is not None))
     rows += [(f"{TWICE}, by the {way}", where, False) for way, where in target.twice]
     good = all(ok for *_, ok in rows)
-    if call.as_json:
-        checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
-        emit(call, {"client": target.client, "installed": good, "checks": checks})
-    else:
-        screen = Screen(call)
-        for what, where, ok in rows:
-            bad = "twice" if what.startswith(TWICE) else "outdated" if (what, where) in old else "missing"
-            word = (f"{'ok' if ok else bad:9}", "good" if ok else "bad")
-            screen.item([word], f"{what}: ", (where, "path"))
+    checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
+    emit(call, {"client": target.client, "installed": good, "checks": checks})
+    screen = Screen(call)
+    for what, where, ok in rows:
+        bad = "twice" if what.startswith(TWICE) else "outdated" if (what, where) in old else "missing"
+        word = (f"{'ok' if ok else bad:9}", "good" if ok else "bad")
+        screen.item([word], f"{what}: ", (where, "path"))
     if not good:
         if all(ok or what == "bank" for what, _, ok in rows):
             raise ProblemsFound("there is no memory bank: nothing will be saved", hint="ua-memory init")
@@ -786,10 +780,8 @@ def uninstall_cron(call: Call, dry_run: DryRun = False) -> None:
 
 def _show_pieces(call: Call, job: ClientTarget) -> None:
     """Print what goes into which file, for somebody who puts it there by hand."""
-    if call.as_json:
-        files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
-        emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
-        return
+    files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
+    emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
     texts = [piece.put(None) or "" for piece in job.pieces]
     if len(texts) > 1:
         texts = [f"# {piece.file}\n{text}" for piece, text in zip(job.pieces, texts, strict=True)]

@@ -49,11 +49,10 @@ def observations_list(
 ) -> None:
     """List the current observations, file by file."""
     found = memory.observations.list(scope=scope, stale=stale, retired=retired)
-    if call.as_json:
-        return emit(call, {"observations": [views.believed_shape(one) for one in found]})
+    emit(call, {"observations": [views.believed_shape(one) for one in found]})
     any_stale = " is stale" if stale else "s yet. Create some: ua-memory consolidate"
     nothing = f"No observation{'s of this kind' if retired or scope else any_stale}."
-    return views.show_observations(Screen(call), found, nothing)
+    views.show_observations(Screen(call), found, nothing)
 
 
 @app.verb(observations_app, "get")
@@ -159,10 +158,9 @@ def directives_list(call: Call, memory: Memory) -> None:
     """List the rules, with the mission and the disposition."""
     config = memory.config
     traits = {name: getattr(config, name) for name in ("skepticism", "literalism", "empathy")}
-    if call.as_json:
-        more = {"mission": config.mission, "disposition": traits}
-        return emit(call, {"directives": list(config.directives), **more})
-    return views.show_directives(Screen(call), config.directives, config.mission, traits)
+    shape = {"directives": list(config.directives), "mission": config.mission, "disposition": traits}
+    emit(call, shape)
+    views.show_directives(Screen(call), config.directives, config.mission, traits)
 
 
 @app.verb(directives_app, "create")
@@ -232,17 +230,14 @@ def pages_list(call: Call, memory: Memory) -> None:
     """List the pages, what each tracks, and whether it is stale."""
     there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
     notes = dict.fromkeys(said for _, why in there for said in why.notes)
-    if call.as_json:
-        told = [{**views.page_shape(one), "stale": views.stale(why)} for one, why in there]
-        return emit(call, {"pages": told, "notes": list(notes)})
+    told = [{**views.page_shape(one), "stale": views.stale(why)} for one, why in there]
+    emit(call, {"pages": told, "notes": list(notes)})
     screen = Screen(call)
     if not there:
         screen.line("No pages yet. Create one: ua-memory pages create ID --query QUESTION")
     for one in there:
         views.show_stale_page(screen, one)
-    for said in notes:
-        note(call, said)
-    return None
+    screen.note(*notes)
 
 
 @app.verb(pages_app, "get")
@@ -319,8 +314,7 @@ def pages_refresh(
     def show_one(one: RefreshResult) -> None:
         done.append(one)
         shapes.append(views.refreshed_shape(one, prices.pop() if prices else None))
-        if not call.as_json:
-            views.show_refreshed(Screen(call), one)
+        views.show_refreshed(Screen(call), one)
 
     chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
     chosen |= {"tell": tell if dry_run else None}
@@ -330,11 +324,10 @@ def pages_refresh(
         if not id:
             memory.pages.refresh_stale(every=every, done=show_one, **chosen)
     finally:  # what was written before another one failed is told in any case
-        if call.as_json and done:
+        if done:
             emit(call, {"pages": shapes})
-    if call.as_json and not done:
+    if not done:
         emit(call, {"pages": []})
-    elif not done:
         Screen(call).line("No page is stale.")
     elif not model and any(one.diff for one in done):
         note(call, views.UNWRITTEN)
@@ -462,11 +455,11 @@ def entities_list(
     """
     if suggest:
         pairs = memory.entities.suggestions(limit)
-        shape = {"suggestions": [views.suggestion_shape(one) for one in pairs]}
-        return emit(call, shape) if call.as_json else views.show_suggestions(Screen(call), pairs)
+        emit(call, {"suggestions": [views.suggestion_shape(one) for one in pairs]})
+        return views.show_suggestions(Screen(call), pairs)
     found = memory.entities.list(limit, every=every)
-    shape = {"entities": [views.known_shape(one) for one in found]}
-    return emit(call, shape) if call.as_json else views.show_entities(Screen(call), found)
+    emit(call, {"entities": [views.known_shape(one) for one in found]})
+    return views.show_entities(Screen(call), found)
 
 
 @app.verb(entities_app, "show")
@@ -697,8 +690,7 @@ def consolidate(
         def after(done: ConsolidationResult, model: Model | None) -> None:
             bar.close()
             told.update(views.consolidated_shape(done), pages=[])
-            if not call.as_json:
-                views.show_consolidated(Screen(call), done)
+            views.show_consolidated(Screen(call), done)
             if not done.ended:
                 memory.pages.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
 
@@ -712,7 +704,7 @@ def consolidate(
             note(call, "interrupted; the answers are kept, and the next run continues from there")
             raise
         finally:
-            if call.as_json and told:
+            if told:
                 emit(call, told)
         if done.ended:
             raise done.ended
@@ -730,8 +722,7 @@ def _to_log(call: Call, memory: Memory) -> None:
 def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
     """A page that was stale, as `pages refresh` tells it."""
     shapes.append(views.refreshed_shape(page, None))
-    if not call.as_json:
-        views.show_refreshed(Screen(call), page)
+    views.show_refreshed(Screen(call), page)
 
 
 def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> None:

@@ -151,17 +151,13 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
         spawn.survive()
         keys = memory.documents.enqueue(items, model=model)
         log = spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
-        if call.as_json:
-            emit(call, flushed.offered_shape(items, keys, log))
-        else:
-            flushed.show_offered(Screen(call), items, log)
+        emit(call, flushed.offered_shape(items, keys, log))
+        flushed.show_offered(Screen(call), items, log)
 
 
 def _show_retained(call: Call, done: Sequence[RetainResult], *, modelled: bool) -> None:
-    if call.as_json:
-        emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
-    else:
-        flushed.show_retained(Screen(call), done, modelled=modelled)
+    emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
+    flushed.show_retained(Screen(call), done, modelled=modelled)
 
 
 def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
@@ -269,9 +265,8 @@ def watch_list(call: Call, memory: Memory) -> None:
 def watch_remove(call: Call, memory: Memory, path: Paths) -> None:
     """Stop watching paths. Their documents stay."""
     gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
-    if call.as_json:
-        emit(call, {"removed": [one.path for one in gone]})
-    for one in () if call.as_json else gone:
+    emit(call, {"removed": [one.path for one in gone]})
+    for one in gone:
         Screen(call).line("No longer watching ", (one.path, "path"), "; its documents stay.")
 
 
@@ -285,10 +280,8 @@ def watch_run(
         return show(call, memory.watches.preview(model=model), flushed.priced_shape, flushed.show_priced)
     with progress(call, "Reading chunks") as tell:
         caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
-    if call.as_json:
-        emit(call, flushed.caught_shape(caught))
-    else:
-        flushed.show_caught(Screen(call), caught, bool(model))
+    emit(call, flushed.caught_shape(caught))
+    flushed.show_caught(Screen(call), caught, bool(model))
 
 
 # -- flush -------------------------------------------------------------------------------------------------
@@ -383,13 +376,10 @@ def _read_again(
     day, model = parse_day(since, "--since", memory.store.now()) or "", call.model(memory)
     found, cost = memory.conversations.to_read_again(day, force=force, model=model)
     turns = sum(len(each.turns) for _, each in found)
-    if not call.as_json:
-        flushed.show_again(Screen(call), len(found), turns, cost)
-    elif dry_run or not found:
-        more = {"estimate": output.estimate(cost)} if cost else {}
-        emit(call, {"sessions": len(found), "turns": turns, **more})
+    flushed.show_again(Screen(call), len(found), turns, cost)
     if dry_run or not found:
-        return
+        more = {"estimate": output.estimate(cost)} if cost else {}
+        return emit(call, {"sessions": len(found), "turns": turns, **more})
     asks = model and call.reads_terminal and not (yes or call.as_json)
     if asks and not agrees(call, f"Have {cost.model if cost else 'the model'} read them?"):
         return
@@ -398,10 +388,9 @@ def _read_again(
         with progress(call, "Reading turns") as tell:
             for one in memory.conversations.read_again(found, model=model, tell=tell):
                 done.append(one)
-                if not call.as_json:
-                    flushed.show_flushed(Screen(call), one)
+                flushed.show_flushed(Screen(call), one)
     finally:  # what was read before another one failed is told in any case
-        if call.as_json and done:
+        if done:
             emit(call, flushed.flushed_shape(None, done, len(memory.queue.conversations())))
 
 
@@ -454,28 +443,24 @@ def _flush(
             note(call, f"interrupted; {count(waiting, 'conversation')} in the queue (ua-memory queue list)")
         raise
     finally:  # what was flushed before another one failed is told in any case
-        if call.as_json and (finished or done):
+        if finished or done:
             shape = flushed.flushed_shape(found, done, len(memory.queue.conversations()))
             emit(call, {**shape, **(more or {})})
-        for one in () if call.as_json else done:
+        for one in done:
             flushed.show_flushed(Screen(call), one)
-    if not call.as_json:
-        flushed.conclude_flush(Screen(call), found, done, bool(model))
+    flushed.conclude_flush(Screen(call), found, done, bool(model))
 
 
 def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
     found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
-    if call.as_json:
-        emit(call, flushed.shape_of_preview(found, cost))
-    else:
-        flushed.show_preview(Screen(call), found, cost)
+    emit(call, flushed.shape_of_preview(found, cost))
+    flushed.show_preview(Screen(call), found, cost)
 
 
 def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> None:
     waiting = memory.queue.conversations()
-    if call.as_json:
-        emit(call, {**flushed.flushed_shape(found, [], len(waiting)), **({"log": log} if log else {})})
-    elif log:
+    emit(call, {**flushed.flushed_shape(found, [], len(waiting)), **({"log": log} if log else {})})
+    if log:
         turns = sum(len(each.turns) for each in waiting)
         Screen(call).line(
             f"{count(turns, 'turn')} queued; the flush continues in the background and writes to ",
@@ -514,8 +499,8 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
         with progress(call, "Reading chunks") as tell:
             drawn = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
     more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
-    if drawn and not call.as_json:
-        _show_retained(call, drawn, modelled=call.model(memory) is not None)
+    if drawn:
+        flushed.show_retained(Screen(call), drawn, modelled=call.model(memory) is not None)
 
     def retry(**how: Any) -> Flush | None:
         memory.queue.retry_conversations(turns, **how)
@@ -523,7 +508,7 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
 
     if turns or (not key and (memory.queue.conversations() or not drawn)):
         _flush(call, memory, retry, more)
-    elif call.as_json:
+    else:
         emit(call, {**flushed.flushed_shape(None, [], len(memory.queue.conversations())), **more})
 
 
@@ -535,7 +520,6 @@ def queue_drop(
 ) -> None:
     """Discard what is queued."""
     gone = [memory.queue.drop(one) for one in key]
-    if call.as_json:
-        emit(call, {"dropped": [flushed.waiting_shape(one) for one in gone]})
-    for one in () if call.as_json else gone:
+    emit(call, {"dropped": [flushed.waiting_shape(one) for one in gone]})
+    for one in gone:
         Screen(call).line(f"Discarded {flushed.waiting_what(one)} of ", (one.key, "id"))

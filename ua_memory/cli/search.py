@@ -19,7 +19,7 @@ from ua_memory.records import Place
 from ua_memory.text.wording import counted, filled, filled_groups
 from ua_memory.views import hits as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, emit, parse_day, parse_moment, progress, show
+from ua_memory.views.output import Screen, agrees, emit, parse_day, parse_moment, print_json, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -192,7 +192,7 @@ def search(
             Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered
         )
     for answer in answers:
-        emit(call, views.search_shape(answer, explain), line=batch)
+        print_json(call, views.search_shape(answer, explain), line=batch)
     return None
 
 
@@ -355,9 +355,7 @@ def sessions_search(
     text = one(query)
     with progress(call, "Indexing") as tell:
         (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
-    if call.as_json:
-        emit(call, views.search_shape(answer))
-        return
+    emit(call, views.search_shape(answer))
     today, filtered = memory.store.now().date(), bool(project or since or until)
     views.show_hits(Screen(call), text, answer, today, explain=False, filtered=filtered)
 
@@ -370,10 +368,8 @@ def sessions_forget(call: Call, memory: Memory, name: SessionName, yes: Yes = Fa
         return
     memory.sessions.delete(found)
     memory.refresh(vectors=False)
-    if call.as_json:
-        emit(call, {"deleted": found.name})
-    else:
-        Screen(call).line("Deleted: ", (found.name, "path"))
+    emit(call, {"deleted": found.name})
+    Screen(call).line("Deleted: ", (found.name, "path"))
 
 
 @app.verb(sessions_app, "off")
@@ -392,10 +388,8 @@ def sessions_off(call: Call, memory: Memory, yes: Yes = False) -> None:
     for one in found:
         memory.sessions.delete(one)
     memory.refresh(vectors=False)
-    if call.as_json:
-        emit(call, {"keep": False, "deleted": [one.name for one in found]})
-    else:
-        Screen(call).line(f"Deleted {sessions}; no words are kept from now on.")
+    emit(call, {"keep": False, "deleted": [one.name for one in found]})
+    Screen(call).line(f"Deleted {sessions}; no words are kept from now on.")
 
 
 # -- recall ------------------------------------------------------------------------------------------------
@@ -501,10 +495,9 @@ def get(
 ) -> None:
     """Read a file, some of its lines, or a fact."""
     read = memory.get(target)
-    if call.as_json:
-        at = output.place(Place(read.path, read.line, read.end), read.id)
-        emit(call, {**at, "lines": read.lines, "text": read.text})
-    elif read.text:
+    at = output.place(Place(read.path, read.line, read.end), read.id)
+    emit(call, {**at, "lines": read.lines, "text": read.text})
+    if read.text:
         Screen(call).raw(read.text, exact=raw)
 
 

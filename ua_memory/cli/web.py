@@ -34,7 +34,7 @@ from ua_memory.store.scan import SnapshotCache
 from ua_memory.text import tokens
 from ua_memory.text.redaction import masked
 from ua_memory.views.hits import search_shape
-from ua_memory.views.output import emit, note, visible
+from ua_memory.views.output import note, print_json, visible
 from ua_memory.web.app import IDLE, Served, serve
 from ua_memory.web.guard import OneTimeLink, put_private
 from ua_memory.web.pages import LONGEST_QUERY, Failed, options
@@ -234,7 +234,7 @@ class WebBank:
         out = io.StringIO()
         call = replace(self._call, stdout=out, terminals=frozenset())
         call.link_names = memory.store.link_names
-        emit(call, search_shape(found[0], explain=True))
+        print_json(call, search_shape(found[0], explain=True))
         return _read(out.getvalue(), "")[0]
 
     def by_meaning(self, query: str, filters: Mapping[str, str]) -> dict[str, Any] | None:

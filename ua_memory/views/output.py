@@ -102,9 +102,15 @@ def dumps(
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def emit(call: Call, value: object, *, line: bool = False) -> None:
-    """Print a value as JSON: on one line for a script, indented where a person looks, unless `line`."""
+def emit(call: Call, value: object) -> None:
+    """Print a value as JSON where that is wanted, and nothing else: what a `Screen` prints is for the other
+    case, so a command gives both."""
+    if call.as_json:
+        print_json(call, value)
 
+
+def print_json(call: Call, value: object, *, line: bool = False) -> None:
+    """Print a value as JSON: on one line for a script, indented where a person looks, unless `line`."""
     names = call.link_names.renew() if call.link_names else None
 
     def linked(found: BlockLink) -> str:
@@ -135,9 +141,7 @@ def show_list(
     people: Callable[[Screen, T], None], nothing: str,
 ) -> None:  # fmt: skip
     """Print each of `found`; as JSON a list under `name`. `nothing` is said where there is none."""
-    if call.as_json:
-        emit(call, {name: [shape(one) for one in found]})
-        return
+    emit(call, {name: [shape(one) for one in found]})
     screen = Screen(call)
     if not found:
         screen.line(nothing)
@@ -147,9 +151,7 @@ def show_list(
 
 def show_done(call: Call, result: Result, shape: object, *said: Piece) -> None:
     """Print what a revision did: its JSON, or one line that ends with the commit, and its notes."""
-    if call.as_json:
-        emit(call, shape)
-        return
+    emit(call, shape)
     screen = Screen(call)
     screen.line(*said, " (", commit(result.revision), ")")
     screen.outcome(result)
@@ -186,7 +188,7 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 class Screen:
-    """Where the human form of a result goes."""
+    """Where the human form of a result goes: nowhere with `--json`, see `emit`."""
 
     def __init__(self, call: Call) -> None:
         self.call, self.width = call, call.width
@@ -201,6 +203,8 @@ class Screen:
 
     def item(self, label: Piece | Sequence[Piece], *pieces: Piece) -> None:
         """A label and a text; on a terminal the text's further lines stand under its first."""
+        if self.call.as_json:
+            return
         front: list[Piece] = [*label] if isinstance(label, list) else [label]  # type: ignore[list-item]
         lead = visible("".join(_text(piece) for piece in front))
         if not self.fancy:
@@ -212,6 +216,8 @@ class Screen:
     def raw(self, text: str, *, exact: bool = False) -> None:
         """A text uncut and unwrapped, its control characters spelled out but for those that end its lines; a
         pipe, too, may end at a terminal. To the byte if `exact`."""
+        if self.call.as_json:
+            return
         if not text.endswith("\n"):
             text += "\n"
         self.call.stdout.write(text if exact else "\r\n".join(map(visible, text.split("\r\n"))))
