@@ -10,6 +10,8 @@ from index_bank import Missing, a_bank, an_index, log, write
 from terminal import new_shell
 
 from ua_memory.index.filters import Filters
+from ua_memory.recall.arms import Ranked
+from ua_memory.recall.dedupe import newer_first
 from ua_memory.recall.search import Hit, SearchResult, search
 
 DAY = "memory/2026-11-21.md"
@@ -158,6 +160,8 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("offline-pakete maximal 150 mb", "die pakete dürfen jetzt 220 mb haben", "größe der pakete"),
         ("la demo es el 5 de diciembre", "adelantaron la demo al 29 de noviembre", "cuándo es la demo"),
         ("公開は 11月20日", "公開は 12月2日に延期になった", "公開は"),
+        ("the choir sings on Tuesdays", "the choir sings on Thursdays", "when does the choir sing"),
+        ("der Chor probt dienstags im Saal", "der Chor probt jeden Mittwoch im Saal", "wann probt der Chor"),
         ("the limit for tablets is 40 calls", "the limit for tablets is 120 calls", "limit for tablets"),
     ],
 )  # fmt: skip
@@ -185,6 +189,20 @@ def test_the_newer_value_stands_first_and_names_the_older(
 def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:
     hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), old).hits
     assert hits[0].item.text == old and not any(hit.replaces for hit in hits)
+
+
+@pytest.mark.parametrize(("kind", "lifted"), [(-1.0, False), (1.0, True)])
+def test_only_what_has_the_kind_of_answer_asked_for_is_newer(
+    tmp_path: Path, kind: float, lifted: bool
+) -> None:
+    old, new = "We pay Portwise 2,350 euros a month", "Portwise has room 4 in our office now"
+    items = [
+        hit.item for hit in asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), old).hits
+    ]
+    items.sort(key=lambda item: item.day or "")
+    found = [Ranked(items[0], 0.6, {"kind": 1.0}), Ranked(items[1], 0.4, {"kind": kind})]
+    placed, replaced = newer_first(found)
+    assert [one.item for one in placed] == (items[::-1] if lifted else items) and bool(replaced) == lifted
 
 
 @pytest.mark.parametrize("query", ["which port did redis have before?", "what port was redis on in october"])

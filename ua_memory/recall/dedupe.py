@@ -292,13 +292,22 @@ _LIKE = 0.6
 that something changed."""
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
+_OFTEN = (
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
+    r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
+    r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
+)
+"""A day of each week; one day of one week is a date."""
 _VALUES = {
     "date": re.compile(
-        rf"\b{_MONTHS}\s+\d{{1,2}}\b|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)"
+        rf"\b{_MONTHS}\s+\d{{1,2}}\b(?:,?\s+\d{{4}}\b)?"
+        rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
+    "weekday": re.compile(_OFTEN, re.IGNORECASE),
     "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
     "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
 }
@@ -309,7 +318,7 @@ months year years stunde stunden tag tage woche wochen monat monate jahr jahre h
 mois hora horas día días semana mes meses
 """.split()  # noqa: SIM905
 )
-_MAY_STATE = re.compile(r"[\d#`\"“„«「]|\b(?:once|twice)\b", re.IGNORECASE)
+_MAY_STATE = re.compile(rf"[\d#`\"“„«「]|\b(?:once|twice)\b|{_OFTEN}", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
@@ -399,7 +408,10 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
 
 
 def _answers_too(new: Ranked, old: Ranked) -> bool:
-    return new.score >= old.score / 2 and new.parts.get("named", 0) >= old.parts.get("named", 0)
+    """Whether a hit may answer what an older one answers: it is as much about who is asked about, and has the
+    kind of answer that is asked for if that one has."""
+    as_good = (new.parts.get(part, 0) >= old.parts.get(part, 0) for part in ("named", "kind"))
+    return new.score >= old.score / 2 and all(as_good)
 
 
 def _later(one: IndexItem, other: IndexItem) -> bool:
