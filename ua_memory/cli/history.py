@@ -280,10 +280,11 @@ def why(
     """
     if up:
         found = memory.facts.cited_by(target)
-        return show(call, found, lambda found: views.citing_shape(target, found), views.show_citing)
+        emit(call, views.citing_shape(target, found))
+        return views.show_citing(Screen(call), found)
     chain = memory.history.why(target)
-    now = memory.store.now()
-    show(call, chain, views.chain_shape, lambda screen, chain: views.show_chain(screen, chain, now))
+    emit(call, views.chain_shape(chain))
+    views.show_chain(Screen(call), chain, memory.store.now())
     if chain.breaks:
         broken = count(len(chain.breaks), "link of this chain is", "links of this chain are")
         note(call, f"{broken} broken")
@@ -387,17 +388,15 @@ def forget(
     done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
     if purge:
         raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
-    patterns = memory.config.redact
-    show(call, done, lambda done: views.forgotten_shape(done, patterns, words=False), views.show_forgotten)
+    emit(call, views.forgotten_shape(done, memory.config.redact, words=False))
+    views.show_forgotten(Screen(call), done)
     raise typer.Exit(0 if done.proof.holds else StillThere.exit_code)
 
 
 def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
     patterns = memory.config.redact
-    show(
-        call, found, lambda found: views.forgotten_shape(found, patterns, words=True),
-        lambda screen, found: views.show_forgetting(screen, found, patterns),
-    )  # fmt: skip
+    emit(call, views.forgotten_shape(found, patterns, words=True))
+    views.show_forgetting(Screen(call), found, patterns)
 
 
 def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:

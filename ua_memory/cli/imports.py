@@ -137,10 +137,8 @@ def import_(
         return _compare(call, found, root, files, compare, old)
     within = found.within(None if everything else DAYS if days is None else days)
     done = import_contents(memory.store, within, door=memory.door, dry_run=dry_run)
-    return show(
-        call, done, lambda done: views_flushed.import_shape(done, unread),
-        lambda screen, done: views_flushed.show_imported(screen, done, unread),
-    )  # fmt: skip
+    emit(call, views_flushed.import_shape(done, unread))
+    return views_flushed.show_imported(Screen(call), done, unread)
 
 
 APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": ()}

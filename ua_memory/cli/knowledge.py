@@ -465,10 +465,9 @@ def entities_list(
 @app.verb(entities_app, "show")
 def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 10) -> None:
     """Show a name: its facts, the names it appears with, a timeline."""
-    show(
-        call, memory.entities.get(name), lambda found: views.entity_shape(found, limit),
-        lambda screen, found: views.show_entity(screen, found, limit),
-    )  # fmt: skip
+    found = memory.entities.get(name)
+    emit(call, views.entity_shape(found, limit))
+    views.show_entity(Screen(call), found, limit)
 
 
 @app.verb(entities_app, "graph")
@@ -615,10 +614,8 @@ def reflect(
             " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,
             schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
-    show(
-        call, found, lambda found: hits.shape(found, explain),
-        lambda screen, found: hits.show_answer(screen, found, explain),
-    )  # fmt: skip
+    emit(call, hits.shape(found, explain))
+    hits.show_answer(Screen(call), found, explain)
 
 
 def _schema(call: Call, given: str | None) -> Any:

@@ -243,9 +243,9 @@ def watch_add(call: Call, memory: Memory, path: Paths) -> None:
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
     added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
-    runs = _daemon(call, memory)
-    quiet = memory.config.watch_seconds if runs else None
-    show(call, added, flushed.watches_shape, lambda screen, added: flushed.show_added(screen, added, quiet))
+    quiet = memory.config.watch_seconds if _daemon(call, memory) else None
+    emit(call, flushed.watches_shape(added))
+    flushed.show_added(Screen(call), added, quiet)
 
 
 def _daemon(call: Call, memory: Memory) -> bool:
@@ -482,11 +482,9 @@ Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY...]", help="Only
 @app.verb(queue_app, "list")
 def queue_list(call: Call, memory: Memory) -> None:
     """List what is queued, since when, and why."""
-    now = memory.store.now()
-    show(
-        call, memory.queue.list(), flushed.queue_shape,
-        lambda screen, waiting: flushed.show_queue(screen, waiting, now),
-    )  # fmt: skip
+    waiting = memory.queue.list()
+    emit(call, flushed.queue_shape(waiting))
+    flushed.show_queue(Screen(call), waiting, memory.store.now())
 
 
 @app.verb(queue_app, "retry")

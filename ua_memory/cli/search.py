@@ -198,7 +198,8 @@ def search(
 
 def _show_why_not(call: Call, memory: Memory, query: str, target: str, **how: Any) -> None:
     found = memory.searching.why_not(query, target, **how)
-    show(call, found, lambda found: views.trace_shape(query, found), views.show_trace)
+    emit(call, views.trace_shape(query, found))
+    views.show_trace(Screen(call), found)
 
 
 def at(memory: Memory, now: str | None) -> datetime | None:
@@ -268,10 +269,8 @@ def show_list(
     with progress(call, "Indexing") as tell:
         found = memory.list(filters=filters, person=person, session=session, limit=limit, progress=tell)
     today, filtered = memory.store.now().date(), bool(filters or person or session)
-    show(
-        call, found, views.list_shape,
-        lambda screen, found: views.show_list(screen, found, today, filtered=filtered),
-    )  # fmt: skip
+    emit(call, views.list_shape(found))
+    views.show_list(Screen(call), found, today, filtered=filtered)
 
 
 @app.verb(today_app)
@@ -294,10 +293,8 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
     day = today - timedelta(days=ago)
     with progress(call, "Indexing") as tell:
         found = memory.list(day=day.isoformat(), progress=tell)
-    show(
-        call, found, lambda found: {"day": day.isoformat(), **views.list_shape(found)},
-        lambda screen, found: views.show_day(screen, found, day, today),
-    )  # fmt: skip
+    emit(call, {"day": day.isoformat(), **views.list_shape(found)})
+    views.show_day(Screen(call), found, day, today)
 
 
 # -- sessions ----------------------------------------------------------------------------------------------
@@ -469,7 +466,8 @@ def explain(
     """
     asked = parse_moment(now, "--now", memory.store.now())
     found = memory.explain(" ".join(query), asked)
-    show(call, found, views.explain_shape, lambda screen, found: views.show_explanation(screen, found, asked))
+    emit(call, views.explain_shape(found))
+    views.show_explanation(Screen(call), found, asked)
 
 
 # -- get ---------------------------------------------------------------------------------------------------
