@@ -136,8 +136,8 @@ def overview(call: Call) -> None:
         last = entries(memory, [newest], None, set())[0].says if newest and not damage else ""
         empty = not any(file.path.startswith(f"{LOGS}/") for file in seen.files)
         steps = views.next_steps(empty=empty, held=bool(seen.held), waiting=waiting, client=_client(call))
-        where = views.Overview(str(memory.store.bank.root), len(seen.files), newest, last, steps)
-        views.show_overview(Screen(call), where, memory.store.now())
+        root, now = memory.store.bank.root, memory.store.now()
+        views.show_overview(Screen(call), root, len(seen.files), newest, last, now, steps)
     return None
 
 
@@ -212,8 +212,9 @@ def verify(
     """
     health = memory.health
     found, unchecked = (health.quick(), ()) if quick else health.verified(lambda what: progress(call, what))
-    checked = views.Verified(found, unchecked, len(memory.store.survey().files))
-    show(call, checked, views.verified_shape, views.show_verified)
+    files = len(memory.store.survey().files)
+    emit(call, views.verified_shape(found, unchecked, files))
+    views.show_verified(Screen(call), found, unchecked, files)
     if found:
         raise typer.Exit(ProblemsFound.exit_code)
 
@@ -293,8 +294,8 @@ def stats(
         bench.drawable(file := caller.absolute(call, plot))
         if spent.by_both:
             bench.draw_cost(spent, file)
-    costs = views.Costs(spent, memory.config)
-    return show(call, costs, views.costs_shape, views.show_costs)
+    emit(call, views.costs_shape(spent, memory.config))
+    return views.show_costs(Screen(call), spent, memory.config)
 
 
 # -- bench -------------------------------------------------------------------------------------------------

@@ -81,30 +81,22 @@ def _show_steps(screen: Screen, steps: Sequence[NextStep]) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """Where a bank is, its files, its newest revision and what that did, and what to do next."""
-
-    root: str
-    files: int
-    newest: Revision | None
-    last: str
-    steps: Sequence[NextStep]
-
-
 LAST = 100
 """Characters that are shown of what the newest revision did."""
 
 
-def show_overview(screen: Screen, one: Overview, now: datetime) -> None:
-    """Where the bank is, and what to do next."""
-    rows: list[list[Piece]] = [[("Bank", "strong"), (one.root, "path")]]
-    rows.append([("Files", "strong"), f"{one.files:,}"])
-    if one.newest:
-        last = textwrap.shorten(one.last, LAST, placeholder=" …")
-        rows.append([("Last", "strong"), f"{ago(one.newest.when.astimezone(now.tzinfo), now)}, {last}"])
+def show_overview(
+    screen: Screen, root: Path, files: int, newest: Revision | None, last: str, now: datetime,
+    steps: Sequence[NextStep],
+) -> None:  # fmt: skip
+    """Where the bank is, its files, what its newest revision did, and what to do next."""
+    rows: list[list[Piece]] = [[("Bank", "strong"), (str(root), "path")]]
+    rows.append([("Files", "strong"), f"{files:,}"])
+    if newest:
+        last = textwrap.shorten(last, LAST, placeholder=" …")
+        rows.append([("Last", "strong"), f"{ago(newest.when.astimezone(now.tzinfo), now)}, {last}"])
     screen.rows(rows)
-    _show_steps(screen, one.steps)
+    _show_steps(screen, steps)
     _show_more(screen)
 
 
@@ -393,33 +385,26 @@ def _index(found: dict[str, object]) -> str:
 # -- verify and doctor -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What `verify` found in so many files, and what could not be checked."""
-
-    problems: Sequence[Problem]
-    unchecked: Sequence[Problem]
-    files: int
-
-
-def verified_shape(one: Verified) -> dict[str, Any]:
-    """As JSON."""
+def verified_shape(problems: Sequence[Problem], unchecked: Sequence[Problem], files: int) -> dict[str, Any]:
+    """What `verify` found in so many files, and what could not be checked, as JSON."""
     return {
-        "problems": [output.fields(each, "path", "line", "message") for each in one.problems],
-        "unchecked": [output.fields(each, "path", "message") for each in one.unchecked],
-        "files": one.files,
+        "problems": [output.fields(each, "path", "line", "message") for each in problems],
+        "unchecked": [output.fields(each, "path", "message") for each in unchecked],
+        "files": files,
     }
 
 
-def show_verified(screen: Screen, one: Verified) -> None:
+def show_verified(
+    screen: Screen, problems: Sequence[Problem], unchecked: Sequence[Problem], files: int
+) -> None:
     """A line for each problem."""
-    screen.note(*(f"{each.path}: {each.message}" for each in one.unchecked))
-    for problem in one.problems:
+    screen.note(*(f"{each.path}: {each.message}" for each in unchecked))
+    for problem in problems:
         screen.item([(f"{problem.path}:{problem.line}:", "path"), " "], problem.message)
-    if not one.problems:
-        screen.line(("No problems", "good"), f" in {count(one.files, 'file')}.")
+    if not problems:
+        screen.line(("No problems", "good"), f" in {count(files, 'file')}.")
     else:
-        screen.note(f"{count(len(one.problems), 'problem')} in {count(one.files, 'file')}")
+        screen.note(f"{count(len(problems), 'problem')} in {count(files, 'file')}")
 
 
 def checks_shape(checks: Sequence[Check]) -> dict[str, Any]:
@@ -510,17 +495,8 @@ def _size(size: int) -> str:
     return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What models cost, and the settings that limit it."""
-
-    spent: Spent
-    config: Config
-
-
-def costs_shape(one: Costs) -> dict[str, Any]:
-    """As JSON."""
-    spent, config = one.spent, one.config
+def costs_shape(spent: Spent, config: Config) -> dict[str, Any]:
+    """What models cost, and the settings that limit it, as JSON."""
     limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
     return {
         "total": _totals(spent.total),
@@ -541,9 +517,8 @@ def _totals(one: Totals) -> dict[str, Any]:
     }
 
 
-def show_costs(screen: Screen, one: Costs) -> None:
+def show_costs(screen: Screen, spent: Spent, config: Config) -> None:
     """What models cost: by purpose, model and day."""
-    spent, config = one.spent, one.config
     if not spent.total.requests:
         screen.line("No model has been called yet.")
         return
