@@ -253,16 +253,17 @@ def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[
     return needles(dict.fromkeys(said), store.config.redact)
 
 
-# -- purged histories --------------------------------------------------------------------------------------
-# A remote whose history another machine has purged, and one that still has what was purged here.
+# -- syncing -----------------------------------------------------------------------------------------------
+# `sync`: fetch, merge, push, and again where somebody else was faster. Nothing is forced, but for one
+# thing: the history from after a purge takes the place of the one from before it, which is told.
 #
-# The other's history is not believed: where both last agreed it must have what this machine has, but for
-# what the records of the purge name; anything else is refused before something is changed. Then both are
-# merged against that revision as ever, and this machine's own revisions are put on the other history. What
-# was here before lies in a bundle afterwards.
+# The network is waited for without the bank's lock: only the merge is a revision.
 
 
+TRIES = 5
 WORK = "sync-work"
+LOCKED = "lock"
+"""Of git's reasons those that a file is the cause of, which a killed git may have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,201 +277,6 @@ class FollowedPurge:
     backup: str = ""
     proof: TraceReport = field(default_factory=TraceReport)
     holding: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PurgeFollower:
-    """What it takes to follow a purge: the bank, its index, and where the old history may be put."""
-
-    store: Store
-    index: Callable[[], Index]
-    backup: Path | None
-    door: str
-
-    # -- a remote that was rewritten ---------------------------------------------------------------------
-
-    def follow(self, name: str, other: str, subject: str, *, trial: bool) -> tuple[JoinResult, FollowedPurge]:
-        """Join a history that was rewritten by a purge, and take what it lacks out of this one. Conflict
-        where it lacks anything else, StillThere where a person's lines have the words; nothing is changed
-        then."""
-        history, redact = self.store.history, self.store.config.redact
-        head, agreed = str(history.head()), history.agreed(name)
-        history.require_whole()
-        purged = purge.purges(history, other, agreed, redact)
-        if not purged:
-            lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
-            raise Conflict(
-                "the remote's history was rewritten, but not by a purge",
-                where=f"it lacks {lost[:10]}", hint=purge.HINT,
-            )  # fmt: skip
-        base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
-        seen = _foreseen(self.store, other, base=base)
-        sought = self._words(purged, [head, other], seen.files)
-        ids = tuple(sorted(purged.ids))
-        if trial:
-            return seen.joined, FollowedPurge(ids, head)
-        backup = self._backed_up()
-        clearing = Cleanup(self.store, self.index)
-        everything, gone = tuple(dict.fromkeys((*sought, *seen.sought))), {*ids, *seen.ids}
-        with clearing.begun(ids, gone, everything) as begun:
-            done = join(self.store, other, door=self.door, subject=subject, base=base)
-            self.store.require_settled()  # what is not joined yet is not to be let go of
-            new = self._moved(name, other, base, parents, purged, sought)
-            _, proof = clearing.end(begun, everything, gone, objects=True)
-        purge.note(self.store, self._unfinished(backup, proof.holds))
-        # What was dropped here was in revisions that are no more.
-        dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
-        done = replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
-        holding = () if proof.holds else tuple(self._holding())
-        return done, FollowedPurge(ids, head, new, str(backup), proof, holding)
-
-    def _words(self, purged: Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
-        """What the purged ids ever said here. StillThere where the files would have it still."""
-        history = self.store.history
-        try:
-            paths = rewrite.named_objects(history, revs)
-            return purge.texts(history, paths, purged.tombstones, files, self.store.config.redact)[0]
-        except StillThere as error:
-            raise StillThere(
-                "it was purged on another machine, but is still in a file here", where=error.where,
-                hint=f"ua-memory forget {error.where}, or take it out of the file; then sync",
-            ) from error  # fmt: skip
-
-    def _backed_up(self) -> Path:
-        store, backup = self.store, self.backup
-        if backup is None:
-            raise Conflict(
-                "another machine purged its history; the old history here needs a backup first",
-                where=str(store.bank.root), hint="give a file outside the bank: sync(backup=…)",
-            )  # fmt: skip
-        purge.outside(store, backup)
-        store.require_settled()
-        with store.locked():
-            unmarked(store.history)
-        rewrite.back_up(store.history, backup)
-        purge.note(store, self._unfinished(backup, False))
-        return backup
-
-    def _unfinished(self, backup: Path, done: bool) -> purge.Unfinished:
-        return purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
-
-    def _moved(
-        self, name: str, other: str, base: str, parents: Mapping[str, str], purged: Purges,
-        sought: Sequence[Needle],
-    ) -> str:  # fmt: skip
-        """Put this machine's own revisions on the other history, and let go of the old one; where the branch
-        stands then."""
-        history = self.store.history
-        with self.store.locked(), self._workspace() as space:
-            head = str(history.head())
-            own = history.run("rev-list", head, f"^{base}", f"^{other}").decode().split()
-            new = other
-            if own not in ([], [head]) or history.differing(head, other):  # more than joining both
-                new = self._replanted(space, head, [base, other], parents, purged, sought)
-            if history.differing(head, new):
-                raise GitFailed("the new history does not end where the old one does", where=new[:10])
-            to = [rewrite.Ref(history.ref(), new), rewrite.Ref(history.agreement(name), other)]
-            rewrite.move(history, to, {history.ref(): head})
-            rewrite.let_go(history, self.store.bank.state / WORK)
-        return new
-
-    @contextmanager
-    def _workspace(self) -> Iterator[History]:
-        work = self.store.bank.state / WORK
-        shutil.rmtree(work, ignore_errors=True)
-        try:
-            yield rewrite.workspace(self.store.history, work)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-
-    def _replanted(
-        self, space: History, tip: str, without: list[str], parents: Mapping[str, str], purged: Purges,
-        sought: Sequence[Needle],
-    ) -> str:  # fmt: skip
-        """Revisions as they are without what was purged, on what their parents were rewritten to. Files that
-        stand here now stay as they are."""
-        if tip in parents:  # nothing is on top of what was rewritten
-            return parents[tip]
-        history, redact = self.store.history, self.store.config.redact
-        here, paths = set(history.blobs().values()), rewrite.named_objects(space, [tip])
-        changes = purge.changes(space, paths, purged.ids, sought, redact)
-        contents = {blob: new for blob, _, new in changes if blob not in here}
-        rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
-        return history.fetch_objects(str(space.git_dir), history.ref())
-
-    def _holding(self) -> list[str]:
-        """What of the owner's leads to the history from before."""
-        history = self.store.history
-        named = rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
-        return [ref.short for ref in named if ref.name != history.ref()]
-
-    def finish(self) -> None:
-        """A sync that was killed after the branch had moved has left old objects: let go of them."""
-        left = [one for one in purge.unfinished(self.store) if one.sync and not one.done]
-        for one in left:
-            with self.store.locked():
-                unmarked(self.store.history)
-                rewrite.let_go(self.store.history, self.store.bank.state / WORK)
-            purge.note(self.store, replace(one, done=True))
-
-    # -- a remote that has still what was purged here ----------------------------------------------------
-
-    def pending(self, name: str, offered: str) -> bool:
-        """Whether something was purged here that the remote does not know of."""
-        history = self.store.history
-        if history.holds(offered):
-            return False
-        agreed = history.agreed(name)
-        done = [each.id for each in history.with_trailer(PURGED)]
-        return bool(done) and not (agreed and history.is_within(done[0], agreed))
-
-    def carry(self, name: str, url: str, *, trial: bool) -> RemoteWork | None:
-        """What others pushed onto the history from before a purge here, made anew on top of the one from
-        after it. Nothing of what was purged gets in. None where the remote knows of the purge."""
-        history, redact = self.store.history, self.store.config.redact
-        head, agreed = str(history.head()), history.agreed(name)
-        with self._workspace() as space:
-            # An address may be a path as seen from the bank.
-            offered = History(space.git_dir, history.root, own=False).fetch_objects(url, history.ref())
-            mine = purge.purges(space, head, offered, redact)
-            if not mine:
-                return None
-            theirs = purge.purges(space, offered, head, redact)
-            without, parents = [head], dict[str, str]()
-            if not theirs and not (agreed and space.is_within(agreed, offered)):
-                base, parents = purge.counterparts(space, offered, head, mine, to=agreed)
-                without.append(base)
-            number = len(space.run("rev-list", offered, *(f"^{each}" for each in without)).split())
-            tip = offered
-            if not trial:
-                paths = rewrite.named_objects(space, [offered])
-                sought, _ = purge.texts(space, paths, mine.tombstones, {}, redact)
-                tip = self._replanted(space, offered, without, parents, mine, sought)
-        return RemoteWork(offered, tip, number, bool(theirs))
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteWork:
-    """What a remote has on top of a history that was purged here: where its branch stands, where that ends
-    once it was made anew without what was purged, its number of revisions, and whether something was purged
-    there, too."""
-
-    offered: str
-    tip: str
-    revisions: int
-    purged: bool
-
-
-# -- syncing -----------------------------------------------------------------------------------------------
-# `sync`: fetch, merge, push, and again where somebody else was faster. Nothing is forced, but for one
-# thing: the history from after a purge takes the place of the one from before it, which is told.
-#
-# The network is waited for without the bank's lock: only the merge is a revision.
-
-
-TRIES = 5
-LOCKED = "lock"
-"""Of git's reasons those that a file is the cause of, which a killed git may have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,7 +314,7 @@ def sync(
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
         name, url, first = _remote(store, address)
-        syncing = _Syncing(store, name, url, first, door, trial, PurgeFollower(store, index, backup, door))
+        syncing = _Syncing(store, name, url, first, door, trial, index, backup)
         try:
             done = syncing.together()
         except BaseException:
@@ -551,7 +357,9 @@ class _Syncing:
     first: bool
     door: str
     trial: bool
-    following: PurgeFollower
+    index: Callable[[], Index]
+    backup: Path | None
+    """Where the old history may be put, if there is a purge to follow."""
     received: int = 0
     sent: int = 0
     merge: Merge = field(default_factory=lambda: Merge({}))
@@ -568,7 +376,7 @@ class _Syncing:
             )
         self.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
-            Cleanup(store, self.following.index).finish()
+            Cleanup(store, self.index).finish()
         if not self.trial:
             self._unlock()
         for _ in range(TRIES):
@@ -579,7 +387,7 @@ class _Syncing:
         else:
             raise self._refused(why)
         if not self.trial:
-            self.following.finish()
+            self._finish()
             if self.first and (said := history.set_head(self.url)):
                 self.notes.append(said)
         head = None if self.trial else history.head()
@@ -610,7 +418,7 @@ class _Syncing:
         """Bring in what the remote offers and push; git's reason where it would not take it just now."""
         history, lease = self.store.history, ""
         offered = history.offered(self.url)
-        if offered and self.following.pending(self.name, offered):
+        if offered and self._purged_here(offered):
             lease = self._carried()
             offered = lease or offered
         if not lease and offered and (not history.holds(offered) or _rewritten(history, self.name, offered)):
@@ -645,38 +453,192 @@ class _Syncing:
         history = self.store.history
         with history.fetched(self.url, name=self.name) as other:
             if _rewritten(history, self.name, other):
-                done, self.followed = self.following.follow(self.name, other, self._subject, trial=self.trial)
-                return done
+                return self._follow(other)
             done = self._joined(other)
             if not self.trial:
                 history.agree(self.name, other)
         return done
 
-    def _carried(self) -> str:
-        """Bring in what the remote has on top of a history that was purged here. The revision of the remote
-        that this history takes the place of, empty where the remote knows of the purge."""
-        history = self.store.history
-        found = self.following.carry(self.name, self.url, trial=self.trial)
-        if found is None:
-            return ""
-        if self.trial:
-            self.received, self.sent = found.revisions, history.number(None, str(history.head()))
-        elif found.purged and history.agreed(self.name) != found.tip:
-            done, self.followed = self.following.follow(self.name, found.tip, self._subject, trial=False)
-            self._take(done)
-        elif not history.holds(found.tip):
-            self._take(self._joined(found.tip))
-        return found.offered
-
     def _joined(self, other: str) -> JoinResult:
-        index = self.following.index
-        done, heard = joined(self.store, other, index, door=self.door, subject=self._subject, look=self.trial)
+        subject, look = self._subject, self.trial
+        done, heard = joined(self.store, other, self.index, door=self.door, subject=subject, look=look)
         self.heard = heard or self.heard
         return done
 
     @property
     def _subject(self) -> str:
         return f"sync: bring in {self.name}"
+
+    # -- purges ------------------------------------------------------------------------------------------
+    # The other's history is not believed: where both last agreed it must have what this machine has, but for
+    # what the records of the purge name; anything else is refused before something is changed. Then both are
+    # merged against that revision as ever, and this machine's own revisions are put on the other history.
+    # What was here before lies in a bundle afterwards.
+
+    def _follow(self, other: str) -> JoinResult:
+        """Join a history that was rewritten by a purge, and take what it lacks out of this one. Conflict
+        where it lacks anything else, StillThere where a person's lines have the words; nothing is changed
+        then."""
+        history, redact = self.store.history, self.store.config.redact
+        head, agreed = str(history.head()), history.agreed(self.name)
+        history.require_whole()
+        purged = purge.purges(history, other, agreed, redact)
+        if not purged:
+            lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
+            raise Conflict(
+                "the remote's history was rewritten, but not by a purge",
+                where=f"it lacks {lost[:10]}", hint=purge.HINT,
+            )  # fmt: skip
+        base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
+        seen = _foreseen(self.store, other, base=base)
+        sought = self._words(purged, [head, other], seen.files)
+        ids = tuple(sorted(purged.ids))
+        if self.trial:
+            self.followed = FollowedPurge(ids, head)
+            return seen.joined
+        backup = self._backed_up()
+        clearing = Cleanup(self.store, self.index)
+        everything, gone = tuple(dict.fromkeys((*sought, *seen.sought))), {*ids, *seen.ids}
+        with clearing.begun(ids, gone, everything) as begun:
+            done = join(self.store, other, door=self.door, subject=self._subject, base=base)
+            self.store.require_settled()  # what is not joined yet is not to be let go of
+            new = self._moved(other, base, parents, purged, sought)
+            _, proof = clearing.end(begun, everything, gone, objects=True)
+        purge.note(self.store, self._unfinished(backup, proof.holds))
+        # What was dropped here was in revisions that are no more.
+        dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
+        holding = () if proof.holds else tuple(self._holding())
+        self.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
+        return replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
+
+    def _words(self, purged: Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
+        """What the purged ids ever said here. StillThere where the files would have it still."""
+        history = self.store.history
+        try:
+            paths = rewrite.named_objects(history, revs)
+            return purge.texts(history, paths, purged.tombstones, files, self.store.config.redact)[0]
+        except StillThere as error:
+            raise StillThere(
+                "it was purged on another machine, but is still in a file here", where=error.where,
+                hint=f"ua-memory forget {error.where}, or take it out of the file; then sync",
+            ) from error  # fmt: skip
+
+    def _backed_up(self) -> Path:
+        store, backup = self.store, self.backup
+        if backup is None:
+            raise Conflict(
+                "another machine purged its history; the old history here needs a backup first",
+                where=str(store.bank.root), hint="give a file outside the bank: sync(backup=…)",
+            )  # fmt: skip
+        purge.outside(store, backup)
+        store.require_settled()
+        with store.locked():
+            unmarked(store.history)
+        rewrite.back_up(store.history, backup)
+        purge.note(store, self._unfinished(backup, False))
+        return backup
+
+    def _unfinished(self, backup: Path, done: bool) -> purge.Unfinished:
+        return purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
+
+    def _moved(
+        self, other: str, base: str, parents: Mapping[str, str], purged: Purges,
+        sought: Sequence[Needle],
+    ) -> str:  # fmt: skip
+        """Put this machine's own revisions on the other history, and let go of the old one; where the branch
+        stands then."""
+        history = self.store.history
+        with self.store.locked(), self._workspace() as space:
+            head = str(history.head())
+            own = history.run("rev-list", head, f"^{base}", f"^{other}").decode().split()
+            new = other
+            if own not in ([], [head]) or history.differing(head, other):  # more than joining both
+                new = self._replanted(space, head, [base, other], parents, purged, sought)
+            if history.differing(head, new):
+                raise GitFailed("the new history does not end where the old one does", where=new[:10])
+            to = [rewrite.Ref(history.ref(), new), rewrite.Ref(history.agreement(self.name), other)]
+            rewrite.move(history, to, {history.ref(): head})
+            rewrite.let_go(history, self.store.bank.state / WORK)
+        return new
+
+    @contextmanager
+    def _workspace(self) -> Iterator[History]:
+        work = self.store.bank.state / WORK
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            yield rewrite.workspace(self.store.history, work)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _replanted(
+        self, space: History, tip: str, without: list[str], parents: Mapping[str, str], purged: Purges,
+        sought: Sequence[Needle],
+    ) -> str:  # fmt: skip
+        """Revisions as they are without what was purged, on what their parents were rewritten to. Files that
+        stand here now stay as they are."""
+        if tip in parents:  # nothing is on top of what was rewritten
+            return parents[tip]
+        history, redact = self.store.history, self.store.config.redact
+        here, paths = set(history.blobs().values()), rewrite.named_objects(space, [tip])
+        changes = purge.changes(space, paths, purged.ids, sought, redact)
+        contents = {blob: new for blob, _, new in changes if blob not in here}
+        rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
+        return history.fetch_objects(str(space.git_dir), history.ref())
+
+    def _holding(self) -> list[str]:
+        """What of the owner's leads to the history from before."""
+        history = self.store.history
+        named = rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
+        return [ref.short for ref in named if ref.name != history.ref()]
+
+    def _finish(self) -> None:
+        """A sync that was killed after the branch had moved has left old objects: let go of them."""
+        left = [one for one in purge.unfinished(self.store) if one.sync and not one.done]
+        for one in left:
+            with self.store.locked():
+                unmarked(self.store.history)
+                rewrite.let_go(self.store.history, self.store.bank.state / WORK)
+            purge.note(self.store, replace(one, done=True))
+
+    def _purged_here(self, offered: str) -> bool:
+        """Whether something was purged here that the remote does not know of."""
+        history = self.store.history
+        if history.holds(offered):
+            return False
+        agreed = history.agreed(self.name)
+        done = [each.id for each in history.with_trailer(PURGED)]
+        return bool(done) and not (agreed and history.is_within(done[0], agreed))
+
+    def _carried(self) -> str:
+        """Bring in what others pushed onto the history from before a purge here, made anew on top of the one
+        from after it. Nothing of what was purged gets in. The revision of the remote that this history takes
+        the place of, empty where the remote knows of the purge."""
+        history, redact = self.store.history, self.store.config.redact
+        head, agreed = str(history.head()), history.agreed(self.name)
+        with self._workspace() as space:
+            # An address may be a path as seen from the bank.
+            offered = History(space.git_dir, history.root, own=False).fetch_objects(self.url, history.ref())
+            mine = purge.purges(space, head, offered, redact)
+            if not mine:
+                return ""
+            theirs = purge.purges(space, offered, head, redact)
+            without, parents = [head], dict[str, str]()
+            if not theirs and not (agreed and space.is_within(agreed, offered)):
+                base, parents = purge.counterparts(space, offered, head, mine, to=agreed)
+                without.append(base)
+            number = len(space.run("rev-list", offered, *(f"^{each}" for each in without)).split())
+            tip = offered
+            if not self.trial:
+                paths = rewrite.named_objects(space, [offered])
+                sought, _ = purge.texts(space, paths, mine.tombstones, {}, redact)
+                tip = self._replanted(space, offered, without, parents, mine, sought)
+        if self.trial:
+            self.received, self.sent = number, history.number(None, head)
+        elif theirs and agreed != tip:
+            self._take(self._follow(tip))
+        elif not history.holds(tip):
+            self._take(self._joined(tip))
+        return offered
 
 
 def _rewritten(history: History, name: str, other: str) -> bool:
