@@ -498,7 +498,7 @@ def test_requests_are_found_among_others_that_look_like_them(tmp_path: Path) -> 
         insert(store, f"of {request}", request=request)
     found = store.answered("r.1")
     assert found and found.id == store.history.log()[3].id
-    assert store.answered("r.2") is None and store.known_request("r") is None
+    assert store.answered("r.2") is None and store.answered("r") is None
     assert len(in_trail(store)) == 4
 
 

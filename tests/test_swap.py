@@ -15,7 +15,7 @@ from truth import finish, python
 from ua_memory.errors import CannotWrite, TooLarge
 from ua_memory.store import files as reading
 from ua_memory.store import swap
-from ua_memory.store.files import abandoned, being_written, read
+from ua_memory.store.files import abandoned, is_half_written, read
 
 
 def put(file: Path, data: bytes | None) -> bytes | None:
@@ -144,16 +144,13 @@ def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
 def test_who_has_a_file_open_is_seen(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(b"1")
-    with file.open("rb") as handle:
-        assert not being_written(handle.fileno())
+    assert not is_half_written(file, b"1")
     assert abandoned(file)
     with held_open(file, "r+"):
-        with file.open("rb") as handle:
-            assert being_written(handle.fileno())
+        assert is_half_written(file, b"1")
         assert not abandoned(file)
     with held_open(file, "r"):
-        with file.open("rb") as handle:
-            assert not being_written(handle.fileno())
+        assert not is_half_written(file, b"1")
         assert not abandoned(file)
 
 

@@ -97,15 +97,6 @@ def searched(data: bytes) -> tuple[bytes, int]:
     return begun, begun.count(b"\n") + 1
 
 
-def being_written(fd: int) -> bool:
-    """Whether another process has the file open for writing, asked by a read lease held for an instant.
-
-    Where there are no leases the answer is no, and the exchange alone guards.
-    """
-    with _lease(fd, "F_RDLCK") as free:
-        return free is False
-
-
 def is_half_written(file: Path, data: bytes) -> bool:
     """Whether a file is not as it was read: somebody is writing it, or has since."""
     try:

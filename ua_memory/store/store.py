@@ -237,11 +237,6 @@ class Store:
                 return self.history.show(row.revision).trailer("Memory-Op") != "insert"
         return False
 
-    def known_request(self, request: str) -> str | None:
-        """The id of the revision that carried out a request id, or None; see also `Draft.answered`."""
-        found = self.answered(request)
-        return (found.id or None) if found else None
-
     # -- git at work on the same files ---------------------------------------------------------------
 
     def _begin(self) -> bool:
