@@ -161,7 +161,7 @@ class Config:
 
     id: str = _setting("", "id", "the bank's id, made by init", of_bank=True)
     trail: str = _setting(
-        "beside", "trail", "own: the folder is its own git repository; beside: kept apart", of_bank=True
+        "beside", "trail", "own: the history is the folder's git repository; beside: kept apart", of_bank=True
     )
     timezone: str = _setting("", "timezone", "IANA name, for the day of a fact; empty: the system's")
     mission: str = _setting("", "mission", "what this memory is for, in a sentence")

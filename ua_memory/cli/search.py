@@ -61,7 +61,7 @@ Batch = Annotated[
 WhyNot = Annotated[
     str,
     typer.Option(
-        metavar="^ID|PATH:LINE", help="Tell why this was not found: where each arm has it, what kept it out."
+        metavar="^ID|PATH:LINE", help="Tell why this was not found: its rank in each retriever, what cut it."
     ),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how each hit was found and scored.")]
