@@ -1,10 +1,10 @@
 """One Chroma server on loopback for two machines that have the same bank, and a rebuild that is killed.
 
-Not part of `make bench`: FACTS (a million unless told) of invented words, vectors drawn, not computed. The
-words are indexed first; then a process puts the vectors on the server, is killed once the server has a third
-of them, and another goes on. The second machine is a copy of the bank in another folder, with the cache but
-without an index. Each step is a process of its own; beside wall time stands the processor time of its
-threads, and what the server used meanwhile.
+Not part of `make bench`: FACTS (a million unless told) of invented words; vectors are drawn at random, each
+of length 1, which is the harder case for the graph. The words are indexed first; then a process puts the
+vectors on the server, is killed once the server has a third of them, and another goes on. The second machine
+is a copy of the bank in another folder, which has nothing on the server. Each step is a process of its own;
+beside wall time stands the processor time of its threads, and what the server used meanwhile.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from figures import console_script, machine
-from invented import Drawn, environment, sentence
+from invented import environment, sentence
 from warm import busy
 from years import _megabytes, _spread, _timed, ran, written
 
 from ua_memory import config
+from ua_memory.index.embedding import DIMENSIONS, Embedder
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 
@@ -65,14 +68,13 @@ def _measured(folder: Path, url: str, facts: int, made: Path | None) -> Iterator
     yield "words", _step("words", root, "", env)
     first = subprocess.Popen([sys.executable, __file__, "vectors", str(root), url], env=env)
     while _rows(url) < facts / 3 and first.poll() is None:
-        time.sleep(0.2)
+        time.sleep(1)
     first.send_signal(signal.SIGKILL)
     first.wait()
     yield "killed with so many rows on the server", f"{_rows(url):,}"
     yield "another process goes on", _step("vectors", root, url, env)
     yield "a third has nothing left to do", _step("vectors", root, url, env)
-    shutil.copytree(root, other, ignore=shutil.ignore_patterns("index", "pending"))
-    yield "words on the second machine", _step("words", other, "", env)
+    shutil.copytree(root, other)
     yield "its vectors, by the copied cache", _step("vectors", other, url, env)
     yield "rows of both", f"{_rows(url):,}"
     (other / LOG).write_text("- all else of this day is gone\n", encoding="utf-8")
@@ -98,12 +100,24 @@ def _words(root: Path, url: str) -> str:
 
 
 def _vectors(root: Path, url: str) -> str:
-    with _opened(root, url) as memory, Index(memory.store, embeds=Drawn()) as index:
+    with _opened(root, url) as memory, Index(memory.store, embeds=Unit()) as index:
         sent, upsert, began = list[int](), index.vectors.upsert, time.perf_counter()
         index.vectors.upsert = lambda rows: sent.append(len(rows)) or upsert(rows)  # type: ignore[method-assign, func-returns-value]
         done = index.refresh()
         put = f"{sum(sent):,} sent in {time.perf_counter() - began:.0f} s"
         return f"{done.embedded:,} drawn, {put}, {done.left_texts:,} left, {done.semantic}"
+
+
+class Unit:
+    """Vectors drawn at random under the model's name."""
+
+    model = Embedder().model
+
+    def texts(self, texts: Sequence[str]) -> Any:
+        import numpy as np
+
+        rows = np.random.default_rng().standard_normal((len(texts), DIMENSIONS), dtype=np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _searches(root: Path, url: str) -> str:
@@ -151,11 +165,15 @@ def _used(server: subprocess.Popen[bytes]) -> tuple[float, float]:
 
 def _rows(url: str) -> int:
     """Rows of all collections on the server."""
+    return sum(each.count() for each in _client(url).list_collections())
+
+
+@cache
+def _client(url: str) -> Any:
     import chromadb
 
-    address = url.rpartition("//")[2]
-    client = chromadb.HttpClient(host=address.partition(":")[0], port=int(address.partition(":")[2]))
-    return sum(each.count() for each in client.list_collections())
+    host, _, port = url.rpartition("//")[2].partition(":")
+    return chromadb.HttpClient(host, int(port))
 
 
 if __name__ == "__main__":

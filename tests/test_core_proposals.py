@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ua_memory.knowledge import core
 from ua_memory.knowledge.core_proposals import MOST_WAITING, CoreProposal
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly
+from ua_memory.store.files import RACY_NS
 from ua_memory.text.wording import stated_for_good
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 
@@ -480,3 +482,28 @@ def test_the_relay_tells_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     made = relay.Relay({}, [], "off")
     made._ask({"tool": "x"}, [])
     assert asked[0]["process"] == os.getppid()
+
+
+def test_of_files_that_the_index_knows_only_those_with_preferences_are_read(
+    memory: Memory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated(memory, RULE)
+    clock.later(days=1)
+    memory.insert("The preference of the build for tabs is a fact like others.")
+    clock.later(days=1)
+    stated(memory, RULE, "s2")
+    root = memory.store.bank.root
+    time.sleep(2 * RACY_NS / 1e9)  # what was written a moment ago may be another by now
+    memory.index.refresh(vectors=False)
+    read, real = [], type(memory.store).read
+
+    def reading(store: Any, path: str) -> bytes:
+        read.append(path)
+        return real(store, path)
+
+    monkeypatch.setattr(type(memory.store), "read", reading)
+    assert proposed(memory) == [RULE]
+    assert "memory/2026-11-21.md" in read and "memory/2026-11-22.md" not in read
+    by_hand = root / "memory/2026-11-24.md"
+    by_hand.write_text("- Always sign the tags.\n  - kind: preference\n")
+    assert proposed(memory) == ["Always sign the tags.", RULE], "a file that the index has not seen is read"

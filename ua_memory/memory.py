@@ -543,9 +543,13 @@ class Memory:
     @cached_property
     def proposals(self) -> CoreProposals:
         """What is proposed for core memory."""
+        from ua_memory.index.sync import may_have
         from ua_memory.knowledge.core_proposals import CoreProposals
 
-        return CoreProposals(self.store, self.door, lambda revision: self.history.undo(revision).result)
+        return CoreProposals(
+            self.store, self.door, lambda revision: self.history.undo(revision).result,
+            lambda: may_have(self.store, "preference", "person"),
+        )  # fmt: skip
 
     @cached_property
     def facts(self) -> Facts:

@@ -273,6 +273,12 @@ class IndexedFiles:
                 found[kind, origin, client, day] -= number
         return found
 
+    def with_facts(self, kind: str, origin: str) -> set[str]:
+        """Which of these files have facts of this kind and origin that hold."""
+        held = "record = 'fact' AND retired = '' AND kind = ? AND origin = ?"
+        rows = self._db.execute(f"SELECT DISTINCT path FROM items WHERE {held}", (kind, origin))
+        return {path for (path,) in rows} & self.same.keys()
+
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str, int, str, str]]:
         """(id, path, line, hash of the text, text) of what has one of these ids, by path and line."""
         asked = "SELECT id, path, line, texthash, text FROM items WHERE id = ? ORDER BY path, seq"

@@ -628,7 +628,7 @@ def embed(
             cache.put(embeds.model, portion)
             if take:
                 take(portion)
-            left -= portion.keys()
+            left.difference_update(portion)  # `-=` would copy all that is left, each time
             done += len(found)
             if stop and left and stop():
                 break
@@ -700,6 +700,16 @@ def indexed(store: Store) -> Iterator[IndexedFiles | None]:
         found = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         current = found and found[0] == SCHEMA_VERSION and Manifest(db).masks() == OutsideFiles(store).masks
         yield IndexedFiles(db, store.survey().files) if current else None
+
+
+def may_have(store: Store, kind: str, origin: str) -> set[str] | None:
+    """The files that may have facts of this kind and origin that hold: those that the index knows to have
+    some, and those that it does not know as they are. None without an index."""
+    with suppress(sqlite3.Error), indexed(store) as known:
+        if known is not None:
+            there = {one.path for one in store.survey().files}
+            return there - known.same.keys() | known.with_facts(kind, origin)
+    return None
 
 
 def _proof(store: Store) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import ndiff
 from pathlib import Path
@@ -93,10 +93,14 @@ class WaitingEdit:
 
 
 class CoreProposals:
-    """The proposals of one bank; `door` names who decides. `undo` takes back a revision by its id."""
+    """The proposals of one bank; `door` names who decides. `undo` takes back a revision by its id; `among`
+    tells the files that may have preferences of a person's, None for all."""
 
-    def __init__(self, store: Store, door: str, undo: Callable[[str], Result]) -> None:
-        self._store, self._door, self._undo = store, door, undo
+    def __init__(
+        self, store: Store, door: str, undo: Callable[[str], Result],
+        among: Callable[[], Collection[str] | None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self._store, self._door, self._undo, self._among = store, door, undo, among
 
     def list(self) -> Sequence[CoreProposal]:
         """All that a person has not decided: agents' edits first, then rules, the latest first."""
@@ -172,7 +176,7 @@ class CoreProposals:
     def _statements(self) -> Iterator[CoreProposal]:
         """The rules and preferences that a person stated often enough, the latest first."""
         groups: dict[str, list[Fact]] = {}
-        for path, data in texts(self._store):
+        for path, data in texts(self._store, paths=self._among()):
             for fact in document.parse(data, path).of(Fact) if b"preference" in data else ():
                 if _is_persons_rule(fact):
                     groups.setdefault(grounding.flat(fact.text), []).append(fact)
