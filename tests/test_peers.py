@@ -100,6 +100,7 @@ def test_what_answers_nothing_is_ended(
 ) -> None:
     processes = importlib.import_module("processes")
     monkeypatch.setattr(processes, "PATIENCE", 0.2)
+    monkeypatch.setattr(processes, "LONG", 0.2)
     env = {"HOME": str(tmp_path)}
     with pytest.raises(processes.Failed, match="exited -9"):
         processes.run([sys.executable, "-c", "import time; time.sleep(60)"], env)

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 TICK = os.sysconf("SC_CLK_TCK")
-PATIENCE = 600.0
-"""Seconds that one answer, and one start, may take: these machines are shared."""
+PATIENCE, LONG = 600.0, 3600.0
+"""Seconds that one answer or start may take, and one command, as an installation or an index: these machines
+are shared."""
 
 
 class Failed(Exception):
@@ -49,7 +50,7 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) ->
             argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
         )
         assert process.stdout is not None
-        with process.stdout, killed_after(PATIENCE, process):
+        with process.stdout, killed_after(LONG, process):
             printed = process.stdout.read()
             _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
