@@ -845,6 +845,8 @@ def _order(piece: Piece) -> tuple[bool, str, int]:
 
 MOST = 1000
 """Statements that one query may mean."""
+SHOWN = 3
+"""Files that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -863,6 +865,15 @@ class ForgetResult:
     """The texts, for a purge that follows."""
     near: tuple[Piece, ...] = ()
     """What a search for the same words finds besides, which stays."""
+
+
+def refuse_held(held: Collection[str]) -> None:
+    """Held where facts of these files disappeared and nobody said whether that was meant."""
+    if held:
+        raise Held(
+            "facts disappeared here all at once", where=", ".join(sorted(held)[:SHOWN]),
+            hint="ua-memory undo restores them, ua-memory status --accept confirms it",
+        )  # fmt: skip
 
 
 class Forgetting(Cleanup):
@@ -966,12 +977,7 @@ class Forgetting(Cleanup):
         }
 
     def _plan(self, chosen: Sequence[ForgetTarget], take: bool) -> Plan:
-        seen = self.store.survey()
-        if held := sorted(seen.held):
-            raise Held(
-                "facts disappeared all at once and await confirmation", where=held[0],
-                hint="ua-memory status --accept, or ua-memory undo",
-            )  # fmt: skip
+        refuse_held(self.store.survey().held)
         texts = self._texts()
         for path in {each.place.path for each in chosen} - texts.keys():  # refused a moment ago
             texts[path] = self.store.truth(path)

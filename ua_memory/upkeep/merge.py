@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS
-from ua_memory.errors import Conflict, Held, NotFound, TooLarge, writing
+from ua_memory.errors import Conflict, NotFound, TooLarge, writing
 from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import statements
@@ -55,6 +55,7 @@ from ua_memory.upkeep.forget import (
     LineOwners,
     Ours,
     Plan,
+    refuse_held,
     summarize,
 )
 
@@ -929,6 +930,7 @@ def refuse_push(history: History, offered: str | None, head: str) -> None:
 
 
 SHOWN = 3
+"""Files that an error names."""
 
 
 def foreign_files(
@@ -1074,11 +1076,7 @@ def together(
 def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
     """Commit what people changed and finish what is owed, so that all of this machine's memory takes part;
     what there is to tell of it. Held where facts disappeared and nobody said whether that was meant."""
-    if store.survey().held:
-        raise Held(
-            "facts disappeared here all at once", where=", ".join(sorted(store.survey().held)[:SHOWN]),
-            hint="ua-memory undo restores them, ua-memory status --accept confirms it",
-        )  # fmt: skip
+    refuse_held(store.survey().held)
     if look:
         return ()
     store.require_settled()
@@ -1107,9 +1105,7 @@ def join(
         if history.holds(other):
             return JoinResult(Merge({}))
         done, foreign, lost = merged(store, base, other, ours, store.survey().changed, fresh=fresh)
-        held = [path for path, touched in draft.touched.items() if touched.held]
-        if held:
-            raise Held("facts disappeared here all at once", where=held[0], hint="ua-memory status")
+        refuse_held([path for path, touched in draft.touched.items() if touched.held])
         draft.carried, notes = foreign_files(store, foreign, base, other)
         was = history.blobs(sorted(draft.carried)) if draft.carried else {}
         for path, data in done.files.items():

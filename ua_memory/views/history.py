@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ua_memory.upkeep.forget import ForgetResult, Piece
     from ua_memory.upkeep.purge import PurgePlan, PurgeResult
     from ua_memory.upkeep.sync import SyncResult
+    from ua_memory.upkeep.traces import TraceReport
     from ua_memory.upkeep.undo import UndoPlan, UndoResult
 
 
@@ -302,18 +303,19 @@ def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False)
     looked = ", ".join(
         f"{'git' if kind == 'trail' else kind} ({number})" for kind, number in done.proof.looked.items()
     )
-    if done.proof.holds:
-        screen.line(("Nothing of it is left", "good"), f": searched {looked}.")
-    else:
-        screen.line(("Not all of it was removed", "bad"), f": searched {looked}.")
+    screen.line(_verdict(done.proof), f": searched {looked}.")
     if not purging:
         screen.line(("The history keeps it; undo restores it.", "faint"))
     more = [f"the next searches rebuild the index ({cleared.left} left)"] if cleared.left else []
     screen.outcome(done.result, *more)
-    for each in done.proof.found:
-        screen.note(f"it is still in {each.where}")
+    screen.note(*(f"it is still in {each.where}" for each in done.proof.found))
     if done.proof.found and quoting(done):
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
+
+
+def _verdict(proof: TraceReport) -> Words:
+    """What a search for what was removed comes to."""
+    return ("Nothing of it is left", "good") if proof.holds else ("Not all of it was removed", "bad")
 
 
 def _counted(pieces: Sequence[Piece]) -> str:
@@ -399,16 +401,12 @@ def show_purged(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
         screen.note(f"{planned.around} has committed files of this bank; rewrite its history yourself")
 
 
-def proved(screen: Screen, proof: Any, revision: str | None, backup: str) -> None:
+def proved(screen: Screen, proof: TraceReport, revision: str | None, backup: str) -> None:
     """What the search has found, and where the old history lies."""
-    if proof.holds:
-        objects = count(proof.looked.get("history", 0), "object")
-        where = f", also in the {objects} of the history ("
-        screen.line(("Nothing of it is left", "good"), where, commit(revision), ")")
-    else:
-        screen.line(("Not all of it was removed", "bad"))
-        for each in proof.found:
-            screen.note(f"it is still in {each.where}")
+    objects = count(proof.looked.get("history", 0), "object")
+    said: list[Words] = [f", also in the {objects} of the history (", commit(revision), ")"]
+    screen.line(_verdict(proof), *(said if proof.holds else ()))
+    screen.note(*(f"it is still in {each.where}" for each in proof.found))
     screen.line("The old history is in ", (backup, "path"))
     rest = ". Until then the purge is not finished."
     screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
@@ -467,8 +465,8 @@ def show_synced(screen: Screen, done: SyncResult) -> None:
 def _left_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """Name the lines of a person's that have the words of what was forgotten."""
     if done.heard and not done.heard.proof.holds:
-        for each in done.heard.proof.found:
-            screen.note(f"forgotten on another machine, but it is still in {each.where}")
+        left = (each.where for each in done.heard.proof.found)
+        screen.note(*(f"forgotten on another machine, but it is still in {where}" for where in left))
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
