@@ -233,7 +233,6 @@ watch_app = app.new(no_args_is_help=True, help="Retain outside files when they c
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or files outside the bank.")]
 Accept = Annotated[bool, typer.Option("--accept", help="Delete the facts of files that are gone.")]
 Now = Annotated[bool, typer.Option("--now", help="Include files saved a moment ago.")]
-WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
 
 
 @app.verb(watch_app, "add")
@@ -272,7 +271,7 @@ def watch_remove(call: Call, memory: Memory, path: Paths) -> None:
 
 @app.verb(watch_app, "run")
 def watch_run(
-    call: Call, memory: Memory, accept: Accept = False, now: Now = False, dry_run: WatchDryRun = False
+    call: Call, memory: Memory, accept: Accept = False, now: Now = False, dry_run: DryRun = False
 ) -> None:
     """Retain what has changed, as the daemon does."""
     model = call.model(memory)
