@@ -26,7 +26,7 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.printer import strip_blank
 from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Place, Proof
-from ua_memory.store.draft import Draft, Result, TouchedFile
+from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
@@ -418,29 +418,12 @@ def import_contents(store: Store, found: SourceContents, *, door: str, dry_run: 
 
     What is there already stays as it is, so that it may be done again. Raises what the store raises.
     """
-    if dry_run:
-        draft = _rehearsal(store)
-        taken = tuple(_imported(store, draft, found))
-        return ImportResult(found, taken, dict(draft.redacted))
     with store.revision("import", door=door) as draft:
+        draft.trial = dry_run
         taken = tuple(_imported(store, draft, found))
         draft.subject = _subject(found, taken)
         draft.trailers["Imported"] = [f"{found.source}:{found.name}"]
-    return ImportResult(found, taken, dict(draft.redacted), draft.result)
-
-
-def _rehearsal(store: Store) -> Draft:
-    """A draft that nobody publishes."""
-
-    def touch(path: str) -> TouchedFile:
-        try:
-            data = store.truth(path)
-        except NotFound:
-            return TouchedFile(path, None, None, None)
-        changed = path in store.survey().changed
-        return TouchedFile(path, data, None if changed else data, data)
-
-    return Draft("import", "rehearsal", touch, store.config.redact)
+    return ImportResult(found, taken, dict(draft.redacted), None if dry_run else draft.result)
 
 
 def _imported(store: Store, draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
