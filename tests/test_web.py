@@ -266,7 +266,7 @@ def test_every_answer_has_the_headers_that_keep_others_out(browser: Browser, url
             and "unsafe" not in policy
             and "require-trusted-types-for" in policy
         )
-        assert told["x-content-type-options"] == "nosniff" and told["referrer-policy"] == "no-referrer"
+        assert told["x-content-type-options"] == "nosniff" and told["referrer-policy"] == "same-origin"
         assert told["cache-control"] == "no-store"
         assert not [name for name in told if name.startswith("access-control")]
 

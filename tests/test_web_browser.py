@@ -257,6 +257,26 @@ def test_a_graph_is_moved_and_zoomed_smoothly(watch: Callable[..., Watched]) -> 
     assert seen.said == []
 
 
+def test_forms_are_sent_and_carried_out(watch: Callable[..., Watched]) -> None:
+    """As a browser sends them, with the origin that it names: each write of another kind."""
+    seen = watch()
+    page = seen.go("/core")
+    page.get_by_label("New rule").fill("Never name a customer.")
+    page.get_by_role("button", name="add").click()
+    page.get_by_text("Never name a customer.").wait_for()
+    page = seen.go("/names/Alice")
+    page.get_by_role("link", name="Alice met Bob in Lisbon.").click()
+    page.get_by_label("Why it no longer holds").fill("they never met")
+    page.get_by_role("button", name="retire").click()
+    page.locator("code, .words, pre", has_text="they never met").first.wait_for()
+    page = seen.go("/diary")
+    page.get_by_role("link", name="undo…").first.click()
+    page.get_by_role("button", name="undo", exact=True).click()
+    page.get_by_role("button", name="redo the newest undo").wait_for()
+    assert page.locator("ul.diary li").first.inner_text().count("they never met") == 0
+    assert seen.said == []
+
+
 def test_it_works_without_scripts(watch: Callable[..., Watched]) -> None:
     seen = watch(java_script_enabled=False)
     page = seen.go("/")
