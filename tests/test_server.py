@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from index_bank import Counting, a_bank, write
 
@@ -243,3 +244,15 @@ def test_chroma_still_closes_no_connection_by_itself(keeper: Doorkeeper) -> None
     finally:
         client._server._session.close()
         client._admin_client._server._session.close()
+
+
+def test_a_request_with_many_rows_may_take_longer(tmp_path: Path, keeper: Doorkeeper) -> None:
+    rows = Shared(Line(keeper.url), "many", "machine", "none", tmp_path / "mark.json")
+    with closing(rows):
+        session, waits = rows.line.client()._server._session, list[float]()
+        session.event_hooks["request"] = [lambda sent: waits.append(sent.extensions["timeout"]["read"])]
+        rows.upsert({f"text {n}": np.ones(4, dtype=np.float32) for n in range(200)})
+        assert rows.count() == 200
+    assert (
+        set(waits[:-1]) == {server.PATIENCE + 200 / server.AT_LEAST_A_SECOND} and waits[-1] == server.PATIENCE
+    )

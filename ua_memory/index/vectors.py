@@ -614,8 +614,9 @@ def drop(folder: Path) -> None:
 # 30,000 rows.) While the server is away `kept` answers, and the next look catches up.
 
 
-PATIENCE = 10.0
-"""Seconds for one request, of which a search waits for one at most; a look whether it is there has 2."""
+PATIENCE, AT_LEAST_A_SECOND = 10.0, 50
+"""Seconds for one request, of which a search waits for one at most; a look whether it is there has 2. One
+with many rows has more: a second for so many, of which a server that is not under load takes 1,700."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 SERVER_BATCH, CLOUD_BATCH = 2000, 300
 """Rows of one request; Chroma Cloud takes no more than 300."""
@@ -682,6 +683,11 @@ def machine(state: Path) -> str:
     return blake2b(whole, digest_size=8).hexdigest()
 
 
+def _wait(client: Any, seconds: float) -> None:
+    """So long for each answer from now on. There is no public way, and else it waits for ever."""
+    client._server._session.timeout = seconds
+
+
 def _hang_up(client: Any) -> None:
     """Close Chroma's client and its connections, which 1.5.9 leaves open. `tests/test_server.py` fails once
     it closes them by itself.
@@ -738,7 +744,7 @@ class ServerConnection:
             client = chromadb.HttpClient(
                 there.host, there.port, there.ssl, there.headers, silent, there.tenant, there.database
             )
-            client._server._session.timeout = PATIENCE  # there is no public way, and else it waits for ever
+            _wait(client, PATIENCE)
         except ImportError as error:
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         except urllib.error.HTTPError as error:
@@ -818,6 +824,7 @@ class ServerVectors(Rows):
 
     def _call(self, name: str, **values: Any) -> Any:
         there = self._there()
+        _wait(self.line.client(), PATIENCE + len(values.get("ids", ())) / AT_LEAST_A_SECOND)
         try:
             return getattr(there, name)(**values)
         except Exception as error:  # as above
