@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
+from functools import cache
 from typing import Any
 
 from ua_memory.errors import Malformed
@@ -542,13 +543,29 @@ def read_header(lines: Sequence[str]) -> Header:
 _KEY_LINE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:(?:[ \t]|$)")
 
 
+@cache
+def _loader() -> type[Any]:
+    """Parses once what is read twice: as it is written, and as the values that it stands for."""
+    import yaml
+    from yaml.constructor import BaseConstructor
+
+    class Loader(yaml.SafeLoader):
+        def get_single_data(self) -> tuple[Any, Any]:
+            node = self.get_single_node()
+            if node is None:
+                return None, None
+            # In this order: the other one works merged keys (`<<`) into the node.
+            return BaseConstructor().construct_document(node), self.construct_document(node)
+
+    return Loader
+
+
 def _load(text: str, size: int) -> Header:
     import yaml
     from frontmatter.default_handlers import YAMLHandler
 
     try:
-        values = YAMLHandler().load(text, Loader=yaml.SafeLoader) if text.strip() else {}
-        raw = YAMLHandler().load(text, Loader=yaml.BaseLoader) if text.strip() else {}
+        raw, values = YAMLHandler().load(text, Loader=_loader()) if text.strip() else ({}, {})
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = min(size - 1, 1 + text.count("\n", 0, mark.index)) if mark else 0
