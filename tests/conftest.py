@@ -18,8 +18,12 @@ from pathlib import Path
 import pytest
 from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
 from hypothesis import HealthCheck, settings
+from models import Models, once_for
 
 sys.addaudithook(refuse_network)
+
+# Chroma asks for it at each opening, and the hook by which pytest rewrites asserts looks for it at length.
+sys.modules.setdefault("google.colab", None)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
@@ -45,18 +49,22 @@ def _isolated(_homes: Iterator[Path]) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _one_model() -> None:
-    """The embedding model, once loaded, stays for the tests to come: a third of a second each time."""
+    """The embedding model, once loaded, stays for the tests to come: a third of a second each time. Neither a
+    text nor its file is read again that was read: most tests of a file have the same bank."""
     runtime = sys.modules.get("ua_memory.index.embedding")
-    if runtime is not None:
-        runtime.SHARED = dict(runtime.SHARED)  # which held it weakly
+    if runtime is None or isinstance(runtime.SHARED, Models):
+        return
+    runtime.SHARED = Models(runtime.SHARED)  # which held it weakly
+    runtime.checked = once_for(runtime.checked, runtime._stamp)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto` one more than there are cores: half of what a test of the store takes is waiting for the
-    disk, and a test of a daemon waits for its processes."""
+    """For `-n auto` two more than there are cores, of one core two in all: a third of what tests take is
+    waiting, for the disk and for processes. Two cores stood idle a quarter of the time."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
-    return 1 + (len(affinity(0)) if affinity else os.cpu_count() or 1)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return cores + min(cores, 2)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import gc
 from functools import cache
 
 
 @cache
 def nodes(source: str) -> list[ast.AST]:
     """All of a module's syntax; most tests of `test_layers` and `test_house` read every module."""
-    found: list[ast.AST] = [ast.parse(source)]
-    for node in found:  # as ast.walk does, in less time
-        for name in node._fields:
-            value = getattr(node, name)
-            if isinstance(value, list):
-                found += [each for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST):
-                found.append(value)
+    gc.disable()  # there is none, and all that was parsed would be looked through again and again
+    try:
+        found: list[ast.AST] = [ast.parse(source)]
+        for node in found:  # as ast.walk does, in less time
+            for name in node._fields:
+                value = getattr(node, name)
+                if isinstance(value, list):
+                    found += [each for each in value if isinstance(each, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    found.append(value)
+    finally:
+        gc.enable()
     return found
