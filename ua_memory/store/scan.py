@@ -513,15 +513,18 @@ class FileSurvey:
         return frozenset(os.fsdecode(name).removeprefix("./") for name in self.snapshot.racy)
 
 
-def survey(bank: Bank, history: History, few: int, cache: SnapshotCache | None = None) -> FileSurvey:
+def survey(
+    bank: Bank, history: History, few: int, cache: SnapshotCache | None = None, last: Snapshot | None = None
+) -> FileSurvey:
     """Compare disk and trail. Before the first revision nothing differs and nothing is held.
 
-    With a `cache` only the files that changed since are looked at again.
+    With a `cache` only the files that changed since are looked at again; without one, the `last` snapshot is
+    given again where all files are as they were.
     """
     waiting = pending.keys(bank.pending)
     head = " ".join([history.head() or "", *waiting])
     at = cache.position() if cache else None
-    last, events = cache.last(at) if cache else (None, None)
+    last, events = cache.last(at) if cache else (last, None)
     snapshot: Snapshot | None = None
     if cache and last and events is not None and last.diff.few == few:
         stands = last.diff.head == head and not events and not last.racy

@@ -84,7 +84,8 @@ class Store:
     def survey(self) -> FileSurvey:
         """All files, those that differ from the history, and those that are held. Cheap if nothing
         changed."""
-        seen = survey(self.bank, self.history, self.config.few, self.snapshots)
+        last = self._recent and self._recent[1].snapshot
+        seen = survey(self.bank, self.history, self.config.few, self.snapshots, last)
         self._recent = (time.monotonic(), seen)
         return seen
 
