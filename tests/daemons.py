@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 from forked import Begun, begin
-from guards import isolated, isolated_environment
+from guards import FOLDERS, isolated, isolated_environment
 from terminal import Done
 
 from ua_memory import config
@@ -181,14 +181,22 @@ class Forking:
     that starts from nothing takes a second of processor time, most of it to import Chroma."""
 
     def __init__(self) -> None:
-        self.asks, theirs = socket.socketpair()
-        with theirs:
-            argv = [sys.executable, "-P", str(Path(__file__).with_name("forked.py")), str(theirs.fileno())]
-            self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        place = _shared_socket()
+        self.asks, self.process = socket.socket(socket.AF_UNIX), None
+        try:
+            self.asks.connect(str(place))
+        except OSError:  # nobody was here, or has gone
+            self.process = _begun_at(place)
+            self.asks.connect(str(place))
+
+    process: subprocess.Popen[bytes] | None
+    """What all are forked off, where it was begun here. It ends with its standard input."""
 
     def close(self) -> None:
         self.asks.close()
-        self.process.wait(60)
+        if self.process and self.process.stdin:
+            self.process.stdin.close()
+            self.process.wait(60)
 
     def begun(
         self, argv: Sequence[str], cwd: Path, env: dict[str, str], streams: Sequence[int], **more: str
@@ -207,6 +215,37 @@ class Forking:
             for file in files[1:]:
                 file.seek(0)
             return Done(code, *(file.read().decode() for file in files[1:]))
+
+
+def _shared_socket() -> Path:
+    """Where the workers of this run reach the one process: to import all takes it four seconds."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    place = FOLDERS[0].parent.parent / f"forked-{run[:8]}" if run else FOLDERS[0] / "forked"
+    return place if len(str(place)) < LONGEST_ADDRESS else Path(tempfile.mkdtemp()) / "forked"
+
+
+LONGEST_ADDRESS = 90
+"""Characters; an address of 104 is too long on macOS."""
+
+
+def _begun_at(place: Path) -> subprocess.Popen[bytes] | None:
+    """Begin the process at this socket; None where another worker was faster."""
+    own = place.with_name(f"{place.name}-{os.getpid()}")
+    with socket.socket(socket.AF_UNIX) as listens:
+        listens.bind(str(own))
+        listens.listen(64)
+        # Only one that listens has the name, so that who finds it need not wait.
+        with socket.socket(socket.AF_UNIX) as there:
+            if there.connect_ex(str(place)):
+                place.unlink(missing_ok=True)  # of a worker that has ended
+        try:
+            place.hardlink_to(own)
+        except FileExistsError:
+            return None
+        finally:
+            own.unlink()
+        argv = [sys.executable, "-P", str(Path(__file__).with_name("forked.py")), str(listens.fileno())]
+        return subprocess.Popen(argv, pass_fds=[listens.fileno()], stdin=subprocess.PIPE)
 
 
 @functools.cache

@@ -1,9 +1,9 @@
 """The process that commands of the tests are forked off: it has imported all that any of them needs.
 
-It takes four files at a time on the socket whose number is its argument: the three streams of a process, and
-a socket on which it reads what to run (a line of JSON: `argv`, `cwd`, `env`, `module` or `code`, `session`),
-and writes the process id and, once that has ended, the exit code. It ends when the other side closes the
-first socket.
+It listens on the socket whose number is its argument, and is forked off for each worker of pytest that comes.
+Then it takes four files at a time: the three streams of a process, and a socket on which it reads what to
+run (a line of JSON: `argv`, `cwd`, `env`, `module` or `code`, `session`), and writes the process id and, once
+that has ended, the exit code. It ends when the worker closes its socket.
 
 What a forked command starts in the background, a daemon or a flush, is forked off the same process.
 """
@@ -201,7 +201,23 @@ def serve(asks: socket.socket) -> None:
             asker.sendall(b"%d\n" % child)
 
 
+def serve_all(listens: socket.socket) -> None:
+    """A server forked off for each worker of the run, until the one that began this process has ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # none of them is waited for
+    listens.setblocking(False)
+    ended = False
+    while not ended:
+        ended = sys.stdin in select.select([listens, sys.stdin], [], [])[0]
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                asks, _ = listens.accept()
+                asks.setblocking(True)
+                if not os.fork():
+                    listens.close()
+                    return serve(asks)
+                asks.close()
+
+
 if __name__ == "__main__":
     model = imported()
-    with socket.socket(fileno=int(sys.argv[1])) as asks:
-        serve(asks)
+    serve_all(socket.socket(fileno=int(sys.argv[1])))

@@ -913,8 +913,9 @@ def test_no_page_misses_a_commit_of_many_writers_nor_hears_it_twice(fresh: Brows
         assert {*ids} == written and len(ids) == 64
         assert ids == told[0], "each hears them in the order of the history"
     known = fresh.memory.store.history.head()
-    for number in range(70):
-        write(100 + number)
+    with Memory.open(fresh.root) as memory:
+        for number in range(70):
+            memory.insert(f"Basket {number} holds {number} limes.")
     assert len(app._since(fresh.bank, known)) == 70, "more than one page of the log"
     assert len(app._since(fresh.bank, "0" * 40)) == 1, "a history that was rewritten"
 
