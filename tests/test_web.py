@@ -539,6 +539,78 @@ def test_pages_say_what_there_is(browser: Browser) -> None:
     assert "<code>[[ -f x ]]</code>" in note
 
 
+def test_parts_of_a_page_that_are_asked_for_are_shown(fresh: Browser) -> None:
+    """What a refresh would change, or that there is nothing to run, and why."""
+    with Memory.open(fresh.root) as memory:
+        memory.insert("Alice moved the API to Fly.io because Heroku doubled its price.")
+        memory.pages.create("infra", "Infrastructure", "Heroku and its price")
+    plan = fresh.get("/pages/infra?plan=1").text
+    assert '<span class="add">+- Alice moved' in plan and "without a model" in plan
+    assert "there are no probes" in fresh.page("/bench?run=1").text
+    assert "None." in fresh.page("/health").text
+
+
+def test_a_day_shows_what_no_longer_holds(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        fact = memory.insert("The kettle is blue.").fact
+        memory.retire(str(fact.id))
+        day = f"{memory.store.now():%Y-%m-%d}"
+    assert "The kettle is blue." not in fresh.page("/").text
+    assert "The kettle is blue." in fresh.page(f"/days/{day}").text
+
+
+def test_days_before_crowded_ones_are_reached(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_LISTED", 10)
+    for day in (18, 19, 20):
+        text = "".join(f"- fact {n} of {day}\n" for n in range(8))
+        (fresh.root / f"memory/2026-11-{day}.md").write_text(text)
+    url, seen = "/", ""
+    while url:
+        page = fresh.page(url)
+        seen += page.text
+        url = next((link for link in page.links() if "before=" in link), "")
+    assert "fact 0 of 18" in seen and "fact 0 of 20" in seen
+
+
+def test_what_is_wrong_with_files_is_shown(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        for n in range(12):
+            path = memory.insert(f"Fact {n} of the harbour.").fact.place.path
+    assert "disappeared" not in fresh.page("/").text
+    (fresh.root / path).unlink()
+    (fresh.root / "memory/other.md").write_text("- one ^aaaaaaaaaa\n- two ^aaaaaaaaaa\n")
+    assert f"disappeared all at once from {path}" in fresh.page("/").text
+    assert "ua-memory status --accept" in fresh.page("/work").text
+    assert "is already the id of another text" in fresh.page("/health").text
+
+
+def test_a_consolidation_is_shown_without_its_bookkeeping(fresh: Browser) -> None:
+    for day in (19, 20):
+        (fresh.root / f"memory/2026-11-{day}.md").write_text("- The night job of the ledger fails again\n")
+    with Memory.open(fresh.root) as memory:
+        memory.consolidate()
+    (row,) = fresh.get("/diary.json?op=consolidate").json()["revisions"]
+    assert row["trailers"].keys() & {"Compared", "Considered"}
+    page = fresh.page(f"/diary/{row['revision'][:12]}")
+    assert "Compared" not in page.text and "Considered" not in page.text
+
+
+def test_what_was_said_is_linked(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        (done,) = memory.flush(transcript()).done
+        fact = done.facts[0]
+    link = next(link for link in fresh.page(f"/f/{fact.id}").links() if link.startswith("/sessions/"))
+    assert "#t-" in link and fresh.get(link.split("#")[0]).status_code == 200
+    hits = fresh.page(f"/search?q={quote(fact.text)}&kind=session&by=words").links()
+    assert "#" not in hits and any(each.startswith("/sessions/") for each in hits)
+
+
+def test_a_command_is_shown_as_one_types_it() -> None:
+    assert render.shell(("why", "--", "^abc")) == "why '^abc'"
+    assert render.shell(("log", "-n", "60")) == "log -n 60"
+    assert render.shell(("get", "--", "--raw")) == "get -- --raw"
+
+
 def test_a_word_is_found_while_it_is_typed(browser: Browser) -> None:
     for typed in ("hero", "alice moved the api to her", "Hero"):
         assert "Fly.io" in browser.page(f"/search?by=words&q={quote(typed)}").text, typed

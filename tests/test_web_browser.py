@@ -192,6 +192,9 @@ def test_what_is_typed_is_searched_and_the_focus_stays(watch: Callable[..., Watc
     assert page.locator("header input[name=q]").input_value() == "heroku price"
     assert page.locator("header input[name=q]").evaluate("box => box === document.activeElement")
     assert page.url.endswith("/search?q=heroku%20price")
+    page.keyboard.press("Escape")
+    page.keyboard.press("w")
+    assert page.locator("input[name=why]").evaluate("box => box === document.activeElement")
     assert seen.said == []
 
 
@@ -265,12 +268,20 @@ def test_forms_are_sent_and_carried_out(watch: Callable[..., Watched]) -> None:
     page.get_by_role("button", name="add").click()
     page.get_by_text("Never name a customer.").wait_for()
     page = seen.go("/names/Alice")
+    page.get_by_role("link", name="Alice moved").click()
+    ready(page)
+    page.keyboard.press("f")
+    page.get_by_text("Will be removed").wait_for()
+    assert page.locator(".fact .text").first.bounding_box()["width"] > 200, "one letter a line"
+    page.go_back()
+    page.go_back()
     page.get_by_role("link", name="Alice met Bob in Lisbon.").click()
     page.get_by_label("Why it no longer holds").fill("they never met")
     page.get_by_role("button", name="retire").click()
     page.locator("code, .words, pre", has_text="they never met").first.wait_for()
     page = seen.go("/diary")
-    page.get_by_role("link", name="undo…").first.click()
+    ready(page)
+    page.keyboard.press("u")
     page.get_by_role("button", name="undo", exact=True).click()
     page.get_by_role("button", name="redo the newest undo").wait_for()
     assert page.locator("ul.diary li").first.inner_text().count("they never met") == 0

@@ -143,6 +143,18 @@ def test_what_is_not_indexed_or_nowhere(tmp_path: Path) -> None:
         assert cause(memory, "new API", "^llllllllll").cause == "shown"
 
 
+def test_its_text_names_it(tmp_path: Path) -> None:
+    with opened(tmp_path, NOTES) as memory:
+        found = cause(memory, "which API speaks JSON", "the nightly job starts at 04:00")
+        assert found.item is not None and found.item.id == "jjjjjjjjjj"
+        assert found.cause == cause(memory, "which API speaks JSON", "^jjjjjjjjjj").cause != "shown"
+        write(memory.store.bank.root / "memory/2026-11-21.md", log("Sails are red today"), age=0)
+        assert cause(memory, "sails", "sails are red").cause == "shown"
+        for target in ("zebra quagga okapi", "^zzzzzzzzzz some words"):
+            with pytest.raises((NotFound, Usage)):
+                cause(memory, "which API speaks JSON", target)
+
+
 def test_in_a_shell(tmp_path: Path) -> None:
     shell = new_shell(tmp_path)
     for text in ("Alice moved the API to Fly.io", "The API speaks JSON", "Boards are oak"):

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -188,14 +188,14 @@ class WebBank:
         """See `web.pages.BankPages`. Secrets are masked, as in recall."""
         at = argv.index("--") if "--" in argv else len(argv)
         words = ["--bank", str(self.root), *argv[:at], "--json", *argv[at:]]
-        if argv[0] == "search":  # this process loads no model
-            return self._by_daemon(words) or {}
         version = self._version() if argv[0] in OF_FILES or argv == ("core", "list") else ""
         if version and (known := self._known.get(argv)) and known[0] == version:
             return known[1]
         # What is added to the probes needs no model; in a process of its own others could read the question.
         apart = argv[0] == "bench" and not any(each.startswith("--add=") for each in argv)
-        code, found, error = self._apart(words) if apart else self._run(words)
+        # `search` loads a model: the daemon's.
+        run = self._apart if apart else self._by_daemon if argv[0] == "search" else self._run
+        code, found, error = run(words)
         if code and not found:
             if not fails:
                 return {}
@@ -241,18 +241,24 @@ class WebBank:
         """See `web.pages.BankPages`."""
         given = options(filters, tuple(filters))
         words = ["--bank", str(self.root), "search", "--json", "--explain", "-n", str(HITS), *given]
-        return self._by_daemon([*words, "--", query])
+        code, found, _ = self._by_daemon([*words, "--", query])
+        return found if code == 0 else None
+
+    def held(self) -> Sequence[str]:
+        """See `web.pages.BankPages`."""
+        return sorted(self._opened().store.survey().held)
 
     def today(self) -> str:
         """See `web.pages.BankPages`."""
         return f"{self._opened().store.now():%Y-%m-%d}"
 
-    def _by_daemon(self, words: list[str]) -> dict[str, Any] | None:
-        """What the daemon prints for a command; None where none takes it: one is started then."""
-        said: list[str] = []
+    def _by_daemon(self, words: list[str]) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
+        """As `_run`, by the daemon; the code is None where none takes it: one is started then."""
+        said: dict[int, list[str]] = {1: [], 2: []}
 
         def keep(chunks: Any) -> int:
-            said.extend(text for number, text in chunks if number == 1)
+            for number, text in chunks:
+                said.get(number, []).append(text)
             return 0
 
         mode = self._call.env.get("UA_MEMORY_DAEMON") or "auto"
@@ -262,10 +268,7 @@ class WebBank:
                 code = exchange(words, None, write=keep)[0]
             if code is None:
                 in_background(self._opened().store.bank, self._call.env, warm=True)
-        if code != 0:
-            return None
-        found = json.loads("".join(said))
-        return found if isinstance(found, dict) else None
+        return (code, *_read(*map("".join, said.values()))) if code is not None else (code, {}, {})
 
     def _apart(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
         """As `_run`, in a process of its own, which may load a model."""

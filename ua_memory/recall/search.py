@@ -11,13 +11,13 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ua_memory.config import Config
-from ua_memory.errors import Usage
+from ua_memory.errors import NotFound, Usage
 from ua_memory.index import words as index_words
 from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
-from ua_memory.index.terms import STOP, clean
+from ua_memory.index.terms import STOP, Query, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, broken
@@ -709,13 +709,11 @@ class Searching:
         self, query: str, target: str, *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None,
     ) -> SearchTrace:  # fmt: skip
-        """What became of a fact or line (`^id`, `PATH:LINE`) in a search for a query, asked as
-        `Memory.search` would: where each arm has it, and what kept it out of the answer. NotFound, Usage for
-        a target that there is not; Usage for a query that says nothing."""
-        config, index, there = self._store.config, self._index(), self._get(target)
-        if there.id is None and 1 == there.line < there.end == there.lines:
-            raise Usage("a whole file is meant", where=target[:200], hint="name ^id or PATH:LINE")
-        place, read = Place(there.path, there.line, there.end), wanted(query, config)
+        """What became of a fact or line (`^id`, `PATH:LINE`, or what is best found by these words) in a
+        search for a query, asked as `Memory.search` would: where each arm has it, and what kept it out of the
+        answer. NotFound, Usage for a target that there is not; Usage for a query that says nothing."""
+        config, index = self._store.config, self._index()
+        place, read = self._place(target, index), wanted(query, config)
         if read.skipped or not read.text.strip():
             raise Usage(read.why or "the query is empty", where=query[:80])
         with index.turn:
@@ -730,6 +728,25 @@ class Searching:
         if item is None and place.path in self._store.survey().held:
             return replace(found, cause="held")
         return found
+
+    def _place(self, target: str, index: Index) -> Place:
+        """Where a target stands. NotFound, Usage."""
+        try:
+            there = self._get(target)
+        except (Usage, NotFound):
+            terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP)
+            if target.startswith("^") or len(terms) < 2:
+                raise
+            with index.turn:
+                self._refresh()
+                hits = index.words.search(Query(terms), 1)
+                item = next(iter(index.words.get([hit.key for hit in hits])), None)
+            if item is None:
+                raise
+            return Place(item.path, item.line, item.end)
+        if there.id is None and 1 == there.line < there.end == there.lines:
+            raise Usage("a whole file is meant", where=target[:200], hint="name ^id or PATH:LINE")
+        return Place(there.path, there.line, there.end)
 
 
 # -- asking ------------------------------------------------------------------------------------------------

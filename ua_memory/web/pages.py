@@ -67,6 +67,9 @@ class BankPages(Protocol):
     def by_meaning(self, query: str, filters: Query) -> dict[str, Any] | None:
         """What the daemon finds; None where none runs. One is started for the next time."""
 
+    def held(self) -> Sequence[str]:
+        """The files whose facts disappeared all at once."""
+
     def today(self) -> str:
         """The day in the bank's timezone."""
 
@@ -82,6 +85,14 @@ class Shown:
 
 
 Page = Callable[[BankPages, Query], Shown]
+
+
+def tried(bank: BankPages, *argv: str) -> dict[str, Any]:
+    """What a command prints with `--json`; {error} where it fails, for a page that shows it as a part."""
+    try:
+        return bank.ask(*argv)
+    except Failed as error:
+        return {"error": {"message": error.what, "where": error.where, "mend": error.hint}}
 
 
 def options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
@@ -110,7 +121,8 @@ def days(bank: BankPages, query: Query) -> Shown:
     more = {
         "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
         "days": every, "today": today, "filters": _plain(query),
-        "older": _before(dated[-1]) if dated and len(groups) > DAYS else "",
+        "older": _before(dated[-1]) if dated and found["total"] > sum(len(rows) for _, rows in shown) else "",
+        "held": bank.held(),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
 
@@ -142,7 +154,9 @@ def _before(day: str) -> str:
 def day(bank: BankPages, query: Query) -> Shown:
     """All that was said on a day, or is about it."""
     day = query["day"]
-    words = ("list", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *options(query))
+    words = (
+        "list", "--retired", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *options(query),
+    )  # fmt: skip
     found = bank.ask(*words)
     return Shown("day.html", found, words, {"day": day})
 
@@ -184,7 +198,7 @@ def search(bank: BankPages, query: Query) -> Shown:
     found = found or bank.by_words(text, filters)
     more["read"] = bank.ask("explain", "--", text, fails=False)
     if query.get("why"):
-        more["why_not"] = bank.ask("search", f"--why-not={query['why']}", *given, "--", text, fails=False)
+        more["why_not"] = tried(bank, "search", f"--why-not={query['why']}", *given, "--", text)
     return Shown("search.html", found, words, more)
 
 
@@ -273,10 +287,10 @@ def page(bank: BankPages, query: Query) -> Shown:
     words = ("pages", "get", "--", query["id"])
     found = bank.ask(*words)
     listed = {each["id"]: each for each in bank.ask("pages", "list", fails=False).get("pages", [])}
-    plan = (
-        bank.ask("pages", "refresh", "--dry-run", "--", query["id"], fails=False) if query.get("plan") else {}
-    )
-    return Shown("page.html", found, words, {"stale": listed.get(query["id"], {}).get("stale"), "plan": plan})
+    asked = bool(query.get("plan"))
+    plan = tried(bank, "pages", "refresh", "--dry-run", "--", query["id"]) if asked else {}
+    more = {"stale": listed.get(query["id"], {}).get("stale"), "asked": asked, "plan": plan}
+    return Shown("page.html", found, words, more)
 
 
 def beliefs(bank: BankPages, _query: Query) -> Shown:
@@ -351,15 +365,15 @@ def work(bank: BankPages, _query: Query) -> Shown:
 
 
 def health(bank: BankPages, _query: Query) -> Shown:
-    """What `doctor` finds, and how much there is."""
-    stats = bank.ask("stats", fails=False)
-    return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",), {"stats": stats})
+    """What `doctor` and `verify` find, and how much there is."""
+    more = {"stats": bank.ask("stats", fails=False), "found": tried(bank, "verify", "--quick")}
+    return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",), more)
 
 
 def probes(bank: BankPages, query: Query) -> Shown:
     """Questions and the facts that should be found, as the last run found them."""
     words = ("bench", "probes")
-    return Shown("probes.html", bank.ask(*words, fails=False) if query.get("run") else {}, words)
+    return Shown("probes.html", tried(bank, *words) if query.get("run") else {}, words)
 
 
 def help_(_bank: BankPages, _query: Query) -> Shown:

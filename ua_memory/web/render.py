@@ -48,8 +48,8 @@ def environment() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "markdown": markdown, "fact_url": fact_url, "file_url": file_url, "name_url": name_url,
-        "quote": shlex.quote, "session_url": session_url, "weekday": weekday, "number": number,
-        "first_line": first_line,
+        "shell": shell, "session_url": session_url, "turn_url": turn_url, "weekday": weekday,
+        "number": number, "first_line": first_line,
     }  # fmt: skip
     made.globals |= {
         "heat_map": heat_map,
@@ -95,7 +95,21 @@ def session_url(name: str, turn: str = "") -> str:
     return f"/sessions/{quote(name, safe='')}" + (f"#{quote(turn, safe='')}" if turn else "")
 
 
+def turn_url(source: str) -> str:
+    """Where a quote was said, if its source is a turn of a session; else ''."""
+    found = _CITED.fullmatch(source)
+    return session_url(found[1], found[2]) if found and _SESSION_TURN.match(found[2]) else ""
+
+
 # -- text --------------------------------------------------------------------------------------------------
+
+
+def shell(command: Sequence[str]) -> str:
+    """A command as one types it: `--` stands only before what would be read as an option."""
+    at = command.index("--") if "--" in command else len(command)
+    if not any(each.startswith("-") for each in command[at + 1 :]):
+        command = [*command[:at], *command[at + 1 :]]
+    return shlex.join(command)
 
 
 def weekday(day: str) -> str:
@@ -242,9 +256,10 @@ def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -
 def hunks(diff: str) -> list[dict[str, Any]]:
     """A unified diff by files: {path, lines: (kind, text)}; kind is add, remove, at or same."""
     found: list[dict[str, Any]] = []
+    begin = "diff --git " if diff.startswith("diff --git ") else "--- a/"  # of git, or of a plan
     for line in diff.split("\n"):
-        if line.startswith("diff --git "):
-            found.append({"path": line.rpartition(" b/")[2], "lines": []})
+        if line.startswith(begin):
+            found.append({"path": line.removeprefix("--- a/").rpartition(" b/")[2], "lines": []})
         elif found and not line.startswith(
             ("index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename")
         ):

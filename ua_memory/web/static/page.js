@@ -51,6 +51,7 @@ addEventListener("popstate", () => location.reload());
 // -- keys --------------------------------------------------------------------------------------------------
 
 const GO = { d: "/", s: "/sessions", n: "/names", p: "/pages", b: "/beliefs", c: "/core", h: "/diary", w: "/work" };
+const LINKS = { e: "a[href^='vscode:']", f: "a[href^='/forget']", u: "a[href$='?undo=1']" };
 let went = 0;
 
 const items = () => [...main.querySelectorAll(".fact > .text, .hit .text, .diary a, tbody a, .belief h2 a")];
@@ -73,14 +74,16 @@ addEventListener("keydown", (event) => {
     return;
   }
   const key = event.key;
-  if (Date.now() - went < 1200 && GO[key]) location.href = GO[key];
+  if (Date.now() - went < 1200 && GO[key]) { location.href = GO[key]; return; }
   went = key === "g" ? Date.now() : 0;
+  const row = document.activeElement.closest("li"), why = main.querySelector("input[name=why]");
   if (key === "/") { event.preventDefault(); box.focus(); box.select(); }
   else if (key === "j") move(1);
   else if (key === "k") move(-1);
   else if (key === "?") location.href = "/help";
   else if (key === "r" && !news.hidden) refresh();
-  else if (key === "f") main.querySelector("a[href^='/forget']")?.click();
+  else if (key === "w" && why) { event.preventDefault(); why.focus(); }
+  else if (LINKS[key]) (row?.querySelector(LINKS[key]) ?? main.querySelector(LINKS[key]))?.click();
 });
 
 // -- what is new -------------------------------------------------------------------------------------------
