@@ -163,6 +163,13 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("the choir sings on Tuesdays", "the choir sings on Thursdays", "when does the choir sing"),
         ("der Chor probt dienstags im Saal", "der Chor probt jeden Mittwoch im Saal", "wann probt der Chor"),
         ("the limit for tablets is 40 calls", "the limit for tablets is 120 calls", "limit for tablets"),
+        ("We use Redis for the cache", "We do NOT use Redis for the cache any more", "what is the cache"),
+        ("Wir benutzen Kafka für Aufträge", "Wir benutzen Kafka für Aufträge nicht mehr", "Kafka für was"),
+        ("Nous utilisons Gulp pour le site", "Nous n'utilisons plus Gulp pour le site", "Gulp pour le site"),
+        ("Usamos Terraform para la red", "Ya no usamos Terraform para la red", "Terraform para la red"),
+        ("検索にはSolrを使っています。", "検索にはSolrをもう使っていません。", "検索にSolrを使っていますか"),
+        ("Marta doesn't like cilantro", "Marta likes cilantro", "does Marta not like cilantro"),
+        ("the bookkeeper of the firm is Petra", "the bookkeeper of the firm is now Max", "who is bookkeeper"),
     ],
 )  # fmt: skip
 def test_the_newer_value_stands_first_and_names_the_older(
@@ -184,11 +191,27 @@ def test_the_newer_value_stands_first_and_names_the_older(
         ("rye is 5.20", "wheat is 4.80 now"),
         ("the deploy takes 4 minutes", "Alice moved the desk to room 4"),
         ("we meet on Sundays", "we meet on Sundays now that the sun is out"),
+        ("Marta likes cilantro", "Jonas does not like cilantro"),
+        ("we use Redis for the cache", "we do not use Kafka for the orders"),
+        ("Alice does not fly on Fridays", "Alice does not fly on Fridays or rainy days"),
+        ("the firm rents a desk from Petra", "the firm rents a desk from Max, too"),
+        ("we use Redis for the cache", "don't we use Redis for the cache?"),
+        ("We use Redis for the session cache", "We do not use Redis for the test cache"),
     ],
 )
 def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:
     hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), old).hits
     assert hits[0].item.text == old and not any(hit.replaces for hit in hits)
+
+
+def test_a_newer_value_that_stands_first_by_itself_names_the_older(tmp_path: Path) -> None:
+    said = [f"The upload limit is {value} MB" for value in ("10", "now 20", "now 50")]
+    found = asked(tmp_path, said_on({"2026-10-01": said}), "upload limit now").hits
+    items = sorted((hit.item for hit in found), key=lambda item: item.line)
+    ranked = [Ranked(item, score, {}) for item, score in zip(items[::-1], (0.9, 0.8, 0.7), strict=True)]
+    placed, replaced = newer_first(ranked)
+    assert [one.item for one in placed] == items[::-1]
+    assert replaced == {items[2].key: items[1]}
 
 
 @pytest.mark.parametrize(("kind", "lifted"), [(-1.0, False), (1.0, True)])
@@ -221,6 +244,7 @@ def test_a_retired_fact_is_found_only_when_asked_for(tmp_path: Path) -> None:
         shell.ok("insert", text, "--json").json["id"]
         for text in ("Redis runs on port 6379", "Valkey took over from Redis on port 6380")
     )
+    assert shell("retire", f"^{old}", "--by", f"^{old}").code == 2
     done = shell.ok("retire", f"^{old}", "--by", f"^{new}", "--why", "redis is gone", "--json").json
     assert done["retired"] == f"2026-11-21, replaced by [[2026-11-21#^{new}]], redis is gone"
     assert f"- retired: {done['retired']}" in (shell.cwd / DAY).read_text()

@@ -196,6 +196,15 @@ def test_every_option_of_insert(fresh: Memory) -> None:
 # -- reading -----------------------------------------------------------------------------------------------
 
 
+def test_a_string_is_no_list_of_its_letters(fresh: Memory) -> None:
+    with pytest.raises(Usage, match="tags must be a list"):
+        fresh.insert("Pelle has a boat", tags="boats")
+    with pytest.raises(Usage, match="entities must be a list"):
+        fresh.insert("Pelle has a boat", entities="Pelle")
+    with pytest.raises(Usage, match="tags must be a list"):
+        fresh.filters(tags="boats")
+
+
 def test_get(fresh: Memory) -> None:
     one = fresh.insert("one\ntwo")
     whole = fresh.get(DAY)

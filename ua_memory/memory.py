@@ -94,6 +94,13 @@ class Status:
     """The last run of each kind of work that is done unasked."""
 
 
+def _listed(some: Sequence[str], name: str) -> tuple[str, ...]:
+    """Usage for a string, which is a sequence too: `tags="boats"` would be five tags."""
+    if isinstance(some, str):
+        raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
+    return tuple(some)
+
+
 class Memory:
     """One bank. `door` names the caller's interface and is written into every commit.
 
@@ -197,8 +204,8 @@ class Memory:
             text,
             kind=kind,
             when=self._when(when),
-            tags=tuple(tags),
-            entities=tuple(entities),
+            tags=_listed(tags, "tags"),
+            entities=_listed(entities, "entities"),
             quotes=tuple(quotes),
         )
         said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
@@ -224,6 +231,8 @@ class Memory:
         in its file, and out of searches that do not ask for the past. NotFound; Usage for what is no fact."""
         old, new = (self._fact(each) if each else None for each in (target, by))
         assert old is not None
+        if new and new.id == old.id:
+            raise Usage("a fact cannot replace itself", where=f"^{old.id}", hint="leave `by` out")
         with self.store.revision("retire", door=self.door) as draft:
             draft.by_person = by_person
             day = f"{self.store.now().astimezone(self.store.config.zone):%Y-%m-%d}"
@@ -342,7 +351,8 @@ class Memory:
         """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
         from ua_memory.index.filters import Filters, read_groups
 
-        lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
+        lists = _listed(tags, "tags"), _listed(kinds, "kinds"), _listed(sources, "sources")
+        groups = read_groups(groups)
         return Filters(since, until, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
 
     def recall(

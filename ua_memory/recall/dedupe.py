@@ -281,7 +281,9 @@ def _plain(stem: str, text: str) -> bool:
 # Of two hits that give a value of one thing the newer stands before the older. A sentence gives a value where
 # it has a number, a date, a time, a channel or something quoted. It replaces an older one if it says that
 # something changed ("now", "moved to") and has a word in common that few of the hits have, or without such a
-# word if it says nearly the same. What nothing replaces stays where it is.
+# word if it says nearly the same. A fact that has nearly all of its words in common with an older one
+# replaces it, too, if only one of them denies, or if it says that something changed and has other names.
+# What nothing replaces stays where it is.
 
 
 REPLACING, PASSAGES = 40, 10
@@ -290,6 +292,16 @@ a passage has ten times the sentences of a fact."""
 _LIKE = 0.6
 """The share of its words that a sentence has in common with an older one it replaces, where it does not say
 that something changed."""
+_OPPOSITE = 0.8
+"""The share of the longer one's words that two sentences have in common of which one denies the other."""
+_DENIES = re.compile(
+    r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás)\b|\bn[’']|ません"
+    r"|なかった|ない(?=[。、\s]|$)",
+    re.IGNORECASE,
+)
+_DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
+"""What denies, and what Japanese has in the other form of the verb."""
+_NAMES = re.compile(r"(?<=[\w,] )[A-ZÄÖÜÉÁÍÓÚÑ]\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
 _OFTEN = (
@@ -331,26 +343,42 @@ class _Stated:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        found = words_of(CHANGED.sub(" ", self._rest))
-        return frozenset(word[: max(4, len(word) - 2)] for word in found if _tells(word))
+        return _stems(CHANGED.sub(" ", self._rest))
+
+    @cached_property
+    def claimed(self) -> frozenset[str]:
+        """The words without those that deny."""
+        return _stems(_DENYING.sub(" ", CHANGED.sub(" ", self._rest)))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return _stems(" ".join(_NAMES.findall(self._rest)))
+
+    @cached_property
+    def denies(self) -> bool:
+        return _DENIES.search(self.text) is not None
 
     @cached_property
     def changed(self) -> bool:
         return CHANGED.search(self.text) is not None
 
 
-def _stated(text: str) -> list[_Stated]:
-    """The sentences of a text that give a value."""
+def _stated(text: str, plain: bool = True) -> list[_Stated]:
+    """The sentences of a text that give a value, and those that may be denied (`plain`)."""
     found = []
-    for part in filter(_MAY_STATE.search, _SENTENCES.split(_SPEAKER.sub("", text))):
+    for part in filter(None, _SENTENCES.split(_SPEAKER.sub("", text))):
         bare, values = part, dict[str, frozenset[str]]()
-        for kind, pattern in _VALUES.items():
+        for kind, pattern in _VALUES.items() if _MAY_STATE.search(part) else ():
             if there := frozenset(match.casefold() for match in pattern.findall(bare)):
                 values[kind] = there
                 bare = pattern.sub(" ", bare)
-        if values:
+        if values or plain:
             found.append(_Stated(part, values, bare))
     return found
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word[: max(4, len(word) - 2)] for word in words_of(text) if _tells(word))
 
 
 def _tells(word: str) -> bool:
@@ -362,14 +390,29 @@ def _tells(word: str) -> bool:
     )
 
 
-def _replaces(new: _Stated, old: _Stated, rare: Callable[[str], bool]) -> bool:
+def _replaces(new: _Stated, old: _Stated, rare: Callable[[str], bool], sure: bool = False) -> bool:
+    """Whether a sentence gives another value than an older one; `sure` asks for most of its words even if it
+    says that something changed."""
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
-        return False
+        return new.values == old.values and _contradicts(new, old)
     shared = {word for word in new.words & old.words if rare(word)}
-    if shared and new.changed:
+    if shared and new.changed and not sure:
         return True
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
+
+
+def _contradicts(new: _Stated, old: _Stated) -> bool:
+    """Whether a sentence says the opposite of another one, or the same of another name from now on."""
+    if new.text.rstrip().endswith(("?", "？")):
+        return False
+    mine, theirs = new.claimed, old.claimed
+    if new.denies == old.denies:
+        if not new.changed or not (new.names and old.names) or new.names & old.names:
+            return False
+        mine, theirs = mine - new.names, theirs - old.names
+    shared = len(mine & theirs)
+    return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
 
 
 def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]]:
@@ -379,10 +422,9 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
         one for rank, one in enumerate(found[:REPLACING])
         if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < PASSAGES)
     ]  # fmt: skip
-    stated = {one.item.key: _stated(one.item.text) for one in near}
+    stated = {one.item.key: _stated(one.item.text, one.item.record != SESSION) for one in near}
     texts = [one.item.text.casefold() for one in near]
 
-    near = [one for one in near if stated[one.item.key]]
     counted: dict[str, int] = {}
 
     def rare(stem: str) -> bool:
@@ -393,10 +435,11 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
     placed = list(found)
     replaced: dict[str, IndexItem] = {}
     for n, old in enumerate(near):
+        mine = stated[old.item.key]
         newer = [
-            one for one in near[n + 1 :]
+            one for rank, one in enumerate(near)
             if _later(one.item, old.item) and _answers_too(one, old)
-            and any(_replaces(a, b, rare) for a in stated[one.item.key] for b in stated[old.item.key])
+            and any(_replaces(a, b, rare, rank < n) for a in stated[one.item.key] for b in mine)
         ]  # fmt: skip
         if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
