@@ -190,7 +190,7 @@ def test_a_model_phrases_and_the_ledger_counts(shell: Shell) -> None:
 def test_what_a_model_only_talks_about_is_kept_in_the_speakers_own_words(shell: Shell) -> None:
     with FakeModel({"text": "What a nice talk about Heroku!"}) as fake:
         done = asking(shell, fake, "flush", "talk.jsonl")
-    assert done.code == 0 and "called no tool for 4 of 4 turns" in done.out + done.err
+    assert done.code == 0 and "made no valid call for 4 of 4 turns" in done.out + done.err
     assert "We leave Heroku" in done.out and "nice talk" not in done.out
     assert shell.ok("queue", "list").out == "The queue is empty.\n"
 

@@ -203,6 +203,8 @@ def test_a_string_is_no_list_of_its_letters(fresh: Memory) -> None:
         fresh.insert("Pelle has a boat", entities="Pelle")
     with pytest.raises(Usage, match="tags must be a list"):
         fresh.filters(tags="boats")
+    with pytest.raises(Usage, match="tags must be a list"):
+        fresh.retain("Pelle has a boat", tags="boats")
 
 
 def test_get(fresh: Memory) -> None:

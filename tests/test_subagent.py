@@ -322,6 +322,11 @@ def test_a_model_that_only_talks_has_studied_nothing(answers: list[Answer]) -> N
     assert len(model.asked) == 2 and "you called no tool" in str(model.asked[1][-1])
 
 
+def test_a_model_that_gets_no_call_right_has_studied_nothing() -> None:
+    model = Scripted([("archival_memory_insert", {"content": "The API left Heroku."})], DONE)
+    assert run_subagent(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 2
+
+
 def test_a_model_that_talks_on_and_on_is_not_asked_again() -> None:
     model = Scripted("It was a dark and stormy night", stop="max_tokens")
     assert run_subagent(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 1

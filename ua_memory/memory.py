@@ -94,13 +94,6 @@ class Status:
     """The last run of each kind of work that is done unasked."""
 
 
-def _listed(some: Sequence[str], name: str) -> tuple[str, ...]:
-    """Usage for a string, which is a sequence too: `tags="boats"` would be five tags."""
-    if isinstance(some, str):
-        raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
-    return tuple(some)
-
-
 class Memory:
     """One bank. `door` names the caller's interface and is written into every commit.
 
@@ -204,8 +197,8 @@ class Memory:
             text,
             kind=kind,
             when=self._when(when),
-            tags=_listed(tags, "tags"),
-            entities=_listed(entities, "entities"),
+            tags=knowledge_facts.listed(tags, "tags"),
+            entities=knowledge_facts.listed(entities, "entities"),
             quotes=tuple(quotes),
         )
         said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
@@ -351,7 +344,11 @@ class Memory:
         """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
         from ua_memory.index.filters import Filters, read_groups
 
-        lists = _listed(tags, "tags"), _listed(kinds, "kinds"), _listed(sources, "sources")
+        lists = (
+            knowledge_facts.listed(tags, "tags"),
+            knowledge_facts.listed(kinds, "kinds"),
+            knowledge_facts.listed(sources, "sources"),
+        )
         groups = read_groups(groups)
         return Filters(since, until, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
 

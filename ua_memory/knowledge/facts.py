@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -181,6 +181,13 @@ def heading_of(line: str) -> Heading:
         Fact
     )
     return probe[0].heading if probe else Heading()
+
+
+def listed(some: Sequence[str], name: str) -> tuple[str, ...]:
+    """Usage for a string, which is a sequence too: `tags="boats"` would be five tags."""
+    if isinstance(some, str):
+        raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
+    return tuple(some)
 
 
 def _checked(fact: Fact) -> Fact:

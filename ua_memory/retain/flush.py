@@ -412,7 +412,7 @@ class FlushWriter:
     def _talked(self, by: str, unstudied: set[str]) -> str:
         kept = "they stay unread" if self.second else "the speakers' own sentences were kept of these"
         return (
-            f"{by} called no tool for {len(unstudied)} of {len(self.waiting.turns)} turns; {kept} "
+            f"{by} made no valid call for {len(unstudied)} of {len(self.waiting.turns)} turns; {kept} "
             "(another UA_MEMORY_MODEL would do better)"
         )
 

@@ -459,7 +459,7 @@ class Documents:
             raise Usage("append needs a document_id to append to")
         return TextItem(
             text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
-            context, tuple(tags), client or self._door, session or "", origin,
+            context, knowledge_facts.listed(tags, "tags"), client or self._door, session or "", origin,
             request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in), as_tags(metadata or {}),
         )  # fmt: skip
 

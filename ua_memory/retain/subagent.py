@@ -167,7 +167,7 @@ class CoreEdit:
 class SubagentResult:
     """What a sub-agent proposed: statements, core edits, what was refused and why, and what it calls the
     session (`title`, `outcome`; '' where it does not). `unstudied` are the
-    turns that it only talked about: it called no tool, and did not say that there was nothing to keep."""
+    turns that it only talked about: it made no valid call, and did not say that there was nothing to keep."""
 
     kept: list[Candidate] = field(default_factory=list)
     core: dict[str, CoreEdit] = field(default_factory=dict)
@@ -211,7 +211,7 @@ def run_subagent(
     )  # fmt: skip
     outcome = ask(messages=opening)
     session.harvest.usage += outcome.usage
-    if _talks(outcome) and outcome.ended == "done":
+    if _talks(outcome) and outcome.ended == "done" and not outcome.refused:
         outcome = ask(messages=[*outcome.messages, user(_REMINDER)])
         session.harvest.usage += outcome.usage
     if _talks(outcome):
@@ -223,10 +223,11 @@ def run_subagent(
 
 def _talks(outcome: Outcome) -> bool:
     """Whether the model called nothing, and said something else than that it is done: small models often
-    write about the transcript instead. Nobody may take that for "nothing here was worth keeping"."""
-    if outcome.ended not in ("done", "cut") or outcome.calls or outcome.refused:
+    write about the transcript instead, or get none of their calls right. Nobody may take that for "nothing
+    here was worth keeping"."""
+    if outcome.ended not in ("done", "cut") or outcome.calls:
         return False
-    return outcome.text.strip(" \n.!*\"'").casefold() != "done"
+    return outcome.refused > 0 or outcome.text.strip(" \n.!*\"'").casefold() != "done"
 
 
 def shown(turns: Sequence[Turn], zone: tzinfo | None) -> str:
