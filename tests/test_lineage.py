@@ -126,6 +126,9 @@ def test_what_may_be_asked_for(bank: Bank) -> None:
     for target in ("infra:7", "^zzzzzzzzzz", "none:3", "infra:99"):
         with pytest.raises(NotFound):
             why(bank.store, target)
+    with pytest.raises(NotFound) as words:  # a newcomer names a fact by its words
+        why(bank.store, "Flat White")
+    assert words.value.hint == "name ^id, PATH or PATH:LINE, as `ua-memory search` prints them"
     with pytest.raises(Usage):
         why(bank.store, "infra:9-1")
 

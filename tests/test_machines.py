@@ -270,8 +270,9 @@ def test_two_banks_are_not_made_one_but_a_new_one_becomes_the_other(
         sync(stranger, "--upload-pack=x")
     with pytest.raises(GitFailed, match=r"none\.git.*does not appear"):
         sync(stranger, str(tmp_path / "none.git"))
-    with pytest.raises(NotFound, match="no remote"):  # no address that was refused is kept
+    with pytest.raises(NotFound, match="no remote") as none:  # no address that was refused is kept
         sync(stranger)
+    assert none.value.where == str(stranger.store.bank.root)  # maybe the default bank
 
 
 def test_a_first_address_is_kept_once_something_of_it_is_here(tmp_path: Path) -> None:

@@ -189,7 +189,8 @@ def why(store: Store, target: str, known: Known | None = None) -> Chain:
     elif is_truth(found.path):
         steps = tracer.lines(found.path, found.span)
     else:
-        raise NotFound("no such file in the bank", where=found.path, hint="ua-memory status")
+        hint = "name ^id, PATH or PATH:LINE, as `ua-memory search` prints them"
+        raise NotFound("no such file in the bank", where=found.path, hint=hint)
     return Chain(target, tuple(steps), tuple(_breaks(steps)))
 
 

@@ -343,7 +343,8 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
     if address and not there:
         return REMOTE, history.address(address), True
     if not there:
-        raise NotFound("this bank has no remote", hint="ua-memory sync --remote ADDRESS")
+        where = str(store.bank.root)  # maybe the default bank
+        raise NotFound("this bank has no remote", where=where, hint="ua-memory sync --remote ADDRESS")
     return *there, False
 
 
