@@ -87,7 +87,6 @@ def consolidated(claim: Claim) -> bool:
     return True
 
 
-@pytest.mark.few(2)
 @pytest.mark.parametrize("door", [retained, flushed, reflected, consolidated])
 def test_on_the_lines_they_were_written_for_the_rules_hold_their_bar(
     door: Callable[[Claim], bool],
