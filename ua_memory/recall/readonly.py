@@ -71,7 +71,7 @@ def preset(name: str = "", most: int = 0) -> Preset:
     if name and name not in PRESETS:
         raise Usage(f"unknown budget: {name}", hint=f"one of {', '.join(PRESETS)}")
     chosen = PRESETS[name] if name else DEFAULT
-    return Preset(chosen.depth, most or chosen.tokens)
+    return Preset(chosen.depth, most) if most else chosen
 
 
 def block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, list[str]]:
