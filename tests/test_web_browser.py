@@ -324,7 +324,15 @@ PROJECT = (
 @pytest.fixture(scope="module")
 def root_of_pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bank as somebody has one after some months, for the pictures."""
-    bank = new_bank(tmp_path_factory.mktemp("pictures") / "notes")
+    with pytest.MonkeyPatch.context() as env:
+        for who in ("AUTHOR", "COMMITTER"):
+            env.setenv(f"GIT_{who}_NAME", "Noor")
+            env.setenv(f"GIT_{who}_EMAIL", "noor@example.org")
+        return _some_months(tmp_path_factory.mktemp("pictures") / "notes")
+
+
+def _some_months(root: Path) -> Path:
+    bank = new_bank(root)
     today = date.today()
     for ago in range(0, 200, 3):
         day = today - timedelta(days=ago)
@@ -335,6 +343,9 @@ def root_of_pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
         memory.core.replace("Who I serve", "Noor, who likes short answers.")
         with (Path(__file__).parents[1] / "examples/session.jsonl").open("rb") as talk:
             memory.flush(talk, force=True)
+        memory.pages.create("infra", "Infrastructure", "Where do our services run")
+        memory.pages.refresh("infra")
+        memory.consolidate()
     return bank.root
 
 
@@ -344,6 +355,9 @@ def test_pictures(root_of_pictures: Path) -> None:
     folder.mkdir(exist_ok=True)
     with Memory.open(root_of_pictures) as memory:
         (session,) = [one.name for one in memory.sessions.all()]
+        (card, *_) = [
+            hit.item for hit in memory.search_many(["invoice job orders.created"], by_words=True)[0].hits
+        ]
     with served(root_of_pictures) as link, signed_in(link) as chrome:
         seen = Watched(chrome, viewport={"width": 1100, "height": 700})
         for name, url in (
@@ -351,5 +365,14 @@ def test_pictures(root_of_pictures: Path) -> None:
             ("search", "/search?q=why+did+we+leave+heroku&by=words"),
             ("name", "/names/Alice"),
             ("session", f"/sessions/{session}"),
+            ("card", f"/f/{card.id}"),
+            ("names", "/names"),
+            ("graph", "/graph"),
+            ("page", "/pages/infra"),
+            ("beliefs", "/beliefs"),
+            ("diary", "/diary"),
+            ("core", "/core"),
+            ("work", "/work"),
+            ("file", f"/files/{card.path}?view=source"),
         ):
             seen.go(url).screenshot(path=folder / f"{name}.png")
