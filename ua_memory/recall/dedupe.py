@@ -404,12 +404,13 @@ def _replaces(new: _Stated, old: _Stated, rare: Callable[[str], bool], sure: boo
 
 def _contradicts(new: _Stated, old: _Stated) -> bool:
     """Whether a sentence says the opposite of another one, or the same of another name from now on."""
+    renamed = new.denies == old.denies
+    if renamed and (not new.changed or not (new.names and old.names) or new.names & old.names):
+        return False
     if new.text.rstrip().endswith(("?", "？")):
         return False
-    mine, theirs = new.claimed, old.claimed
-    if new.denies == old.denies:
-        if not new.changed or not (new.names and old.names) or new.names & old.names:
-            return False
+    mine, theirs = new.claimed, old.claimed  # last: most pairs need no words
+    if renamed:
         mine, theirs = mine - new.names, theirs - old.names
     shared = len(mine & theirs)
     return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
