@@ -305,12 +305,12 @@ _NAMES = re.compile(r"(?<=[\w,] )[A-ZÄÖÜÉÁÍÓÚÑ]\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
 _OFTEN = (
-    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
+    r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
     r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
     r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
 )
-"""A day of each week; one day of one week is a date."""
+"""A day of each week; one day of one week is a date. The first letters spare most words the rest."""
 _VALUES = {
     "date": re.compile(
         rf"\b{_MONTHS}\s+\d{{1,2}}\b(?:,?\s+\d{{4}}\b)?"
@@ -361,6 +361,11 @@ class _Stated:
     @cached_property
     def changed(self) -> bool:
         return CHANGED.search(self.text) is not None
+
+    @property
+    def tells(self) -> bool:
+        """Whether it can replace another sentence, or be replaced by one that cannot."""
+        return bool(self.values) or self.denies or (bool(self.names) and self.changed)
 
 
 def _stated(text: str, plain: bool = True) -> list[_Stated]:
@@ -433,13 +438,16 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
             counted[stem] = sum(stem in text for text in texts)
         return counted[stem] <= max(4, len(texts) // 3)
 
+    # Most facts only say what is so: two of these are not compared.
+    telling = {key for key, said in stated.items() if any(each.tells for each in said)}
     placed = list(found)
     replaced: dict[str, IndexItem] = {}
     for n, old in enumerate(near):
         mine = stated[old.item.key]
         newer = [
             one for rank, one in enumerate(near)
-            if _later(one.item, old.item) and _answers_too(one, old)
+            if (one.item.key in telling or old.item.key in telling)
+            and _later(one.item, old.item) and _answers_too(one, old)
             and any(_replaces(a, b, rare, rank < n) for a in stated[one.item.key] for b in mine)
         ]  # fmt: skip
         if newer:
@@ -454,8 +462,9 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
 def _answers_too(new: Ranked, old: Ranked) -> bool:
     """Whether a hit may answer what an older one answers: it is as much about who is asked about, and has the
     kind of answer that is asked for if that one has."""
-    as_good = (new.parts.get(part, 0) >= old.parts.get(part, 0) for part in ("named", "kind"))
-    return new.score >= old.score / 2 and all(as_good)
+    one, other = new.parts, old.parts
+    as_named = one.get("named", 0) >= other.get("named", 0)
+    return new.score >= old.score / 2 and as_named and one.get("kind", 0) >= other.get("kind", 0)
 
 
 def _later(one: IndexItem, other: IndexItem) -> bool:

@@ -49,6 +49,7 @@ from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
     ASKED,
+    SHOWN,
     ForgetEdits,
     ForgetPlanner,
     ForgetTarget,
@@ -927,10 +928,6 @@ def refuse_push(history: History, offered: str | None, head: str) -> None:
 # -- foreign files -----------------------------------------------------------------------------------------
 # What else a bank of its own has in its repository, and is no memory: it is taken where only the other
 # machine has changed it.
-
-
-SHOWN = 3
-"""Files that an error names."""
 
 
 def foreign_files(

@@ -52,12 +52,8 @@ def environment() -> Environment:
         "number": number, "first_line": first_line,
     }  # fmt: skip
     made.globals |= {
-        "heat_map": heat_map,
-        "wheel": wheel,
-        "hunks": hunks,
-        "plan_hash": plan_hash,
-        "address": address,
-    }
+        "heat_map": heat_map, "wheel": wheel, "hunks": hunks, "plan_hash": plan_hash, "address": address,
+    }  # fmt: skip
     return made
 
 
