@@ -788,6 +788,7 @@ def test_what_is_not_there_says_so(browser: Browser) -> None:
         "/sessions/none",
     ):
         assert browser.get(url).status_code == 404, url
+    assert browser.get("/sessions/none.json").json()["error"]["mend"], "as the command line's error object"
 
 
 def test_a_fragment_is_the_inside_of_a_page(browser: Browser) -> None:

@@ -135,7 +135,7 @@ class Web:
         return _unless_known(request, HTMLResponse(known[1], status))
 
     def _error(self, request: Request, error: UaMemoryError) -> Response:
-        told = {"message": error.what, "where": error.where, "hint": error.hint}
+        told = {"message": error.what, "where": error.where, "mend": error.hint}
         missing = error.exit_code in (NotFound.exit_code, Usage.exit_code)
         status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.INTERNAL_SERVER_ERROR
         status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, Busy) else status
