@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
@@ -12,14 +13,16 @@ from test_machines import two as two_machines
 
 from ua_memory.git.repository import MACHINE, SOMEBODY, Commit
 from ua_memory.index.sync import Index
-from ua_memory.knowledge import facts, statements
+from ua_memory.knowledge import facts, observations, statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.lineage import FactStep
+from ua_memory.knowledge.observations import ProofText
 from ua_memory.markdown import document as markdown
 from ua_memory.mcp.memory_tool import MemoryTool, MemoryToolError
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.reflect import refresh as staleness
+from ua_memory.reflect.proposals import persons
 from ua_memory.store.store import Store
 from ua_memory.upkeep import archive, audit
 from ua_memory.upkeep import init as bank
@@ -116,22 +119,43 @@ def test_a_line_that_a_merge_brings_back_stays_its_writers(there: Bank, by: tupl
     assert author(there) == ["person"] and author(there, "machine") == ["ua-memory"]
 
 
-def test_an_undo_and_a_redo_leave_every_line_its_writers(there: Bank) -> None:
+@pytest.mark.parametrize("person", [False, True], ids=["ours", "the person's"])
+def test_an_undo_and_a_redo_leave_every_line_its_writers(there: Bank, person: bool) -> None:
     typed(there)
     given_id(there)
-    undo(there.store, door="test")
+    undo(there.store, door="test", by_person=person)
     assert there.text(OTHER) == LOG and author(there) == ["person"]
-    redo(there.store, door="test")
+    redo(there.store, door="test", by_person=person)
     assert "^" in there.text(OTHER) and author(there) == ["person"]
     there.path(OTHER).unlink()
     there.store.adopt()
     gone = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "edit")
-    undo(there.store, gone.id, door="test")
+    undo(there.store, gone.id, door="test", by_person=person)
     assert author(there) == ["person"]
     there.insert("said by a machine")
-    undo(there.store, door="test")
-    redo(there.store, door="test")
+    undo(there.store, door="test", by_person=person)
+    redo(there.store, door="test", by_person=person)
     assert author(there, "machine", DAY) == ["ua-memory"]
+    assert (there.store.history.log(limit=1)[0].author == "person") is person
+
+
+def test_what_a_persons_forgetting_and_undo_revise_stays_a_machines(there: Bank) -> None:
+    """Who asks for a revision is its author; lines that it writes anew are not their words for that."""
+    said = [there.insert(text).fact for text in ("Alice runs the gym.", "Alice opens the gym at six.")]
+    with there.store.revision("consolidate", door="test") as draft:
+        one = observations.add(draft, "Alice is in.", [ProofText(said[0], "gym")], today=date(2026, 11, 21))
+    with there.store.revision("consolidate", door="test") as draft:
+        more, text = [ProofText(said[1], "at six")], "Alice is in early."
+        observations.revise(draft, one, text, more, {str(said[0].id): said[0]}, today=date(2026, 11, 22))
+    reworded = str(draft.result.revision)
+    Memory(there.store).forget(f"^{said[1].id}", by_person=True)
+    forgotten = there.store.history.log(limit=1)[0]
+    assert (forgotten.author, forgotten.trailer("Memory-Op")) == ("person", "forget")
+    for take_back in (forgotten.id, reworded):
+        assert {*author(there, "", one.place.path)} == {"ua-memory"}
+        undo(there.store, take_back, door="test", by_person=True)
+    assert {*author(there, "", one.place.path)} == {"ua-memory"} and one.text in there.text(one.place.path)
+    assert not persons(there.store, observations.all_observations(there.store).live)
 
 
 def test_a_line_of_a_file_that_was_renamed_stays_its_writers(there: Bank) -> None:

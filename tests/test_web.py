@@ -811,6 +811,7 @@ def test_forget_takes_the_plan_that_was_shown(fresh: Browser) -> None:
         memory.insert("Something else.")
     assert fresh.post("forget", target=target, hash=shown, count="1").status_code == 303
     assert "Elm Street" not in (fresh.root / "memory" / f"{fact.place.path.rpartition('/')[2]}").read_text()
+    assert Memory.open(fresh.root).store.history.log(limit=1)[0].author == "person"
 
 
 def test_forget_reads_what_is_typed_as_a_shell_does(fresh: Browser) -> None:
@@ -906,6 +907,8 @@ def test_undo_and_redo(fresh: Browser) -> None:
     assert not (fresh.root / fact.place.path).exists()
     assert fresh.post("redo").status_code == 303
     assert "Tea" in (fresh.root / fact.place.path).read_text()
+    by = [(one.author, one.trailer("Door")) for one in Memory.open(fresh.root).store.history.log(limit=2)]
+    assert by == [("person", "web")] * 2, "who asked for it, not ua-memory"
 
 
 def test_a_block_is_replaced_only_as_it_was_read(fresh: Browser) -> None:

@@ -492,18 +492,19 @@ class Memory:
 
     def forget(
         self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
-        dry_run: bool = False, take: bool = False,
+        dry_run: bool = False, take: bool = False, by_person: bool = False,
     ) -> ForgetResult:  # fmt: skip
         """Remove statements, and what was derived only from them, from files, index, caches and what waits.
 
         `targets` are `^id`, `PATH:LINE` or `PATH:FROM-TO`; `query` means what contains all of its words, at
         most `limit`; `session` what was said in it, `entity` what is known of somebody. A person's own lines
-        that quote it go only with `take`. `dry_run` changes nothing. NotFound where nothing is meant; Held,
-        ChangedOnDisk, Busy, TooLarge.
+        that quote it go only with `take`. `dry_run` changes nothing; who asks is the author (`by_person`).
+        NotFound where nothing is meant; Held, ChangedOnDisk, Busy, TooLarge.
         """
         return self.forgetting.forget(
-            *targets, query=query, session=session, entity=entity, limit=limit, dry_run=dry_run, take=take
-        )
+            *targets, query=query, session=session, entity=entity, limit=limit, dry_run=dry_run, take=take,
+            by_person=by_person,
+        )  # fmt: skip
 
     def _budgets(self) -> tuple[Budget, ...]:
         """Tokens against budgets, where MEMORY.md can be read."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
 from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
@@ -20,7 +21,6 @@ from ua_memory.views import output
 from ua_memory.views.output import Screen, agrees, count, emit, note, parse_since, parse_until, progress, show
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.git.repository import Revision
     from ua_memory.memory import Memory
     from ua_memory.upkeep.forget import ForgetResult
@@ -197,7 +197,7 @@ def undo(
     if dry_run:
         return _show_plan(call, memory, memory.history.plan_undo(revision))
     held = revision is None and bool(memory.status(quick=True).held)
-    done = memory.history.undo(revision)
+    done = memory.history.undo(revision, by_person=is_person(call))
     return _tell_undo(call, memory, done, "" if held else "ua-memory redo")
 
 
@@ -206,7 +206,7 @@ def redo(call: Call, memory: Memory, dry_run: DryRun = False) -> None:
     """Reverse the newest undo."""
     if dry_run:
         return _show_plan(call, memory, memory.history.plan_redo())
-    return _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
+    return _tell_undo(call, memory, memory.history.redo(by_person=is_person(call)), "ua-memory undo")
 
 
 def _show_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
@@ -229,7 +229,8 @@ def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
     if back:  # as the log will say it, also while its commit is owed
         op = "undo" if back.endswith("redo") else "redo"
         named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
-        own = replace(done.revision, id="", author=views.OURS, subject=f"{op}: {done.revision.subject}",
+        who = memory.store.history.person()[0] if is_person(call) else views.OURS
+        own = replace(done.revision, id="", author=who, subject=f"{op}: {done.revision.subject}",
                       trailers=named, paths=())  # fmt: skip
         said = entries(memory, [own], None, set())[0].says
     return views.show_undone(Screen(call), done, said, back)
@@ -385,7 +386,7 @@ def forget(
     if not go:
         return None
     take = own_lines or more
-    done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
+    done = memory.forget(*(target or ()), **named, take=take, by_person=is_person(call))  # type: ignore[arg-type]
     if purge:
         raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
     emit(call, views.forgotten_shape(done, memory.config.redact, words=False))

@@ -38,6 +38,7 @@ from ua_memory.git.remotes import Remotes
 from ua_memory.git.repository import (
     MACHINE,
     NOBODY,
+    ON_BEHALF,
     BlameLine,
     Commit,
     Repository,
@@ -310,7 +311,8 @@ def unquoted(shown: bytes) -> bytes:
 #
 # A machine that appends a block id to a person's line has not written it, and neither has what only brings
 # back lines that were gone: an undo, or the merge that puts back what an old editor buffer had dropped.
-# git's own `blame` names these, so it is asked again where they found the line.
+# git's own `blame` names these, so it is asked again where they found the line. What such a revision wrote
+# anew is a machine's, also where a person asked for it and is its author.
 
 
 GIVING_BACK = frozenset({"merge", "redo", "restore", "sync", "undo"})
@@ -337,7 +339,8 @@ class LineAuthors:
         unsure = [n for n, row in found.items() if _unsure(row) and row.text.strip()]
         ignored: set[str] = set()
         while unsure:
-            given, back = self._earlier({n: found[n] for n in unsure})
+            given, back, anew = self._earlier({n: found[n] for n in unsure})
+            found |= {n: replace(found[n], author=MACHINE[0]) for n in anew}
             ignored |= {found[n].revision for n in given}
             again = self._again(rev, path, {n: (found[n].text, where) for n, where in given.items()}, ignored)
             for n, row in [*again, *_each(back, lambda *file: self.written(*file))]:
@@ -373,9 +376,10 @@ class LineAuthors:
                 wrong[n] = where
         yield from _each(wrong, lambda *file: self._blame(*file))
 
-    def _earlier(self, rows: Mapping[int, BlameLine]) -> tuple[dict[int, Where], dict[int, Where]]:
+    def _earlier(self, rows: Mapping[int, BlameLine]) -> tuple[dict[int, Where], dict[int, Where], list[int]]:
         """Where lines stood before that the revision which git names has not written: in the one before it,
-        otherwise only in an id; and in an older one, since they were brought back."""
+        otherwise only in an id; and in an older one, since they were brought back. Last, those that were
+        written anew on somebody's behalf."""
         gone: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         came: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
         ops: dict[str, str] = {}
@@ -390,6 +394,7 @@ class LineAuthors:
                 gone[hunk.revision, hunk.path][_words(line.decode("utf-8", "surrogateescape"))].append(at)
         given: dict[int, Where] = {}
         back: dict[int, Where] = {}
+        anew: list[int] = []
         for (revision, path), lines in came.items():
             left: dict[int, str] = {}
             for _, n in sorted(lines.items()):
@@ -397,9 +402,11 @@ class LineAuthors:
                     given[n] = (f"{revision}^", path, there.pop(0))
                 else:
                     left[n] = rows[n].text
-            if left and ops.get(revision) in GIVING_BACK:
-                back |= self._stood(revision, path, left)
-        return given, back
+            op = ops.get(revision)
+            stood = self._stood(revision, path, left) if left and op in GIVING_BACK else {}
+            back |= stood
+            anew += left.keys() - stood if op in ON_BEHALF else ()
+        return given, back, anew
 
     def _stood(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, Where]:
         """Where lines last stood in a file before a revision brought them back."""
@@ -432,7 +439,7 @@ def _each(
 
 def _unsure(row: BlameLine) -> bool:
     """Whether the line may be another's than the author's of the revision that git names."""
-    return row.author == MACHINE[0] or row.subject.startswith("merge: ")
+    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *ON_BEHALF)
 
 
 def _places(rows: Sequence[str]) -> dict[str, int]:

@@ -27,6 +27,8 @@ from ua_memory.paths import is_truth, make_private
 MACHINE = ("ua-memory", "ua-memory@localhost")
 SOMEBODY = ("person", "person@localhost")
 """The author of hand edits where git knows no name for the person."""
+ON_BEHALF = ("forget", "redo", "restore", "undo")
+"""The `Memory-Op` of revisions whose author is who asked for them, and who has not written their lines."""
 NOBODY = "0" * 40
 """The revision of a line that none has yet."""
 EPOCH, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ua_memory.errors import Malformed, NotFound, Usage
-from ua_memory.git.repository import MACHINE
+from ua_memory.git.repository import MACHINE, ON_BEHALF
 from ua_memory.knowledge import observations
 from ua_memory.knowledge.observations import (
     FOLDER,
@@ -773,7 +773,7 @@ def _wordings(store: Store) -> Iterator[tuple[str, str]]:
         _texts((path, _now(store, path)) for path in changed),
     )
     for done in store.history.log([FOLDER]):
-        if done.author != MACHINE[0]:
+        if done.author != MACHINE[0] and done.trailer("Memory-Op") not in ON_BEHALF:
             paths = [path for path in done.paths if path.startswith(f"{FOLDER}/")]
             before = store.history.read_all([(f"{done.id}^", path) for path in paths])
             after = store.history.read_all([(done.id, path) for path in paths])

@@ -888,7 +888,7 @@ class Forgetting(Cleanup):
 
     def forget(
         self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
-        dry_run: bool = False, take: bool = False,
+        dry_run: bool = False, take: bool = False, by_person: bool = False,
     ) -> ForgetResult:  # fmt: skip
         """See `Memory.forget`."""
         with self.alone():
@@ -908,7 +908,7 @@ class Forgetting(Cleanup):
             if dry_run:
                 return found
             begun = self.begin((one.id for one in plan.removals), plan.ids, sought, session)
-            result = self._write(plan, session, waits)
+            result = self._write(plan, session, waits, by_person)
             cleared, proof = self.end(begun, sought, plan.ids, session)
             result = replace(result, notes=(*notes, *result.notes))
             return replace(found, result=result, cleared=cleared, proof=proof)
@@ -995,9 +995,10 @@ class Forgetting(Cleanup):
 
     # -- doing it ----------------------------------------------------------------------------------------
 
-    def _write(self, plan: Plan, session: str, waits: Sequence[QueueEntry]) -> Result:
+    def _write(self, plan: Plan, session: str, waits: Sequence[QueueEntry], by_person: bool) -> Result:
         """One revision, whose message has ids and counts."""
         with self.store.revision("forget", door=self.door) as draft:
+            draft.by_person = by_person
             plan.carry_out(draft)
             tombstones.add(self.store, draft, plan.removals, self.store.now().date().isoformat())
             draft.facts = [f"^{one.id}" for one in plan.removals]

@@ -62,20 +62,22 @@ class UndoPlan:
     notes: tuple[str, ...] = ()
 
 
-def undo(store: Store, revision: str | None = None, *, door: str) -> UndoResult:
+def undo(store: Store, revision: str | None = None, *, door: str, by_person: bool = False) -> UndoResult:
     """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
     nothing is written.
 
     Without a revision: restore what disappeared and is held, else take back the newest one that was not
-    taken back yet, so that undoing again goes further back.
+    taken back yet, so that undoing again goes further back. Who asks for it is the author: `by_person`.
     """
     done = _chosen(store, revision)
-    return _take_back(store, done, "undo", door) if done else _restore_held(store, door)
+    if done is None:
+        return _restore_held(store, door, by_person)
+    return _take_back(store, done, "undo", door, by_person)
 
 
-def redo(store: Store, *, door: str) -> UndoResult:
+def redo(store: Store, *, door: str, by_person: bool = False) -> UndoResult:
     """Take back the newest undo that was not taken back yet."""
-    return _take_back(store, _undone(store), "redo", door)
+    return _take_back(store, _undone(store), "redo", door, by_person)
 
 
 def plan(store: Store, revision: str | None = None, *, door: str, redone: bool = False) -> UndoPlan:
@@ -124,8 +126,9 @@ def _undone(store: Store) -> Revision:
     raise NotFound("nothing to redo", hint="ua-memory log")
 
 
-def _take_back(store: Store, done: Revision, op: str, door: str) -> UndoResult:
+def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool) -> UndoResult:
     with store.revision(op, door=door) as draft:
+        draft.by_person = by_person
         if clashes := _prepare(store, draft, done):
             raise Conflict(
                 _shown(clashes),
@@ -267,9 +270,10 @@ def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, bef
     return b"".join(line for n, line in enumerate(lines) if n not in gone)
 
 
-def _restore_held(store: Store, door: str) -> UndoResult:
+def _restore_held(store: Store, door: str, by_person: bool) -> UndoResult:
     newest = store.history.show("HEAD")
     with store.revision("restore", door=door) as draft:
+        draft.by_person = by_person
         _prepare_held(store, draft)
     return UndoResult(newest, draft.result)
 
@@ -370,13 +374,13 @@ class BankHistory:
         """What `redo` would change; writes nothing."""
         return plan(self._store, door=self._door, redone=True)
 
-    def undo(self, revision: str | None = None) -> UndoResult:
+    def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
         """Take back a revision (the newest, unless one is named), or restore what is held."""
-        return undo(self._store, revision, door=self._door)
+        return undo(self._store, revision, door=self._door, by_person=by_person)
 
-    def redo(self) -> UndoResult:
+    def redo(self, *, by_person: bool = False) -> UndoResult:
         """Reverse the newest undo."""
-        return redo(self._store, door=self._door)
+        return redo(self._store, door=self._door, by_person=by_person)
 
     def blame(self, target: str) -> Sequence[BlameLine]:
         """Who wrote each line of a file, a range or a fact."""
