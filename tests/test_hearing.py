@@ -267,3 +267,58 @@ def test_a_fork_does_not_say_again_what_it_came_out_of(bank: Bank, how: str) -> 
     fork.hear()
     before = ["where does it run?", "on Fly.io"] if how == "waits" else []
     assert sorted(fork.waiting()) == sorted([*before, "and the database?"])
+
+
+@pytest.mark.parametrize("how", ["heard", "by hand"])
+def test_a_fork_at_an_earlier_point_has_its_own_turns_alone(bank: Bank, how: str) -> None:
+    """The mark of what was flushed is a turn that the fork does not have."""
+    names = [f"8baf8fe3-1bfc-4d10-8567-90a3aca1a89{n}" for n in range(4)]
+    first = Talk(bank)
+    first.says("user", "where does it run?", uuid=names[0])
+    first.says("assistant", "Let me look at the settings.", uuid=names[1], parentUuid=names[0])
+    first.says("assistant", "on Fly.io, port 8080", uuid=names[2], parentUuid=names[1])
+    first.hear()
+    fork = Talk(bank, Session("claude-code", "43c4cdf5-bbdf-4ab3-a537-27a7995769d6"))
+    origin = b'"forkedFrom":{"sessionId":"%s"},"sessionId"' % SESSION.session.encode()
+    fork.lines = [
+        line.replace(b"258c7280", b"43c4cdf5").replace(b'"sessionId"', origin) for line in first.lines
+    ]
+    first.says("user", "and the bill?", uuid=names[3], parentUuid=names[2])
+    first.hear()
+    first.flushed()
+    fork.says("user", "and the database?", parentUuid=names[2])
+    if how == "heard":
+        fork.hear()
+    else:
+        bank.again(truncation_threshold=1)
+        assert fork.flusher.take(io.BytesIO(b"".join(fork.lines)))[0].turns == 1
+    assert fork.waiting() == ["and the database?"]
+    there = fork.flusher.sessions.find(fork.session)
+    assert there and there.parent == SESSION.session
+    assert [turn.text for turn in there.turns] == ["and the database?"]
+
+
+def test_a_fork_of_a_client_that_numbers_its_lines_is_known_by_its_words(bank: Bank) -> None:
+    def codex(name: str, parent: str | None, *said: str) -> bytes:
+        rows = [{"type": "session_meta", "payload": {"id": name, "forked_from_id": parent}}]
+        rows += [{"type": "session_meta", "payload": {"id": parent}}] if parent else []
+        roles = ("user", "assistant")
+        rows += [
+            {"type": "response_item", "payload": {
+                "type": "message", "role": roles[n % 2], "content": [{"type": "input_text", "text": text}]}}
+            for n, text in enumerate(said)
+        ]  # fmt: skip
+        return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+    flusher = Talk(bank).flusher
+    both = ("where does it run?", "on Fly.io, password: hunter2secret!")
+    one, two, three = (Session("codex", f"01998c1e-0000-7000-8000-00000000000{n}") for n in range(3))
+    capture(flusher, one, io.BytesIO(codex(one.session, None, *both, "ok", "Done.")))
+    flusher.drain(every=True)
+    capture(flusher, two, io.BytesIO(codex(two.session, one.session, *both, "and the bill?", "ok")))
+    said = (*both, "and the bill?", "on Fly.io", "ok")
+    capture(flusher, three, io.BytesIO(codex(three.session, two.session, *said)))
+    found = [flusher.sessions.find(session) for session in (two, three)]
+    assert [[turn.text for turn in one.turns] for one in found if one] == [
+        ["and the bill?", "ok"], ["on Fly.io", "ok"],
+    ]  # fmt: skip

@@ -45,6 +45,8 @@ _FRONT = ("project", "started", "through", "parent", "group", "title", "outcome"
 """The keys of the front matter behind `session` and `client`, in order; left out where there is nothing."""
 _HEAD = late(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
 _ID = late(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
+_NUMBERED = late(r"L\d+(?:\.\d+)?")
+"""The id of an entry to which its client gives none: its line."""
 _SPECIAL = late(
     r"([ \t]*)(\d*\\|[#>]|[-*+][ \t]|[-*_=]{3}|\d{1,9}[.)][ \t]|<!--|\*\*(?:Person|Agent)\*\* |\^t-)"
 )
@@ -418,6 +420,19 @@ class SessionReading:
         )  # fmt: skip
 
 
+def _copied(turns: Sequence[Turn], theirs: Sequence[SessionTurn], agent: str) -> int:
+    """How many turns at the beginning stand in another session's file, or in none."""
+    ids, said = {turn.id for turn in theirs}, 0
+    for n, turn in enumerate(turns):
+        if any(kept([turn], agent)):
+            words = [one.text for one in theirs[said : said + 1]]
+            same = words == [shortened(turn.text.strip("\n"))]
+            if not (same if _NUMBERED.fullmatch(turn.id) else turn_id(turn.id) in ids):
+                return n
+            said += 1
+    return len(turns)
+
+
 class SessionFiles:
     """The sessions of one bank: those of the state folder, and those that a flush has put into the bank. One
     that goes on after that has a file in each until its next flush."""
@@ -486,6 +501,21 @@ class SessionFiles:
             if found and (found.client, found.session) == (session.client, session.session):
                 return found
         return None
+
+    def copied(self, session: Session, turns: Sequence[Turn], agent: str) -> int:
+        """How many turns at the beginning of a fork are its parent's, which has them in its own file, known
+        by their ids or, where a client only numbers its lines, by the same words in the same order."""
+        chain, seen = list[SessionFile](), {session.session}
+        while session.parent not in {"", *seen} and (
+            found := self.find(replace(session, session=session.parent))
+        ):
+            chain.insert(0, found)
+            seen.add(session.parent)
+            session = replace(session, parent=found.parent)
+        count = 0
+        for one in chain:
+            count += _copied(turns[count:], one.turns, agent)
+        return count
 
     def all(self, *, project: str = "") -> Iterator[SessionFile]:
         """The sessions, newest first; those of one project, if one is named."""

@@ -304,7 +304,8 @@ class CaptureResult:
 @dataclass(frozen=True, slots=True)
 class _NewTurns:
     """Turns nobody has heard, the ids that they follow, the context's size if told, where they end, and what
-    memory gave the session meanwhile. `title` is the client's, '' where it has written none."""
+    memory gave the session meanwhile. `title` and `parent`, the session that it was forked from, are as the
+    client has them, '' where it has none."""
 
     turns: list[Turn]
     reached: set[str]
@@ -312,6 +313,7 @@ class _NewTurns:
     spot: ReadPosition
     recalled: tuple[str, ...] = ()
     title: str = ""
+    parent: str = ""
 
 
 def capture(
@@ -330,10 +332,13 @@ def capture(
     waiting = _waiting(flusher, key)
     known = {turn.id for turn in waiting.turns} if waiting else set()
     ids = known.union(*ledger.ledger(store, session))
-    if not ids and not spot.offset:
+    begins = not ids and not spot.offset
+    if begins:
         ids = _of_others(flusher, session)
     new = _new(transcript, session, ids, spot) if transcript else _NewTurns([], {spot.last}, None, spot)
+    session = replace(session, title=new.title, parent=session.parent or new.parent)
     turns = [turn for turn in ledger.without_recorded(new.turns, ids, new.reached) if turn.id not in ids]
+    turns = list(flusher.own_turns(session, turns)) if begins else turns
     text = uttered(said)
     words = ledger.words_hash(text) if text else ""
     if transcript and words and not turns and not spot.said:
@@ -342,7 +347,6 @@ def capture(
         words = "" if _last_said(list(read(transcript))) == words else words
     if words and (turns or words != spot.said) and words != _last_said(new.turns):
         turns.append(Turn(f"{_last(new)}{ledger.FOLLOWS}{words}", "assistant", text, store.now()))
-    session = replace(session, title=new.title)
     if turns or new.title:
         waiting = flusher.put(session, turns, new.size, more=True, recalled=new.recalled) or waiting
     fires = waiting is not None and (close or (waiting.open and _fires(store, session, new.size)))
@@ -409,7 +413,10 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition)
     last = turns[-1].id if turns else spot.last if behind else ""
     end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
     reached = _reached(reading, spot if behind else None)
-    return _NewTurns(turns, reached, reading.usage.context, end_at, reading.recalled, reading.session.title)
+    return _NewTurns(
+        turns, reached, reading.usage.context, end_at, reading.recalled,
+        reading.session.title, reading.session.parent,
+    )  # fmt: skip
 
 
 def _reached(reading: TranscriptReading, spot: ReadPosition | None) -> set[str]:

@@ -522,7 +522,7 @@ class Flusher:
         found = read_transcript(
             self.store, stream, client=client, session=session, force=force, modelled=self.wants
         )
-        found = replace(found, turns=tuple(self._unheard(found)))
+        found = replace(found, turns=tuple(self.own_turns(found.session, [*self._unheard(found)])))
         if keep and found.turns:
             self.put(found.session, found.turns, found.due.size, recalled=found.recalled)
         seen = Flush(
@@ -540,6 +540,16 @@ class Flusher:
         return ledger.without_recorded(
             found.turns, ids, ledger.base_ids(ids) - {turn.id for turn in found.turns}
         )
+
+    def own_turns(self, session: Session, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """The turns behind those that a fork has copied from its parent session."""
+        if not session.parent:
+            return turns
+        wanted = list(filter_turns(turns, self.store.config))
+        clean = [
+            replace(turn, text=redaction.redact(turn.text, self.store.config.redact).text) for turn in wanted
+        ]
+        return wanted[self.sessions.copied(session, clean, self.store.config.sessions_agent) :]
 
     def put(
         self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False,
