@@ -90,6 +90,8 @@ def test_a_batch_is_one_object_a_line(shell: Shell) -> None:
     assert done[0]["path"].endswith("/a.md") and len(done) == 2
     bad = shell("retain", "--batch", stdin='{"text": "ok"}\n{"texts": 1}\n')
     assert bad.code == 2 and "line 2" in bad.err
+    bad = shell("retain", "--batch", stdin='{"text": "ok"}\n{"text": "ok", "timestamp": "soon"}\n')
+    assert bad.code == 2 and "line 2: 'soon' is not a valid time" in bad.err
     (shell.cwd.parent / "batch.jsonl").write_text(lines)
     again = shell.ok("retain", "--batch", "--json", str(shell.cwd.parent / "batch.jsonl")).json["retained"]
     assert [one["path"] for one in again] == [one["path"] for one in done]

@@ -188,8 +188,8 @@ def test_unknown_keys_are_told(tmp_path: Path) -> None:
 
 
 def test_a_section_that_is_none_is_told(tmp_path: Path) -> None:
-    write(tmp_path, "core = 3\nredaction = { patterns = {} }\n")
-    assert config.load(tmp_path, {}).unknown == ("core",)
+    write(tmp_path, "core = 3\nredaction = { patterns = {} }\n[search]\n[mine]\n")
+    assert config.load(tmp_path, {}).unknown == ("core", "mine")
 
 
 def test_no_endpoint_or_key_can_come_from_the_file(tmp_path: Path) -> None:

@@ -183,6 +183,16 @@ def test_the_newer_value_stands_first_and_names_the_older(
     assert hits[0].score >= hits[1].score
 
 
+def test_recall_names_the_older_value_and_says_that_an_agent_had_said_it(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    shell.write(
+        "memory/2026-10-01.md", "## 10:00 · claude-code\n\n- The staging port is 5433\n  - origin: agent\n"
+    )
+    shell.write(DAY, "## 10:00\n\n- The staging port is 6543 now\n")
+    row = shell.ok("recall", "staging port").out.splitlines()[2]
+    assert "; before, 2026-10-01: The staging port is 5433 (an agent's words)]" in row
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -533,6 +533,10 @@ def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], 
         archive.export(one.store, file)
     with pytest.raises(Usage, match="inside"):
         archive.export(one.store, one.root / "x.tar")
+    for name in ("bank.zip", "bank.tar.gz", "bank.TGZ"):
+        with pytest.raises(Usage, match=r"\.tar") as told:
+            archive.export(one.store, tmp_path / name)
+        assert "bank.tar," in str(told.value.hint)
 
 
 @pytest.mark.parametrize("named", [False, True])

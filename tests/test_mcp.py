@@ -25,6 +25,7 @@ from ua_memory.mcp import tools as mcp_server
 from ua_memory.mcp.tools import server
 from ua_memory.memory import Memory
 from ua_memory.text import tokens
+from ua_memory.views.output import parse_since, parse_until
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "ua_memory" / "data" / "mcp.json"
@@ -307,8 +308,10 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
         ("list_facts", {"person": "Nobody Here"}, "Nobody Here"),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
-        ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time"),
-        ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time"),
+        ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time (timestamp)"),
+        ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time (query_timestamp)"),
+        ("recall", {"query": "x", "since": "soon"}, "not a valid date (since)"),
+        ("list_facts", {"until": "soon"}, "not a valid date (until)"),
         ("recall", {"query": "x", "tags_match": "most"}, "not one of any_strict"),
         ("refresh_page", {"id": "nope"}, "Hint: call create_page"),
         ("archival_memory_search", {"q": "x"}, "unknown argument q"),
@@ -326,7 +329,12 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     ],
 )  # fmt: skip
 def test_an_error_gives_a_hint(memory: Memory, name: str, given: Any, says: str) -> None:
-    text, failed = mcp_server.call(memory, name, given, mcp_server.Caller())
+    def days(memory: Memory, given: Mapping[str, Any]) -> Any:
+        now = memory.store.now()
+        return parse_since(given.get("since"), now), parse_until(given.get("until"), now)
+
+    caller = mcp_server.Caller(scope=days if {"since", "until"} & {*given} else None)
+    text, failed = mcp_server.call(memory, name, given, caller)
     assert failed and says in text and text.startswith(f"{name} failed: ") and "Hint" in text, text
 
 

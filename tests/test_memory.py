@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -120,6 +121,18 @@ def test_limits_filters_and_many_queries(memory: Memory) -> None:
     assert memory.search("Heroku", min_score=1.0).hits == ()
     assert memory.search("Heroku", filters=memory.filters(tags=["none"])).hits == ()
     assert memory.search("Heroku", filters=memory.filters(since="2026-11-21", kinds=["fact"])).hits
+    wrong: list[Callable[[], object]] = [
+        lambda: memory.search("Heroku", limit=-1), lambda: memory.list(limit=-1),
+        lambda: memory.recall("Heroku", max_tokens=0), lambda: memory.recall("Heroku", limit=0),
+        lambda: memory.reflect("Heroku?", max_tokens=0), lambda: memory.history.log(limit=-1),
+        lambda: memory.search_many("Heroku"), lambda: memory.filters(since="soon"),
+    ]  # fmt: skip
+    for call in wrong:
+        with pytest.raises(Usage, match=r"at least|must be a list|'soon' is not"):
+            call()
+    for given in ("We moved.", [{"role": "user", "content": "We moved."}], io.StringIO("We moved.")):
+        with pytest.raises(Usage, match=r"a stream of bytes, not (str|list|StringIO)"):
+            memory.flush(given)  # type: ignore[arg-type]
     one, two = memory.search_many(["Heroku", "Podil"])
     assert (one.hits[0].item.text, two.hits[0].item.text) == (SAID["heroku"], SAID["kyiv"])
 

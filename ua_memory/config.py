@@ -613,7 +613,7 @@ def _strangers(written: Mapping[str, Any], known: set[str], above: str = "") -> 
         name = f"{above}{key}"
         if name in known:
             continue
-        if isinstance(value, Mapping) and value and any(k.startswith(f"{name}.") for k in known):
+        if isinstance(value, Mapping) and any(k.startswith(f"{name}.") for k in known):
             yield from _strangers(value, known, f"{name}.")
         else:
             yield name

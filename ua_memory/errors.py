@@ -23,6 +23,13 @@ class Usage(UaMemoryError):
     exit_code = 2
 
 
+def at_least(least: int, **given: int | None) -> None:
+    """Usage for an argument that is given and smaller; it would find nothing, and nobody would know why."""
+    for name, value in given.items():
+        if value is not None and value < least:
+            raise Usage(f"{name} must be at least {least}, not {value}")
+
+
 class NoBank(UaMemoryError):
     """No bank was found, or the folder named is none."""
 

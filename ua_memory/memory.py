@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, NoBank, NotFound, Usage
+from ua_memory.errors import CannotWrite, NoBank, NotFound, Usage, at_least
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
@@ -293,7 +293,9 @@ class Memory:
         from ua_memory.index.sync import within
         from ua_memory.recall.search import answered
 
+        at_least(0, limit=limit)
         stop = within(self.config.search_seconds)
+        queries = knowledge_facts.listed(queries, "queries")
         return answered(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth,
             refresh=lambda: self.refresh(progress, vectors=not by_words, stop=stop), by_words=by_words,
@@ -324,6 +326,7 @@ class Memory:
         from ua_memory.recall.search import listed
         from ua_memory.retain.ledger import short
 
+        at_least(0, limit=limit)
         names = tuple(self.entities.names(person)) if person.strip() else ()
         if session:
             with suppress(NotFound):
@@ -353,7 +356,7 @@ class Memory:
         return Filters(since, until, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)
 
     def recall(
-        self, query: str, *, budget: str = "", max_tokens: int = 0, limit: int | None = None,
+        self, query: str, *, budget: str = "", max_tokens: int | None = None, limit: int | None = None,
         min_score: float | None = None, filters: Filters | None = None, progress: Progress | None = None,
     ) -> RecallResult:  # fmt: skip
         """Hits for a query as a block for a prompt, marked as data, each line with date and place.
@@ -367,10 +370,9 @@ class Memory:
         from ua_memory.recall.readonly import hits_block, preset
         from ua_memory.recall.search import RecallResult, told
 
-        budget, max_tokens = (
-            budget or self.config.recall_budget,
-            max_tokens or self.config.recall_max_tokens,
-        )
+        at_least(1, max_tokens=max_tokens, limit=limit)
+        budget = budget or self.config.recall_budget
+        max_tokens = max_tokens or self.config.recall_max_tokens
         most, depth, lines = 0, 0, None
         if budget or max_tokens:
             chosen = preset(budget, max_tokens)
@@ -434,9 +436,9 @@ class Memory:
         return self.documents.retain([item], model=model, tell=tell)[0]
 
     def reflect(
-        self, question: str, *, model: ModelOrEndpoint = None, budget: str = "low", max_tokens: int = 0,
-        schema: Mapping[str, Any] | None = None, context: str = "", filters: Filters | None = None,
-        keep_opinion: bool = False,
+        self, question: str, *, model: ModelOrEndpoint = None, budget: str = "low",
+        max_tokens: int | None = None, schema: Mapping[str, Any] | None = None, context: str = "",
+        filters: Filters | None = None, keep_opinion: bool = False,
     ) -> Reflection:  # fmt: skip
         """Answer a question from memory: mental models first, then observations, then facts, all cited.
 
@@ -450,9 +452,10 @@ class Memory:
         """
         from ua_memory.reflect.reflection import Reflector
 
+        at_least(1, max_tokens=max_tokens)
         reflector = Reflector(self.store, self.door, self.access, self.search, self.observations.list)
         return reflector.reflect(
-            question, model=model, budget=budget, max_tokens=max_tokens, schema=schema, context=context,
+            question, model=model, budget=budget, max_tokens=max_tokens or 0, schema=schema, context=context,
             filters=filters, keep_opinion=keep_opinion,
         )  # fmt: skip
 

@@ -611,7 +611,7 @@ def reflect(
     filters = where.filters(call, memory)
     with progress(call, "Thinking"):
         found = memory.reflect(
-            " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,
+            " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens,
             schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
     emit(call, hits.shape(found, explain))

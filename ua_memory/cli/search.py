@@ -440,7 +440,7 @@ def recall(
     filters = where.filters(call, memory, kind, source, retired, at(memory, now))
     with progress(call, "Indexing") as tell:
         found = memory.recall(
-            one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
+            one(query), budget=budget, max_tokens=max_tokens, limit=limit, min_score=min_score,
             filters=filters, progress=tell,
         )  # fmt: skip
     show(call, found, views.recall_shape, views.show_recalled)

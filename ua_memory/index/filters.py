@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias, get_args
 
 from ua_memory.config import MATCHES
@@ -163,8 +163,8 @@ class Filters:
     was said, or that it is about. `retired`: whether what is retired may come;
     None: if the query asks for the past. `asked_at` filters nothing: it is when the query was asked (aware;
     None: now), which is what its "last week" counts from.
-    Usage for a kind or a mode that there is not, and for days that end before they begin: it would find
-    nothing, and nobody would know why.
+    Usage for a kind, a mode or a day that there is not, and for days that end before they begin: it would
+    find nothing, and nobody would know why.
     """
 
     since: str | None = None
@@ -185,6 +185,11 @@ class Filters:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise Usage(f"unknown kind: {kind}", hint=f"one of {', '.join(KINDS)}")
+        for day in filter(None, (self.since, self.until)):
+            try:
+                date.fromisoformat(day[:10])
+            except ValueError:
+                raise Usage(f"{day!r} is not an ISO day", hint="2026-11-21") from None
         if self.since and self.until and self.since[:10] > self.until[:10]:
             raise Usage(f"since {self.since} is later than until {self.until}", hint="swap the two days")
         Tagged(self.tags, self.match)

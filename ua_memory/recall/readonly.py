@@ -334,8 +334,9 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
     for hit in answer.hits:
         item = hit.item
         stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
-        if (old := hit.replaces) and not (old.untrusted or old.own):
+        if (old := hit.replaces) and not old.untrusted:
             stands += f"; before, {old.date}: {noise.harmless(old.text.splitlines()[0][:LONGEST_BEFORE])}"
+            stands += f" ({wording.AGENTS})" if old.own else ""
         stands += wording.label(item.origin, item.untrusted, item.own)
         rows.append(noise.row(item.date, hit.snippet, stands))
     head = HEAD if answer.mode == "hybrid" else BY_WORDS

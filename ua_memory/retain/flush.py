@@ -120,8 +120,13 @@ def read_transcript(
     read that kept nothing.
 
     `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
-    for a client that cannot stand in a heading.
+    for a client that cannot stand in a heading, and for what is no stream of bytes.
     """
+    if not isinstance(stream.read(0) if hasattr(stream, "read") else None, bytes):
+        raise Usage(
+            f"a transcript is a stream of bytes, not {type(stream).__name__}",
+            hint='open(FILE, "rb"); turns go to memory.conversations.flush_turns',
+        )
     with _rereadable(stream) as again:
         return _taken_in(store, again, client, session, force, modelled)
 

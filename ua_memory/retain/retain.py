@@ -490,21 +490,21 @@ class Documents:
             if not isinstance(row, dict) or not isinstance(row.get("text"), str) or row.keys() - LINE_KEYS:
                 raise Usage("not an object with a text and known keys", where=where, hint=hint)
             if "timestamp" in row:
-                row["timestamp"] = self.moment(str(row["timestamp"]))
+                row["timestamp"] = self.moment(str(row["timestamp"]), where)
             items.append(self.item(row.pop("text"), **{**common, **row}))
         if not items:
             raise Usage("no text given", hint="one JSON object a line: text, document_id, …")
         return items
 
-    def moment(self, text: str | None) -> datetime | None:
-        """The time that somebody gave, in the bank's timezone if it names none. Usage."""
+    def moment(self, text: str | None, where: str = "--timestamp") -> datetime | None:
+        """The time that somebody gave, in the bank's timezone if it names none. Usage, with `where`."""
         if text is None:
             return None
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
             hint = "use 2026-11-21 or 2026-11-21T14:32"
-            raise Usage(f"{text!r} is not a valid time", where="--timestamp", hint=hint) from None
+            raise Usage(f"{text!r} is not a valid time", where=where, hint=hint) from None
         return at if at.tzinfo else at.replace(tzinfo=self._store.now().tzinfo)
 
     def retain(

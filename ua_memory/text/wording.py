@@ -130,12 +130,15 @@ def untrusted(origin: str | None, client: str | None, path: str = "") -> bool:
     return origin != "import" or by_agent
 
 
+AGENTS = "an agent's words"
+
+
 def label(origin: str, is_untrusted: bool, own: bool = False) -> str:
     """What is said behind a recalled line that nobody of the house has said, or (`own`) an agent alone: let
     its reader weigh it."""
     if is_untrusted:
         return f"; untrusted: {CAME.get(origin, origin)}"
-    return "; an agent's words" if own else ""
+    return f"; {AGENTS}" if own else ""
 
 
 # -- rules -------------------------------------------------------------------------------------------------

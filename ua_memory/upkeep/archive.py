@@ -117,6 +117,8 @@ def _number(text: bytes) -> int:
 
 MANIFEST, BUNDLE, FILES = "manifest.json", "trail.bundle", "files/"
 FORMAT = "ua-memory archive 1"
+PACKED = frozenset(".zip .gz .tgz .bz2 .xz .zst .7z .rar".split())  # noqa: SIM905
+"""Endings of a name by which another program would take an archive for what it is not."""
 MOST_FILES = 200_000
 MOST_MANIFEST = 64 << 20
 MOST_BUNDLE = 16 << 30
@@ -163,8 +165,9 @@ def export(
     store: Store, file: Path, *, sessions: bool = False, trial: bool = False, tell: Progress | None = None
 ) -> ArchiveResult:
     """Write the bank's archive, with the words of its `sessions` if they are wanted. Usage where it would lie
-    inside the bank, CannotWrite where there is such a file already; nothing is there until all of it is."""
-    _outside(store, file)
+    inside the bank or is named as what it is not, CannotWrite where there is such a file already; nothing is
+    there until all of it is."""
+    _writable(store, file)
     notes = prepare(store, look=trial)
     history, head = store.history, store.history.head()
     if head is None:
@@ -194,7 +197,13 @@ def export(
     return replace(result, bytes=size)
 
 
-def _outside(store: Store, file: Path) -> None:
+def _writable(store: Store, file: Path) -> None:
+    if file.suffix.lower() in PACKED:
+        name = f"{file.stem.removesuffix('.tar')}.tar"
+        raise Usage(
+            "an archive is a .tar that is not compressed", where=str(file),
+            hint=f"ua-memory export {name}, and compress that file",
+        )  # fmt: skip
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if file.resolve().is_relative_to(inner.resolve()):
             raise Usage(

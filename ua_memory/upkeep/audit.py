@@ -19,7 +19,7 @@ from textwrap import dedent
 from typing import cast
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.errors import GitFailed, NotFound, Usage, at_least
 from ua_memory.git import repository
 from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
@@ -65,6 +65,8 @@ def log(
 
     NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
     """
+
+    at_least(0, limit=limit)
 
     def wanted(one: Revision) -> bool:
         made = (since is None or one.when >= since) and (until is None or one.when < until)
