@@ -226,11 +226,10 @@ def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
     if call.as_json:
         return emit(call, views.undo_shape(done))
     said = ""
-    if back:  # as the log will say it, also while its commit is owed
+    if back:  # as the log will say it, but for who asked, also while its commit is owed
         op = "undo" if back.endswith("redo") else "redo"
         named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
-        who = memory.store.history.person()[0] if is_person(call) else views.OURS
-        own = replace(done.revision, id="", author=who, subject=f"{op}: {done.revision.subject}",
+        own = replace(done.revision, id="", author=views.OURS, subject=f"{op}: {done.revision.subject}",
                       trailers=named, paths=())  # fmt: skip
         said = entries(memory, [own], None, set())[0].says
     return views.show_undone(Screen(call), done, said, back)

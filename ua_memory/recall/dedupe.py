@@ -302,6 +302,7 @@ _DENIES = re.compile(
 _DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
 """What denies, and what Japanese has in the other form of the verb."""
 _NAMES = re.compile(r"(?<=[\w,] )[A-ZÄÖÜÉÁÍÓÚÑ]\w+")
+_LONGER = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
 _OFTEN = (
@@ -340,6 +341,11 @@ class _Stated:
 
     def __init__(self, text: str, values: Mapping[str, frozenset[str]], rest: str) -> None:
         self.text, self.values, self._rest = text, values, rest
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """Of the longer words, of which equal stems have the same."""
+        return frozenset(word[:4] for word in _LONGER.findall(self.text.casefold()) if word not in STOP)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -414,7 +420,10 @@ def _contradicts(new: _Stated, old: _Stated) -> bool:
         return False
     if new.text.rstrip().endswith(("?", "？")):
         return False
-    mine, theirs = new.claimed, old.claimed  # last: most pairs need no words
+    begun = min(len(new.beginnings), len(old.beginnings))
+    if new.text.isascii() and old.text.isascii() and 2 * len(new.beginnings & old.beginnings) < begun:
+        return False  # most pairs; their stems take ten times as long
+    mine, theirs = new.claimed, old.claimed
     if renamed:
         mine, theirs = mine - new.names, theirs - old.names
     shared = len(mine & theirs)
