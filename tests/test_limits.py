@@ -20,21 +20,26 @@ from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.memory import Memory
 
 HERE = Path(__file__).parent
-PAGE = "".join((HERE / name).read_text("utf-8") for name in ("../docs/limits.md", "data/internal_bounds.md"))
+PAGE = (HERE / "../docs/limits.md").read_text("utf-8")
+ENTRIES = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", PAGE, re.M))
+"""Of the page: what is bounded, and the rest of its line."""
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-ROWS = [
-    [cell.strip() for cell in line.strip("|\n").split("|")]
-    for line in PAGE.splitlines()
-    if line.startswith("|") and not line.startswith(("| what |", "|---"))
-]
+
+
+def rows(file: str) -> list[list[str]]:
+    """The rows of a table of two columns in a file of `tests/data`, without its head."""
+    text = (HERE / "data" / file).read_text("utf-8")
+    return [list(row) for row in re.findall(r"^\| (.+?) \| (.+) \|$", text, re.M)[1:]]
+
+
 SETTINGS = {key: default for _, key, _, _, default in config.settings()}
 NUMBER = r"(\d[\d,.]*)(?: (KB|MB|GB))?"
 BOUND = ("MOST", "MAX", "LONGEST", "LARGEST", "DEEPEST")
 """How the name of a bound begins."""
 NAMED = [
     (number, unit, name)
-    for row in ROWS
-    for number, unit, name in re.findall(NUMBER + r"(?: [a-z]+)? `([a-z_A-Z.]+)`", row[1])
+    for told in (*ENTRIES.values(), *(bound for _, bound in rows("internal_bounds.md")))
+    for number, unit, name in re.findall(NUMBER + r"(?: [a-z]+)? `([a-z_A-Z.]+)`", told)
 ]
 
 
@@ -78,19 +83,23 @@ def test_a_number_is_the_one_of_the_code(number: str, unit: str, name: str) -> N
     assert float(number.replace(",", "")) * UNITS.get(unit, 1) == value(name)
 
 
-def test_each_row_names_its_tests() -> None:
+def test_each_entry_has_its_tests() -> None:
+    """`bound_tests.md` has a row for each entry of the page, by the first bound that it names."""
     files = {file.name: file for file in HERE.rglob("test_*.py")}
 
     @functools.cache
     def there(file: str) -> set[str]:
         return set(re.findall(r"^def (test_\w+)", files[file].read_text("utf-8"), re.M))
 
-    rows = [row for row in ROWS if len(row) == 4]
-    assert len(rows) > 50 and len(NAMED) > 90
-    for what, _, _, test in rows:
+    entries = PAGE.partition("## Without a bound")[0].count("\n- ")
+    first = [next(name for *_, name in NAMED if f"`{name}`" in told) for told in ENTRIES.values()]
+    tests = {name.strip("`"): test for name, test in rows("bound_tests.md")}
+    assert len(first) == entries > 50 and len(NAMED) > 90
+    assert set(first) == set(tests)
+    for name, test in tests.items():
         named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", test)
-        assert named, f"{what} has no test"
-        assert not [f"{file}::{name}" for file, name in named if name not in there(file)]
+        assert named, f"{name} has no test"
+        assert not [f"{file}::{each}" for file, each in named if each not in there(file)]
 
 
 def test_every_bound_of_the_code_is_on_the_page() -> None:
