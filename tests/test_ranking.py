@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from ua_memory.index import items as talk
 from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem as Item
+from ua_memory.index.sync import Index
 from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
 from ua_memory.recall import fusion
@@ -294,3 +296,44 @@ def test_the_last_and_the_first_time_are_told_apart(tmp_path: Path) -> None:
         assert years("when did Ann last see the dentist")[:3] == ["2025", "2023", "2021"]
         assert years("the first time Ann saw the dentist")[:3] == ["2021", "2023", "2025"]
         assert years("when did Ann see the dentist")[0] == "2023", "no order: by score"
+
+
+# -- numbers that are names ----------------------------------------------------------------------------
+
+
+NUMBERED = log(
+    "Falcon6 is the code name of the billing service.",
+    "PROJ-1233 is about the login page timeout.",
+    "We upgraded to Python 3.11 on all hosts.",
+    "Das Gateway läuft auf Port 8081.",
+    "Le ticket BUG-77 concerne la page de paiement.",
+    "El servidor web02 está en Madrid.",
+    "Der Kunde Meier hat die Kundennummer 4711.",
+    "請求のポート9001は社内用です。",
+    "請求書は毎月25日に発行します。",
+    "The rent is 1,180 euros a month.",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("Falcon99", False), ("what is Falcon99?", False), ("Falcon6", True), ("falcon 6", True),
+        ("PROJ-1299", False), ("PROJ-1233", True), ("Python 3.14", False), ("python 3", True),
+        ("did we upgrade to Python 3.12?", True), ("Läuft etwas auf Port 8099?", False),
+        ("Kundennummer 4712", False), ("Kundennummer 4711", True),
+        ("de quoi parle le ticket BUG-78 ?", False), ("de quoi parle le ticket BUG-77 ?", True),
+        ("¿dónde está web03?", False), ("¿dónde está web02?", True),
+        ("ポート9002", False), ("ポート9001", True), ("請求書は毎月20日ですか", True), ("rent 1200", True),
+    ],
+)  # fmt: skip
+def test_another_number_is_another_thing(numbered: Index, query: str, found: bool) -> None:
+    answer = search(numbered, query)
+    assert answer.answered == found, [(hit.score, hit.item.text) for hit in answer.hits[:3]]
+    assert found or all(hit.score < 0.35 for hit in answer.hits)
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory: pytest.TempPathFactory, model: Embedder) -> Iterator[Index]:
+    with an_index(a_bank(tmp_path_factory.mktemp("numbered"), {DAY: NUMBERED}), model) as index:
+        yield index

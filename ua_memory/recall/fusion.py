@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
+from ua_memory.index.terms import words as words_of
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
 from ua_memory.recall.rerank import REACH, Stems, TokenMatches, foremost, rerank, timely
@@ -422,4 +424,51 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
         return max(hits[0].score, ANSWERED)  # of these days, and nothing else was asked
     found = features(asked, hits)
     sure = likelihood("late" if "every" in found else "words", found)
-    return min(sure, hits[0].score) if hits[0].score < WEAK else sure
+    sure = min(sure, hits[0].score) if hits[0].score < WEAK else sure
+    return sure * ANOTHER if _of_another(asked, [one.item.text for one in hits[:LOOKED_AT]]) else sure
+
+
+# Of what has a number for its name (a ticket, a port, a version, a host) another number names another thing.
+# A model sees next to no difference between the two, so the numbers are compared by their signs.
+ANOTHER = 1 / 3
+"""What is left of the chance where a query names a thing by a number, and the best hits name others."""
+LOOKED_AT = 3
+_NUMBERED = re.compile(
+    r"(?<![A-Za-z0-9])([^\W\d_]+)[-_#№.:\s]{0,2}(\d+(?:[.,:/-]\d+)*)(?![A-Za-z0-9%€$£¥日月年円人個回時分秒件])"
+)
+_PARTICLE = re.compile(r"[ぁ-ん]\Z")
+
+
+def _of_another(asked: ParsedQuery, texts: Sequence[str]) -> bool:
+    """Whether the query is about something with a number in its name, the first of the texts about one with
+    another number, none about that one, and most of what is asked for besides not in the first either."""
+    rest = [word for word in asked.words if word.telling]
+    others = False
+    for match in _NUMBERED.finditer(asked.text) if asked.window is None else ():
+        within = [word for word in asked.words if match.start() <= word.start and word.end <= match.end()]
+        what = len(asked.text[: match.start()].rstrip())  # the end of "ticket" in "the ticket BUG-78"
+        rest = [word for word in rest if word not in within and word.end != what]
+        if any(word.small and word.end <= match.end(1) for word in within) or _PARTICLE.search(match[1]):
+            continue  # "in 2026", "at 5"
+        found = [[n for name, n in _NUMBERED.findall(text) if _one_name(name, match[1])] for text in texts]
+        same = any(_one_number(n, match[2]) for numbers in found for n in numbers)
+        others = others or (bool(found[0]) and not same)
+    if not others:
+        return False
+    said = [asked.text[word.start : word.end].casefold() for word in rest]
+    there = tuple(words_of(texts[0]))
+    met = sum(any(one.startswith(word[: max(4, len(word) - 2)]) for one in there) for word in said)
+    return met <= len(said) / 2
+
+
+def _one_name(one: str, other: str) -> bool:
+    """Whether two names are one; in a script without spaces what stands before a name is joined to it."""
+    one, other = one.casefold(), other.casefold()
+    short, long = sorted((one, other), key=len)
+    return one == other or (not long.isascii() and not short.isascii() and long.endswith(short))
+
+
+def _one_number(one: str, other: str) -> bool:
+    """Whether two numbers are one, or one is the other more exactly: 3 and 3.11."""
+    short, long = sorted((one.replace(",", ""), other.replace(",", "")), key=len)
+    return long == short or long.startswith(f"{short}.")
