@@ -9,6 +9,7 @@ import pytest
 from index_bank import Missing, a_bank, an_index, log, write
 from terminal import new_shell
 
+from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.recall.arms import Ranked
 from ua_memory.recall.dedupe import newer_first
@@ -193,6 +194,44 @@ def test_recall_names_the_older_value_and_says_that_an_agent_had_said_it(tmp_pat
     assert "; before, 2026-10-01: The staging port is 5433 (an agent's words)]" in row
 
 
+@pytest.fixture(scope="module")
+def model() -> Embedder:
+    return Embedder()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("Alice lives in Berlin", "Alice moved to Porto", "where does Alice live?"),
+        ("Alice Meyer lives in Berlin with a cat", "Last week Alice moved to Porto", "Alice lives where"),
+        ("Alice moved to Lyon", "Alice is now living in Porto", "where does Alice live"),
+        ("Bob works at Siemens as an engineer", "Bob joined Bosch in May", "where does Bob work"),
+        ("Carol is an engineer at Initech", "Carol is now at Globex", "where is Carol working"),
+        ("We use Jenkins for the builds", "We switched from Jenkins to Buildkite", "what do we use to build"),
+        ("The shop runs on Heroku", "The shop moved from Heroku to Fly.io", "where does the shop run"),
+        ("Dan works at Initech", "Dan left Initech for Globex", "where does Dan work"),
+        ("Alice wohnt in Berlin", "Im Mai ist Alice nach Porto gezogen", "wo wohnt Alice"),
+        ("Bob arbeitet bei Siemens", "Bob ist zu Bosch gewechselt", "wo arbeitet Bob"),
+        ("Wir nutzen Jenkins für die CI", "Wir sind von Jenkins auf Buildkite umgestiegen", "was ist die CI"),
+        ("Alice habite à Berlin", "Alice a déménagé à Porto", "où habite Alice"),
+        ("Bob travaille chez Renault", "Bob a rejoint Airbus", "où travaille Bob"),
+        ("Nous utilisons Jenkins", "Nous sommes passés de Jenkins à Buildkite", "utilisons-nous Jenkins ?"),
+        ("Alice vive en Berlín", "Alice se mudó a Oporto", "dónde vive Alice"),
+        ("Bob trabaja en Telefónica", "Bob dejó Telefónica por Indra", "dónde trabaja Bob"),
+        ("Usamos Jenkins para la CI", "Cambiamos de Jenkins a Buildkite", "usamos Jenkins"),
+        ("アリスはベルリンに住んでいます", "アリスはポルトに引っ越しました", "アリスはどこに住んでいますか"),
+        ("ボブはトヨタで働いています", "ボブはトヨタからホンダに転職しました", "ボブはどこで働いていますか"),
+    ],
+)  # fmt: skip
+def test_where_somebody_is_now_stands_before_where_they_were(
+    tmp_path: Path, model: Embedder, old: str, new: str, query: str
+) -> None:
+    files = said_on({"2026-10-01": [old, "Bob owns a puppy"], "2026-11-02": [new, "Ann drinks tea"]})
+    with an_index(a_bank(tmp_path, files), model) as index:
+        hits = search(index, query).hits
+    assert [hit.item.text for hit in hits[:2]] == [new, old] and hits[0].replaces == hits[1].item
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -207,6 +246,21 @@ def test_recall_names_the_older_value_and_says_that_an_agent_had_said_it(tmp_pat
         ("the firm rents a desk from Petra", "the firm rents a desk from Max, too"),
         ("we use Redis for the cache", "don't we use Redis for the cache?"),
         ("We use Redis for the session cache", "We do not use Redis for the test cache"),
+        ("Alice lives in Berlin", "Alice's brother moved to Porto"),
+        ("Alice lives in Berlin", "The brother of Alice moved to Porto"),
+        ("Alice lives in Berlin", "Bob and Alice moved to the data team"),
+        ("Alice lives in Berlin", "Alice moved the API to Porto"),
+        ("Alice lives in Berlin", "Alice moved to Berlin in May"),
+        ("Alice lives in Berlin", "She moved to Porto"),
+        ("Alice lives in Berlin", "Alice joined Bosch"),
+        ("Bob works at Siemens", "Bob joined the chess club"),
+        ("Bob works at Siemens", "Bob moved to Porto"),
+        ("We use Jenkins for the builds", "The shop switched from Jenkins to Buildkite"),
+        ("Jenkins needs Java 17", "We switched from Jenkins to Buildkite"),
+        ("Alice wohnt in Berlin", "Der Bruder von Alice ist nach Porto gezogen"),
+        ("Alice habite à Berlin", "Le frère d'Alice a déménagé à Porto"),
+        ("Alice vive en Berlín", "El hermano de Alice se mudó a Oporto"),
+        ("アリスはベルリンに住んでいます", "ボブはポルトに引っ越しました"),
     ],
 )
 def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:

@@ -122,6 +122,11 @@ def _runs(text: str) -> list[str]:
     return (_ASCII_RUN if text.isascii() else _run()).findall(text)
 
 
+def is_unspaced(text: str) -> bool:
+    """Whether a text has words of a script that sets no spaces."""
+    return not text.isascii() and _cjk_run().search(text) is not None
+
+
 def _is_cjk(run: str) -> bool:
     return not run.isascii() and _cjk_run().match(run) is not None
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ua_memory.index.items import SESSION, chunks, marks
-from ua_memory.index.terms import STOP
+from ua_memory.index.terms import STOP, every_small_word, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
@@ -282,7 +282,8 @@ def _plain(stem: str, text: str) -> bool:
 # it has a number, a date, a time, a channel or something quoted. It replaces an older one if it says that
 # something changed ("now", "moved to") and has a word in common that few of the hits have, or without such a
 # word if it says nearly the same. A fact that has nearly all of its words in common with an older one
-# replaces it, too, if only one of them denies, or if it says that something changed and has other names.
+# replaces it, too, if only one of them denies, or if it says that something changed and has other names. Who
+# moved, changed jobs or left one thing for another (`wording.moves`) is no longer where an older fact says.
 # What nothing replaces stays where it is.
 
 
@@ -349,12 +350,17 @@ class _Stated:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return _stems(CHANGED.sub(" ", self._rest))
+        return _stems(self._bare)
+
+    @cached_property
+    def _bare(self) -> str:
+        return CHANGED.sub(" ", self._rest) if self.changed else self._rest
 
     @cached_property
     def claimed(self) -> frozenset[str]:
         """The words without those that deny."""
-        return _stems(_DENYING.sub(" ", CHANGED.sub(" ", self._rest)))
+        denying = self.denies or not self.text.isascii()
+        return _stems(_DENYING.sub(" ", self._bare)) if denying else self.words
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -447,6 +453,7 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
             counted[stem] = sum(stem in text for text in texts)
         return counted[stem] <= max(4, len(texts) // 3)
 
+    moved = _moves(near, texts)
     # Most facts only say what is so: two of these are not compared.
     telling = {key for key, said in stated.items() if any(each.tells for each in said)}
     placed = list(found)
@@ -459,6 +466,7 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
             and _later(one.item, old.item) and _answers_too(one, old)
             and any(_replaces(a, b, rare, rank < n) for a in stated[one.item.key] for b in mine)
         ]  # fmt: skip
+        newer += [one for one, moves in moved if _ends(moves, one, old, texts[n])]
         if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _lift(placed, best, old)
@@ -466,6 +474,69 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
             if there is None or _later(old.item, there):
                 replaced[best.item.key] = old.item
     return placed, replaced
+
+
+FEW_SIGNS = 14
+_Move = tuple[str, str, str, str, str]
+"""A language, and what `wording.moves` says."""
+_SPEAKING = frozenset("i we ich wir je nous yo nosotros 私 僕 俺".split())  # noqa: SIM905
+_UNSAID = ("yo", "nosotros", "je")
+_DETERMINERS = frozenset("the my our der die das mein meine unser la le les mon ma el los mi".split())  # noqa: SIM905
+_SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles ce él ella ellos 彼".split())  # noqa: SIM905
+
+
+def _moves(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, list[_Move]]]:
+    """The hits that say that somebody or something is with something else now, and what they say."""
+    found = []
+    for language in wording.move_languages("\n".join(texts)):
+        for one, text in zip(near, texts, strict=True):
+            if one.item.record != SESSION and language in wording.move_languages(text):
+                found.append(
+                    (one, [(language, *each) for each in wording.moves(one.item.text, language, "new")])
+                )
+    return [(one, moves) for one, moves in found if moves]
+
+
+def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
+    """Whether what a hit says ends what an older one has, whose `text` is case-folded. Of an older one that
+    says nothing else it is the answer, however little of the query it has: "Bob joined Bosch" has no word of
+    where he works."""
+    if old.item.record == SESSION or not _later(new.item, old.item):
+        return False
+    close = _answers_too(new, old)
+    same = new.item.speaker == old.item.speaker
+    for language, what, who, now, before in moves:
+        if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
+            continue  # most speak of somebody else
+        for sort in ("held", "new"):
+            for kind, whom, value, _ in wording.moves(old.item.text, language, sort):
+                ended = _has(value, before) if before else kind == what
+                if ended and not _has(value, now) and _same_one(who, whom, same):
+                    return close or _nothing_else(old.item.text, whom, value)
+    return False
+
+
+def _nothing_else(text: str, who: str, value: str) -> bool:
+    """Whether a text has a verb besides these, and nothing else; in a script without spaces, a few signs."""
+    if is_unspaced(text):
+        return len(text) - len(who) - len(value) <= FEW_SIGNS
+    rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - every_small_word()
+    return len(rest) <= 1
+
+
+def _has(text: str, words: str) -> bool:
+    """Whether words stand in a text, in their order."""
+    return f" {' '.join(words_of(words))} " in f" {' '.join(words_of(text))} "
+
+
+def _same_one(one: str, other: str, speaker: bool) -> bool:
+    """Whether two subjects are one: of the same name, or both whoever is speaking."""
+    mine, theirs = ({word for word in words_of(who) if word not in _DETERMINERS} for who in (one, other))
+    if not mine or not theirs or mine & _SOMEBODY or theirs & _SOMEBODY:
+        return False
+    if mine & _SPEAKING or theirs & _SPEAKING:
+        return speaker and mine == theirs
+    return mine <= theirs or theirs <= mine
 
 
 def _answers_too(new: Ranked, old: Ranked) -> bool:

@@ -10,7 +10,7 @@ from ua_memory.text.patterns import late, table
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 
@@ -190,3 +190,73 @@ CHANGED = late(
     re.IGNORECASE,
 )
 """Words that say that a value is not what it was."""
+
+
+# -- moves -------------------------------------------------------------------------------------------------
+# Who lives or works where and uses what, as a sentence says it, and whether it says that this is new. A home,
+# a job and what takes the place of something are one at a time, so that the newer ends the older.
+
+
+_HINTS: Mapping[str, Sequence[str]] = {
+    "english": ("moved", "relocated", "moving", " now", "joined", "joining", "hired", "started", "switched",
+                "migrated", "changed", "left ", "quit ", "replaced", "swapped", "dropped", "ditched"),
+    "german": ("gezogen", "zog", "zieh", "jetzt", "nun ", "inzwischen", "mittlerweile", "wechsel",
+               "umgestiegen", "ersetzt", "verlassen"),
+    "french": ("ménagé", "install", "parti", "maintenant", "désormais", "rejoint", "passé", "migré", "quitté",
+               "abandonné", "remplacé", "basculé", "changé"),
+    "spanish": ("mud", "traslad", "ahora", "unió", "unido", "incorpor", "pasó", "pasé", "entró", "cambi",
+                "dejó", "dejamos", "migr", "reemplaz", "sustitu"),
+    "japanese": ("引っ越", "引越", "移", "転", "入社", "変更", "乗り換", "切り替", "変え", "やめ", "辞め"),
+}  # fmt: skip
+"""What stands in a text, its case folded, that may say so: most texts have none of it."""
+_CAPITAL = r"(?!(?:Me|Se|Nos)\b)[A-ZÀ-ÖØ-Þ][\w-]*"
+_NOT_BEHIND = "".join(rf"(?<!\b{word}\s)" for word in ("of", "and", "or", "von", "und", "de", "et", "y"))
+"""Of whom nothing is told: "the brother of Alice", "Bob and Alice"."""
+_SPANISH_I = late(r"(?:viv|trabaj|us|utiliz|resid)o\b|é\b|estoy", re.IGNORECASE)
+_SPANISH_WE = late(r"[ai]mos\b", re.IGNORECASE)
+_BEFORE = 80
+"""Characters before a verb in which there is who it is about."""
+
+
+def move_languages(text: str) -> list[str]:
+    """The languages in which a text, its case folded, may say that something moved."""
+    return [language for language, hints in _HINTS.items() if any(hint in text for hint in hints)]
+
+
+@cache
+def _moves(language: str) -> tuple[re.Pattern[str], Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]]:
+    """Who stands before a verb, and how a language says something: {new or held: (what, pattern)}."""
+    rows = [(heading.split(), how) for heading, how in table("moves.txt") if heading.startswith(language)]
+    parts = {words[1]: how for words, how in rows if len(words) == 2}
+    who = late(
+        rf"(?:^|[^\w'’.-])(?<!['’]s\s){_NOT_BEHIND}"
+        rf"(?P<who>{parts.get('who', '-')}\s+[^\W\d_][\w-]*(?:\s+{_CAPITAL}){{0,2}}"
+        rf"|{_CAPITAL}(?:\s+{_CAPITAL}){{0,2}}|^(?!(?:[Mm]e|[Ss]e|[Nn]os)\b)[^\W\d_][\w-]*|[Jj](?=['’]))[\s'’]+"
+        rf"(?:(?:{parts.get('before', '-')})\s+){{0,3}}\Z"
+    )
+    ways: dict[str, list[tuple[str, re.Pattern[str]]]] = {"new": [], "held": []}
+    for words, how in rows:
+        if len(words) == 3:
+            ways[words[2]].append((words[1], late(how)))
+    return who, ways
+
+
+def moves(text: str, language: str, sort: str) -> Iterator[tuple[str, str, str, str]]:
+    """(home, work or any; who; what it is; what it was, '' where that is not said) of what a sentence says is
+    `new`, or `held`."""
+    before, ways = _moves(language)
+    for what, how in ways[sort]:
+        if found := how.search(text):
+            said, start = found.groupdict(), found.start()
+            who = said.get("who") or _who(before, text[max(0, start - _BEFORE) : start], found[0])
+            if who:
+                yield what, who, said["new"], said.get("old") or ""
+
+
+def _who(before: re.Pattern[str], text: str, verb: str) -> str:
+    """Who stands before a verb, '' where nobody does; in Spanish the verb may say it."""
+    if named := before.search(text):
+        return "je" if named["who"] in ("J", "j") else named["who"]
+    if text.strip().casefold() not in ("", "me", "nos"):
+        return ""
+    return "nosotros" if _SPANISH_WE.search(verb) else "yo" if _SPANISH_I.search(verb) else ""
