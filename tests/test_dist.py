@@ -19,8 +19,8 @@ PLUGINS = (
 )  # fmt: skip
 DATA = (
     "LICENSE-tokenizer.txt", "NOTICE", "answers.json", "cues.txt", "date_words.toml", "languages.txt",
-    "lexicon.txt", "little_words.toml", "mcp.json", "name_words.toml", "prices.toml", "prompts.toml",
-    "schemas.json", "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
+    "lexicon.txt", "little_words.toml", "mcp.json", "moves.txt", "name_words.toml", "prices.toml",
+    "prompts.toml", "schemas.json", "secrets.txt", "short_names.txt", "standing_rules.txt", "time_words.toml",
     "tokenizer.json", "worth.json", "schedule/agent.plist", "schedule/unit.service", "schedule/unit.timer",
     "shell/completion.bash", "shell/completion.fish", "shell/completion.zsh", "shell/functions.sh",
     "shell/keys.bash", "shell/keys.zsh",

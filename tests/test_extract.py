@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from ua_memory.retain.extract import Extraction, extract
+from ua_memory.retain.extract import Extraction, extract, extract_without_model
+from ua_memory.retain.extractor import Chunk, TextContext
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
 from ua_memory.transcripts.turns import Turn
@@ -110,6 +111,26 @@ def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str
 )
 def test_errands_questions_thanks_and_pasted_output_are_not(said: str) -> None:
     assert person(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("My API key is [redacted: anthropic-key] and the db password: [redacted: password].", False),
+        ("The password for staging is always [redacted: password].", False),
+        ("Das Passwort ist jetzt immer [redacted: password].", False),
+        ("La contraseña nueva es siempre [redacted: password].", False),
+        ("パスワードはいつも[redacted: password]です。", False),
+        (
+            "We rotate the Stripe key [redacted: stripe-key] every 90 days because the auditors ask for it.",
+            True,
+        ),
+    ],
+)
+def test_a_sentence_that_was_only_a_secret_is_not_kept(said: str, kept: bool) -> None:
+    assert bool(extract(talk(("person", said)))) == kept
+    chunk = extract_without_model(Chunk(said, "x"), TextContext(FRIDAY))
+    assert bool(chunk.facts) == kept
 
 
 def test_tool_turns_are_never_read() -> None:

@@ -12,13 +12,15 @@ from functools import cache
 from itertools import groupby, islice
 from math import exp, log
 
+from ua_memory.index.terms import STOP, every_small_word
+from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import Candidate, CandidateKind
 from ua_memory.retain.subagent import one_line as one_line_candidate
-from ua_memory.text import grounding
+from ua_memory.text import grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
 from ua_memory.text.names import names
@@ -371,6 +373,8 @@ def _weights() -> dict[str, dict[str, float]]:
 
 def score(sentence: Sentence, context: Context) -> Score:
     """How likely a sentence is worth keeping, in its place; `NOTHING` for what is no statement at all."""
+    if only_secrets(sentence.text):
+        return NOTHING
     if context.person and standing_rule(sentence.text):
         return RULE
     if not states(sentence, context.person):
@@ -419,6 +423,25 @@ def features(sentence: Sentence, context: Context) -> dict[str, float]:
     return found
 
 
+def only_secrets(text: str) -> bool:
+    """Whether secrets were taken out of a text, and what is left says no more than what they were."""
+    left, count = redaction.MARKER.subn(" ", text)
+    if not count:
+        return False
+    if _UNSPACED.search(left := _CREDENTIAL.sub(" ", left)):
+        return len(_KANA.sub("", left)) < 3
+    return len({word for word in words_of(left) if len(word) > 1} - STOP - every_small_word()) < 2
+
+
+_CREDENTIAL = late(
+    r"\b(?:api|access|auth|secret|private)?[ _-]?(?:keys?|tokens?|pass(?:word|phrase|wd|code)?s?|pwd"
+    r"|secrets?|credentials?|logins?|pins?|user(?:name)?s?|passw[oö]rt(?:er)?|kennwort|schlüssel|zugangsdaten"
+    r"|mots?\s+de\s+passe|clés?|jetons?|identifiants?|contraseñas?|claves?|credenciales)\b"
+    r"|\b(?:use|here|remember|please|db|set|new|now|note|always|immer|toujours|siempre|nuev[oa]|neue[rs]?)\b"
+    r"|パスワード|暗証番号|キー|鍵|トークン|新しい|ユーザー名?",
+    re.IGNORECASE,
+)
+_KANA = late(r"[ぁ-ん\W]")
 _UNSPACED = late("[ぁ-んァ-ン一-龯가-힣]")
 _WORD = late(r"[^\W\d_]{1,2}|\d+")
 """Words of a script that puts no blanks between them, two letters for one."""
@@ -946,6 +969,8 @@ def _once(facts: Iterator[Fact]) -> Iterator[Fact]:
     """Each statement once: one that is within another is no second."""
     kept: list[tuple[frozenset[str], Fact]] = []
     for fact in facts:
+        if only_secrets(fact.text):
+            continue
         words = terms(fact.text)
         if not any(words <= said for said, _ in kept):
             kept = [each for each in kept if not each[0] < words]

@@ -632,7 +632,7 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
 # Nothing here logs, stores or raises with the text of a secret.
 
 
-_MARKER = late(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
+MARKER = late(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
 _KIND = late(r"[a-z][a-z0-9-]{0,39}")
 _LONG_RUN = late(r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[ \t>]{0,12}[A-Za-z0-9+/]{4,})*={0,2}")
 _DECODED = 262_144  # characters of base64 that are looked into
@@ -858,7 +858,7 @@ def _encoded(text: str, depth: int = 2) -> Iterator[Span]:
 
 def _without_markers(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """The spans less the markers in them: what was taken once is never taken again."""
-    markers = [m.span() for m in _MARKER.finditer(text)] if "[redacted: " in text else []
+    markers = [m.span() for m in MARKER.finditer(text)] if "[redacted: " in text else []
     ends = [end for _, end in markers]
     for kind, start, end in spans:
         for a, b in islice(markers, bisect_right(ends, start), None):
