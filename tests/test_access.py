@@ -173,6 +173,7 @@ list --tag drinks
 today
 yesterday
 retire ^k7m2q9x4tb
+vouch ^k7m2q9x4tb
 recall why Fly
 explain who
 core replace User Noor, a nurse

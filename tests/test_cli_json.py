@@ -201,6 +201,9 @@ def test_insert_and_get(shell: Shell) -> None:
     agrees("get", got)
     retired = shell.ok("retire", f"^{printed['id']}", "--why", "they went back", "--json").json
     agrees("retire", retired)
+    assert shell("vouch", f"^{printed['id']}").code == 2, "a program vouches for nothing"
+    shell.terminals = EVERY
+    agrees("vouch", shell.ok("vouch", f"^{printed['id']}", "--json").json)
     assert got["text"].startswith("- Alice moved")
     assert set(shell.ok("get", "MEMORY.md", "--json").json) == set(EXAMPLES["get"]) - {"id", "link"}
 

@@ -273,7 +273,7 @@ def test_rejecting_it_takes_back_that_edit_alone(memory: Memory) -> None:
     assert one.text == "- Never on Fridays."  # what an agent took out is shown as well
     memory.proposals.reject([one.id], by_person=True)
     assert "Never on Fridays." in in_core(memory) and "The shop." in in_core(memory)
-    assert proposed(memory) == []
+    assert proposed(memory) == [] and memory.history.log(limit=1)[0].author == "person"
 
 
 def test_an_edit_of_which_nothing_is_left_is_not_shown(memory: Memory) -> None:

@@ -19,6 +19,7 @@ from scripted_model import DONE, Call, Scripted, keep, session, turns
 
 from ua_memory import config
 from ua_memory.errors import ModelMisbehaved, Usage
+from ua_memory.knowledge import facts
 from ua_memory.llm.model import Message
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly as glance
@@ -221,6 +222,34 @@ def test_a_page_of_untrusted_facts_alone_stays_empty(memory: Memory) -> None:
     file.write_text(file.read_text().replace("· web", "· person"))
     memory.pages.refresh("hosts", full=True)
     assert "Azure" in memory.get("memory/pages/hosts.md").text, "a person has vouched for it"
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_person_vouches_for_what_another_said(memory: Memory, by_hand: bool) -> None:
+    fact = memory.insert("Alice moved the API to Azure.", origin="web", client="browser").fact
+    site = "https://news.example/azure"
+    if by_hand:  # words of a person's, below which the origin stands as one wrote it
+        file = memory.store.bank.root / fact.place.path
+        file.write_text(
+            file.read_text()
+            + f"\n- The API is Alice's.   ^aaaaaaaaaa\n  - origin: web ({site})\n  - where: here\n"
+        )
+    named = "^aaaaaaaaaa" if by_hand else f"^{fact.id}"
+    with pytest.raises(Usage, match="only a person"):
+        memory.facts.vouch(named)
+    before = memory.get(named).text
+    after, done = memory.facts.vouch(named, by_person=True)
+    newest = memory.history.log(limit=1)[0]
+    assert (newest.id, newest.author, newest.trailer("Memory-Op")) == (done.revision, "person", "vouch")
+    assert (after.said_by, after.untrusted, after.trail) == ("person", False, site if by_hand else None)
+    if by_hand:
+        said = f"- The API is Alice's.   ^aaaaaaaaaa\n  - where: here\n  - origin: person ({site})"
+        assert memory.get(named).text == said, "the rest stays to the byte"
+    with pytest.raises(Usage):  # a machine cannot put other words below a person's name
+        facts.correct(memory.store, after, "Mallory owns the API.", door="mcp")
+    assert memory.facts.vouch(named, by_person=True)[1].revision == done.revision, "once is enough"
+    memory.history.undo(done.revision, by_person=True)
+    assert memory.get(named).text == before and memory.facts.get(named[1:]).untrusted
 
 
 def test_a_reflection_that_obeys_is_refused(memory: Memory) -> None:

@@ -222,7 +222,7 @@ class Memory:
     ) -> tuple[Fact, Result]:
         """Note that a fact no longer holds since today, and `why`; `by` is the one that replaces it. It stays
         in its file, and out of searches that do not ask for the past. NotFound; Usage for what is no fact."""
-        old, new = (self._fact(each) if each else None for each in (target, by))
+        old, new = (self.facts.named(each) if each else None for each in (target, by))
         assert old is not None
         if new and new.id == old.id:
             raise Usage("a fact cannot replace itself", where=f"^{old.id}", hint="leave `by` out")
@@ -236,13 +236,6 @@ class Memory:
             draft.subject = f"retire: ^{after.id} in {after.place.path}"
             draft.facts = [f"^{after.id}"]
         return after, draft.result
-
-    def _fact(self, target: str) -> Fact:
-        found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block)).record
-        if not isinstance(found, Fact) or not found.id:
-            hint = "ua-memory observations retire, ua-memory opinions drop" if found else "ua-memory search"
-            raise Usage("not a fact with an id", where=target, hint=hint)
-        return found
 
     def get(self, target: str) -> Excerpt:
         """Read a file, lines or a fact, named in any form that a command prints: `^id`, `PATH:LINE`,
@@ -558,7 +551,7 @@ class Memory:
         from ua_memory.knowledge.core_proposals import CoreProposals
 
         return CoreProposals(
-            self.store, self.door, lambda revision: self.history.undo(revision).result,
+            self.store, self.door, lambda revision: self.history.undo(revision, by_person=True).result,
             lambda: may_have(self.store, "preference", "person"),
         )  # fmt: skip
 
@@ -567,7 +560,7 @@ class Memory:
         """Facts and other statements, by id and by exact text."""
         from ua_memory.index.sync import Facts
 
-        return Facts(self.store, lambda: self.index)
+        return Facts(self.store, lambda: self.index, self.door)
 
     @cached_property
     def searching(self) -> Searching:

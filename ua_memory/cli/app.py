@@ -213,6 +213,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "open": Listed("search", "Open the bank or a note outside of the terminal."),
         "web": Listed("web", "Look at the bank in a browser."),
         "retire": Listed("insert", "Note that a fact no longer holds."),
+        "vouch": Listed("insert", "Stand by what an agent, a tool or the web said."),
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },
     "What is known": {

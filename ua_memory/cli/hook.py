@@ -210,7 +210,7 @@ _EDITED = ("get", "update", "delete", "refresh")
 BY_VERB: Mapping[tuple[str, ...], str] = {
     ("config",): "keys", ("config", "get"): "keys", ("config", "set"): "keys",
     ("undo",): "revisions", ("diff",): "revisions", ("blame",): "files",
-    **{(verb,): "ids" for verb in ("get", "edit", "open", "why", "retire", "forget", "log")},
+    **{(verb,): "ids" for verb in ("get", "edit", "open", "why", "retire", "vouch", "forget", "log")},
     **{("pages", verb): "pages" for verb in _EDITED}, **{("models", verb): "models" for verb in _EDITED},
     **{("core", verb): "blocks" for verb in ("get", "replace")},
     **{("entities", verb): "names" for verb in ("show", "merge", "alias", "split", "rename")},

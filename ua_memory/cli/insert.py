@@ -111,6 +111,29 @@ def retire(
     show_done(call, result, shape, f"Retired: {after.text}")
 
 
+# -- vouch -------------------------------------------------------------------------------------------------
+# `ua-memory vouch`: a fact of somebody else's that a person stands by.
+
+
+vouch_app = app.new()
+
+
+@app.verb(vouch_app)
+def vouch(
+    call: Call,
+    memory: Memory,
+    target: Annotated[str, typer.Argument(metavar="^ID", help="The fact.", show_default=False)],
+) -> None:
+    """Stand by what an agent, a tool or the web said.
+
+    The fact counts as yours from then on: it may become a belief, a page or core memory. Where it came from
+    stays in it. Only a person may do this.
+    """
+    after, result = memory.facts.vouch(target, by_person=is_person(call))
+    shape = {**output.place(after.place, after.id), "origin": after.said_by, "revision": result.revision}
+    show_done(call, result, shape, f"Vouched for: {after.text}")
+
+
 # -- core --------------------------------------------------------------------------------------------------
 # `ua-memory core`: the blocks of MEMORY.md.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError
+from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
@@ -47,11 +47,12 @@ from ua_memory.index.vectors import (
     stands_for,
 )
 from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, broken, citing, days
+from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, cut, plain
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document, lines
-from ua_memory.records import Place, Problem, ref_of
+from ua_memory.records import Fact, Place, Problem, ref_of
 from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
 from ua_memory.store.lock import synchronized
 from ua_memory.text.wording import untrusted
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
     from ua_memory.knowledge.facts import Equal
     from ua_memory.knowledge.statements import Statement
+    from ua_memory.store.draft import Result
     from ua_memory.store.files import FileStat
     from ua_memory.store.scan import FileSurvey
     from ua_memory.store.store import Store
@@ -839,8 +841,29 @@ WHERE record = 'fact' AND retired = '' AND path NOT LIKE '/%'"""
 class Facts:
     """The facts and other statements of a bank, found through the index where it knows them."""
 
-    def __init__(self, store: Store, index: Callable[[], Index]) -> None:
-        self._store, self._index = store, index
+    def __init__(self, store: Store, index: Callable[[], Index], door: str) -> None:
+        self._store, self._index, self._door = store, index, door
+
+    def named(self, target: str) -> Fact:
+        """The fact of any form that `get` takes. NotFound; Usage for what is no fact with an id."""
+        found = statements.find_excerpts(self._store, target, self.files_of).record
+        if not isinstance(found, Fact) or not found.id:
+            hint = "ua-memory observations retire, ua-memory opinions drop" if found else "ua-memory search"
+            raise Usage("not a fact with an id", where=target, hint=hint)
+        return found
+
+    def vouch(self, target: str, *, by_person: bool = False) -> tuple[Fact, Result]:
+        """Let a fact that a tool, the web or an agent said count as a person's. NotFound; Usage for what is
+        no fact, and unless a person does it."""
+        old = self.named(target)
+        if not by_person and old.said_by != "person":
+            raise Usage("only a person vouches for a fact", where=target, hint="run it at a terminal")
+        with self._store.revision("vouch", door=self._door) as draft:
+            draft.by_person = True
+            after = knowledge_facts.vouch(draft, old)
+            draft.subject = f"vouch: ^{after.id} in {after.place.path}"
+            draft.facts = [f"^{after.id}"]
+        return after, draft.result
 
     def get(self, block: str) -> Statement:
         """The statement with a block id, through the index if it knows the file, else by reading all

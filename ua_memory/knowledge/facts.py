@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
@@ -143,25 +144,39 @@ def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Re
 def retire(draft: Draft, fact: Fact, says: str) -> Fact:
     """Note in an open revision that a fact no longer holds. It stays in its file; so do a person's words. One
     that is retired already stays as it is. NotFound, Usage."""
+    return _noted(draft, fact, "retired", draft.redact(" ".join(says.split())), lambda old: bool(old.retired))
+
+
+def vouch(draft: Draft, fact: Fact) -> Fact:
+    """Note in an open revision that a person stands by what another said: it counts as theirs, and keeps
+    where it came from. What is a person's already stays as it is. NotFound, Usage."""
+    return _noted(draft, fact, "origin", "person", lambda old: old.said_by == "person")
+
+
+def _noted(draft: Draft, fact: Fact, key: str, value: str, done: Callable[[Fact], bool]) -> Fact:
+    """Write a key below a fact's words, which stay, unless it is `done` already."""
     path = fact.place.path
     data = draft.read(path)
     old = _placed(data, path, fact.id)
     if old is None:
         raise NotFound("no such fact", where=f"^{fact.id}", hint="ua-memory search")
-    if old.retired:
+    if done(old):
         return old
-    wanted = replace(old, retired=draft.redact(" ".join(says.split())))
+    new: dict[str, Any] = {key: value}
+    wanted = replace(old, **new)
     rows = markdown_document.parse(data, path).lines[old.place.line - 1 : old.place.end]
     indent = re.match(r"\s*", rows[0])[0]  # type: ignore[index]
-    by_hand = [*rows, f"{indent}  - retired: {wanted.retired}"]
+    by_hand = [row for row in rows if not re.match(rf"\s+[-*+]\s+{key}:", row)]
+    more = fields.write_origin(wanted.origin, wanted.trail) if key == "origin" else value
+    by_hand.append(f"{indent}  - {key}: {more}")
     draft.write(
         path, markdown_lines.replace_lines(
             data, old.place, by_hand if _by_hand(draft, old, wholly=True) else lines_of(wanted, draft)
         ), removes=[old],
     )  # fmt: skip
     after = _placed(draft.read(path), path, fact.id)
-    if after is None or not after.retired:
-        raise Usage("this line cannot be retired", where=old.place.citation, hint="edit it by hand")
+    if after is None or getattr(after, key) != value:
+        raise Usage(f"this line can have no `{key}:`", where=old.place.citation, hint="edit it by hand")
     return after
 
 

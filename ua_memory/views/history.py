@@ -51,7 +51,7 @@ QUIET = frozenset({"consolidate", "flush", "init", "mend", "merge", "refresh", "
 VERBS = {
     "consolidate": "Consolidated:", "correct": "Corrected", "import": "Imported", "mend": "Mended",
     "purge": "Purged", "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored",
-    "retain": "Retained", "retire": "Retired",
+    "retain": "Retained", "retire": "Retired", "vouch": "Vouched for",
 }  # fmt: skip
 DONE = {
     "add": "Added", "change": "Changed", "create": "Created", "delete": "Deleted", "remove": "Removed",
