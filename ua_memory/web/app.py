@@ -10,17 +10,17 @@ import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl
 
-from ua_memory.errors import Busy, NotFound, UaMemoryError, Usage
+from ua_memory.errors import Busy, Held, NotFound, UaMemoryError, Usage
 from ua_memory.web import pages, render
 from ua_memory.web.guard import Guard, OneTimeLink
-from ua_memory.web.pages import Changed, Failed, Page, Shown
+from ua_memory.web.pages import Failed, Page, Shown
 
 if TYPE_CHECKING:
     import socket
@@ -115,18 +115,21 @@ class Web:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads[thread], work, self.served.banks[thread], *args)
 
-    def _shown(self, request: Request, shown: Shown, status: int = 200) -> Response:
+    def _shown(self, request: Request, shown: Shown, status: int = 200, at: str = "") -> Response:
+        """A page as an answer; `at` is its address, where that is not the request's."""
         from starlette.responses import HTMLResponse, JSONResponse
 
         if request.url.path.endswith(".json"):
             return _unless_known(request, JSONResponse(dict(shown.data), status))
         inside = FRAGMENT in request.headers.get("accept", "")
-        asked = request.url.path, request.url.query, inside
+        path, _, query = at.partition("?")
+        path, query = (path, query) if at else (request.url.path, request.url.query)
+        asked = path, query, inside
         known = self.drawn.get(asked)
         if known is None or known[0] != shown:
             text = self.templates.get_template(shown.template).render(
-                {**shown.more, "data": shown.data}, command=shown.command, inside=inside,
-                path=request.url.path, query=dict(request.query_params), root=self.served.root,
+                {"form": {}, **shown.more, "data": shown.data}, command=shown.command, inside=inside,
+                path=path, query=dict(parse_qsl(query)), root=self.served.root,
                 write=self.served.write, version=version("ua-memory"),
             )  # fmt: skip
             while len(self.drawn) >= MOST_DRAWN:
@@ -135,11 +138,24 @@ class Web:
         return _unless_known(request, HTMLResponse(known[1], status))
 
     def _error(self, request: Request, error: UaMemoryError) -> Response:
-        told = {"message": error.what, "where": error.where, "mend": error.hint}
-        missing = error.exit_code in (NotFound.exit_code, Usage.exit_code)
-        status = HTTPStatus.NOT_FOUND if missing else HTTPStatus.INTERNAL_SERVER_ERROR
-        status = HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, Busy) else status
-        return self._shown(request, Shown("error.html", {"error": told}, ("doctor",)), status)
+        code, status = error.exit_code, HTTPStatus.INTERNAL_SERVER_ERROR
+        if code in (NotFound.exit_code, Usage.exit_code):
+            status = HTTPStatus.NOT_FOUND
+        elif code in (Busy.exit_code, Held.exit_code):
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+        return self._shown(request, Shown("error.html", {"error": _told(error)}, ("doctor",)), status)
+
+    async def _refused(
+        self, request: Request, what: str, form: Mapping[str, str], error: UaMemoryError
+    ) -> Response:
+        """The page on which a form stands that was not carried out, with the reason, and what was typed."""
+        at, view, query = pages.home(what, form)
+        try:
+            shown = await self._in("reads", view, query)
+        except UaMemoryError:
+            return self._error(request, error)
+        shown = replace(shown, more={**shown.more, "refused": _told(error), "form": form})
+        return self._shown(request, shown, HTTPStatus.CONFLICT, at)
 
     async def _missing(self, request: Request, _error: Exception) -> Response:
         return self._error(request, Failed(NotFound.exit_code, {"message": "no such page"}))
@@ -160,21 +176,21 @@ class Web:
             body = await request.body()
         except ClientDisconnect:  # or longer than the guard reads
             return PlainTextResponse("the form is too long\n", 413)
-        form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-        work = pages.WRITES.get(request.path_params["what"])
+        typed = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        form = {name: value.replace("\r\n", "\n") for name, value in typed}
+        what = request.path_params["what"]
+        work = pages.WRITES.get(what)
         if work is None:
             return await self._missing(request, KeyError())
         try:
-            return RedirectResponse(await self._in("reads", work, form), 303)
-        except Changed as changed:
-            more = {**changed.shown.more, "changed": True}
-            return self._shown(
-                request, Shown(changed.shown.template, changed.shown.data, changed.shown.command, more), 409
-            )
+            done = await self._in("reads", work, form)
         except UaMemoryError as error:
-            return self._error(request, error)
+            return await self._refused(request, what, form, error)
         except KeyError as error:
             return self._error(request, Failed(Usage.exit_code, {"message": f"the form lacks {error}"}))
+        if isinstance(done, str):
+            return RedirectResponse(done, 303)
+        return self._shown(request, done, at=pages.home(what, {})[0])
 
     # -- live ----------------------------------------------------------------------------------------------
 
@@ -206,6 +222,10 @@ class Web:
             known = found[-1]["id"] if found else head  # what was told: there may be a newer one than `head`
             for one in found:
                 yield {"event": "revision", "data": json.dumps(one)}
+
+
+def _told(error: UaMemoryError) -> dict[str, Any]:
+    return {"message": error.what, "where": error.where, "mend": error.hint}
 
 
 def _unless_known(request: Request, answer: Response) -> Response:

@@ -11,13 +11,13 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, Protocol
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from ua_memory.errors import UaMemoryError, Usage
+from ua_memory.errors import ChangedOnDisk, UaMemoryError, Usage
 
 DAYS, PER_DAY = 14, 12
 """Days on the first page, and facts of each."""
@@ -289,8 +289,13 @@ def page(bank: BankPages, query: Query) -> Shown:
     listed = {each["id"]: each for each in bank.ask("pages", "list", fails=False).get("pages", [])}
     asked = bool(query.get("plan"))
     plan = tried(bank, "pages", "refresh", "--dry-run", "--", query["id"]) if asked else {}
-    more = {"stale": listed.get(query["id"], {}).get("stale"), "asked": asked, "plan": plan}
+    stale = listed.get(query["id"], {}).get("stale")
+    more = {"stale": stale, "asked": asked, "plan": plan, "recipe": plan_hash(_recipe(found))}
     return Shown("page.html", found, words, more)
+
+
+def _recipe(page: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: page.get(name) for name in ("name", "query")}
 
 
 def beliefs(bank: BankPages, _query: Query) -> Shown:
@@ -325,8 +330,16 @@ def diary(bank: BankPages, query: Query) -> Shown:
         "days": [(day, list(each)) for day, each in rows],
         "given": given,
         "page_size": REVISIONS,
+        "redoable": _redoable(bank),
     }
     return Shown("diary.html", found, words, more)
+
+
+def _redoable(bank: BankPages) -> dict[str, Any]:
+    """The undo that `redo` takes back, {} where none of the newest revisions is one."""
+    rows: list[dict[str, Any]] = bank.ask(*NEWEST, fails=False).get("revisions", [])
+    gone = {name for row in rows for name in row["trailers"].get("Undoes", ())}
+    return next((row for row in rows if row["op"] == "undo" and row["revision"] not in gone), {})
 
 
 def address(path: str, given: Query, **new: str) -> str:
@@ -340,7 +353,7 @@ def revision(bank: BankPages, query: Query) -> Shown:
     words = ("diff", "--", query["rev"])
     found = bank.ask(*words)
     one = _listed(bank, NEWEST, query["rev"]) or _listed(bank, ("log", "-n", "500"), query["rev"])
-    plan = bank.ask("undo", "--dry-run", "--", query["rev"], fails=False) if query.get("undo") else {}
+    plan = tried(bank, "undo", "--dry-run", "--", query["rev"]) if query.get("undo") else {}
     return Shown("revision.html", found, words, {"one": one, "rev": query["rev"], "plan": plan})
 
 
@@ -386,13 +399,6 @@ def help_(_bank: BankPages, _query: Query) -> Shown:
 # with the confirmation: where what it was made from has changed meanwhile, nothing is written.
 
 
-@dataclass(frozen=True)
-class Changed(Exception):
-    """The plan is another one now than the one that was confirmed."""
-
-    shown: Shown
-
-
 def plan_hash(plan: Mapping[str, Any]) -> str:
     """What a plan is recognised by."""
     return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()[:32]
@@ -421,36 +427,45 @@ def _words(target: str) -> list[str]:
         raise Failed(Usage.exit_code, {"message": f"cannot be read: {error}", "where": target}) from None
 
 
-def do_forget(bank: BankPages, form: Query) -> str:
-    """Forget what the plan names, if it is still that plan and its count was typed."""
+def do_forget(bank: BankPages, form: Query) -> Shown:
+    """Forget what the plan names, if it is that plan still and its count was typed; tell what is left."""
     shown = forget(bank, form)
     if shown.more["hash"] != form.get("hash") or str(shown.more["count"]) != form.get("count", "").strip():
-        raise Changed(shown)
+        raise ChangedOnDisk("the plan is another one now, or the count was not typed: nothing was removed")
     options = ["--own-lines"] if form.get("own") else []
-    bank.ask("forget", "--yes", *options, "--", *_words(form["target"]))
-    return "/diary"
+    done = bank.ask("forget", "--yes", *options, "--", *_words(form["target"]))
+    shown = forget(bank, {})
+    return replace(shown, more={**shown.more, "done": done})
 
 
 def do_undo(bank: BankPages, form: Query) -> str:
     """Take a revision back, if its undo still changes what was shown."""
-    shown = revision(bank, {"rev": form["rev"], "undo": "1"})
-    if plan_hash(shown.more["plan"]) != form.get("hash"):
-        raise Changed(shown)
+    if plan_hash(revision(bank, {"rev": form["rev"], "undo": "1"}).more["plan"]) != form.get("hash"):
+        raise ChangedOnDisk("what an undo would change is another thing now: nothing was written")
     bank.ask("undo", "--", form["rev"])
     return "/diary"
 
 
-def do_redo(bank: BankPages, _form: Query) -> str:
-    """Take the newest undo back."""
+def do_redo(bank: BankPages, form: Query) -> str:
+    """Take the newest undo back, if it is the one that was shown."""
+    if _redoable(bank).get("revision") != form["rev"]:
+        raise ChangedOnDisk("the newest undo is another one now: nothing was written")
     bank.ask("redo")
     return "/diary"
 
 
+def do_held(bank: BankPages, form: Query) -> str:
+    """Bring back what disappeared all at once, or let it go, if it is what was shown."""
+    if plan_hash({"held": bank.ask("status", "--quick")["held"]}) != form.get("hash"):
+        raise ChangedOnDisk("other files are held now: nothing was written")
+    bank.ask(*(("undo",) if form.get("do") == "restore" else ("status", "--accept")))
+    return "/work"
+
+
 def do_core(bank: BankPages, form: Query) -> str:
     """Replace a block's text, if it is still what was read."""
-    text = form.get("value", "").replace("\r\n", "\n")
-    expected = form.get("was", "").replace("\r\n", "\n")
-    bank.ask("core", "replace", f"--expect={expected}", "--", form["name"], text)
+    expected = "" if form.get("new") else form["was"]
+    bank.ask("core", "replace", f"--expect={expected}", "--", form["name"], form.get("value", ""))
     return "/core"
 
 
@@ -459,7 +474,7 @@ def do_directive(bank: BankPages, form: Query) -> str:
     if form.get("do") == "delete":
         number = form["count"].strip()
         if bank.ask("directives", "get", "--", number)["directive"] != form["rule"]:
-            raise Changed(core(bank, {}))
+            raise ChangedOnDisk("that number has another rule now: nothing was deleted")
         bank.ask("directives", "delete", "--", number)
     else:
         bank.ask("directives", "create", "--", form["rule"])
@@ -469,14 +484,14 @@ def do_directive(bank: BankPages, form: Query) -> str:
 def do_proposal(bank: BankPages, form: Query) -> str:
     """Accept or reject what is proposed for core memory."""
     bank.ask("core", "accept" if form.get("do") == "accept" else "reject", "--", form["id"])
-    return "/core"
+    return "/core?proposals=1"
 
 
 def do_name(bank: BankPages, form: Query) -> str:
     """Two names are one, or are not."""
-    verb = "merge" if form.get("do") == "merge" else "split"
+    verb = {"merge": "merge", "alias": "alias"}.get(form.get("do", ""), "split")
     bank.ask("entities", verb, "--", form["one"], form["other"])
-    return "/names?pairs=1"
+    return home("name", form)[0]
 
 
 def do_retire(bank: BankPages, form: Query) -> str:
@@ -486,20 +501,44 @@ def do_retire(bank: BankPages, form: Query) -> str:
     return f"/f/{form['id']}"
 
 
-def do_queue(bank: BankPages, form: Query) -> str:
-    """Try again what waits, or drop it."""
-    verb = "retry" if form.get("do") == "retry" else "drop"
-    bank.ask("queue", verb, "--", form["key"])
-    return "/work"
+def do_vouch(bank: BankPages, form: Query) -> str:
+    """A person stands by what another said, if it still says what they read, and they typed so."""
+    now = plan_hash({"text": bank.ask("get", "--", f"^{form['id']}")["text"]})
+    if now != form.get("hash") or form["typed"].strip() != "vouch":
+        raise ChangedOnDisk("it says something else now, or vouch was not typed: nothing was written")
+    bank.ask("vouch", "--", f"^{form['id']}")
+    return f"/f/{form['id']}"
+
+
+def do_queue(bank: BankPages, form: Query) -> str | Shown:
+    """Drop what waits, or try it again: what came of it, and what was refused, is kept nowhere."""
+    if form.get("do") != "retry":
+        bank.ask("queue", "drop", "--", form["key"])
+        return "/work"
+    done = tried(bank, "queue", "retry", "--", form["key"])
+    shown = work(bank, {})
+    return replace(shown, more={**shown.more, "done": done})
 
 
 def do_page(bank: BankPages, form: Query) -> str:
-    """Create a page by its recipe, or refresh one."""
-    if form.get("do") == "refresh":
-        bank.ask("pages", "refresh", "--", form["id"])
-    else:
-        bank.ask("pages", "create", f"--query={form['query']}", "--", form["id"])
-    return f"/pages/{form['id']}"
+    """Create a page by its recipe, change that, refresh a page, or delete it."""
+    match form.get("do"):
+        case "refresh":
+            bank.ask("pages", "refresh", "--", form["id"])
+        case "update":
+            if plan_hash(_recipe(bank.ask("pages", "get", "--", form["id"]))) != form.get("hash"):
+                raise ChangedOnDisk("the recipe is another one now: nothing was written")
+            bank.ask(
+                "pages", "update", f"--name={form['name']}", f"--query={form['query']}", "--", form["id"]
+            )
+        case "delete":
+            if form["typed"].strip() != form["id"]:
+                raise Usage("its id was not typed: nothing was deleted")
+            bank.ask("pages", "delete", "--", form["id"])
+            return "/pages"
+        case _:
+            bank.ask("pages", "create", f"--query={form['query']}", "--", form["id"])
+    return f"/pages/{quote(form['id'], safe='')}"
 
 
 def do_probe(bank: BankPages, form: Query) -> str:
@@ -508,12 +547,49 @@ def do_probe(bank: BankPages, form: Query) -> str:
     return "/bench"
 
 
-WRITES: Mapping[str, Callable[[BankPages, Query], str]] = {
-    "forget": do_forget, "undo": do_undo, "redo": do_redo, "core": do_core, "directive": do_directive,
-    "proposal": do_proposal, "name": do_name, "retire": do_retire, "queue": do_queue, "page": do_page,
-    "probe": do_probe,
+WRITES: Mapping[str, Callable[[BankPages, Query], str | Shown]] = {
+    "forget": do_forget, "undo": do_undo, "redo": do_redo, "held": do_held, "core": do_core,
+    "directive": do_directive, "proposal": do_proposal, "name": do_name, "retire": do_retire,
+    "vouch": do_vouch, "queue": do_queue, "page": do_page, "probe": do_probe,
 }  # fmt: skip
-"""What may be done with `--write`, by the last part of its address."""
+"""What may be done with `--write`, by the last part of its address: where that leads, or what it shows."""
+
+
+def home(what: str, form: Query) -> tuple[str, Page, Query]:
+    """Where a form stands: the address, the page, and what that is asked for. What was refused is said there,
+    beside what was typed."""
+    got = form.get
+    match what:
+        case "forget":
+            query = {name: got(name, "") for name in ("target", "own")}
+            return address("/forget", query), forget, query
+        case "undo":
+            return f"/diary/{quote(got('rev', ''), safe='')}?undo=1", revision, {**form, "undo": "1"}
+        case "redo":
+            return "/diary", diary, {}
+        case "name" if got("do") == "alias" or got("at"):
+            return f"/names/{quote(got('one', ''), safe='')}", name, {"name": got("one", "")}
+        case "name":
+            return "/names?pairs=1", names, {"pairs": "1"}
+        case "retire" | "vouch":
+            return f"/f/{quote(got('id', ''), safe='')}", card, {"id": got("id", "")}
+        case "queue" | "held":
+            return "/work", work, {}
+        case "page" if got("do"):
+            query = {"plan": "1"} if got("do") == "refresh" else {}
+            return (
+                address(f"/pages/{quote(got('id', ''), safe='')}", query),
+                page,
+                {**query, "id": got("id", "")},
+            )
+        case "page":
+            return "/pages", pages, {}
+        case "probe":
+            return address("/search", {}, q=got("query", "")), search, {"q": got("query", "")}
+    proposals = {"proposals": "1"} if what == "proposal" else {}
+    return address("/core", proposals), core, proposals
+
+
 VIEWS: Mapping[str, Page] = {
     "/": days, "/days/{day}": day, "/search": search, "/f/{id}": card, "/at/{place:path}": card,
     "/files/{path:path}": file, "/names": names, "/names/{name:path}": name, "/graph": graph,

@@ -86,6 +86,18 @@ addEventListener("keydown", (event) => {
   else if (LINKS[key]) (row?.querySelector(LINKS[key]) ?? main.querySelector(LINKS[key]))?.click();
 });
 
+// -- forms -------------------------------------------------------------------------------------------------
+
+// A form that was refused is shown at the address where it stands, so that a reload sends nothing.
+if (location.pathname.startsWith("/do/")) history.replaceState(null, "", document.querySelector("#news").href);
+// A second click sends it no second time.
+addEventListener("submit", (event) => {
+  if (event.target.method !== "post") return;
+  if (event.target.dataset.sent) event.preventDefault();
+  event.target.dataset.sent = "1";
+});
+addEventListener("pageshow", () => main.querySelectorAll("form").forEach((form) => delete form.dataset.sent));
+
 // -- what is new -------------------------------------------------------------------------------------------
 
 const news = document.querySelector("#news");
@@ -93,6 +105,8 @@ const live = document.querySelector("#live");
 let fresh = 0;
 
 async function refresh() {
+  const typed = [...main.querySelectorAll("input, textarea")].some((each) => each.value !== each.defaultValue);
+  if (typed && !confirm("Show what is new? What you have typed here is lost.")) return;
   main.innerHTML = policy.createHTML(await fragment(location.pathname + location.search));
   fresh = 0;
   news.hidden = true;
