@@ -46,11 +46,11 @@ def test_every_example_is_python_and_every_name_is_there(root: Path) -> None:
         for code in examples:
             compile(code, section, "exec")
             assert len(code.splitlines()) <= 45, section
-    named = re.findall(r"^\| (?:keep|find|think|look after it|a model) \| (.+) \|$", TEXT, re.M)
+    named = re.findall(r"^- (?:keep|find|think|look after it|a model): (.+)$", TEXT, re.M)
     names = [name for row in named for name in re.findall(r"`([a-z_]+)(?:\(.*?\))?`", row)]
     assert len(names) > 15
     assert not [name for name in names if not callable(getattr(Memory, name, None)) and name != "model"]
-    parts = re.findall(r"^\| `memory\.([a-z]+)` \| (.+) \|$", TEXT, re.M)
+    parts = re.findall(r"^- `memory\.([a-z]+)`: (.+)$", TEXT, re.M)
     assert len(parts) > 15
     with Memory.open(root) as memory:
         for part, row in parts:
