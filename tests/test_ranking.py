@@ -337,3 +337,16 @@ def test_another_number_is_another_thing(numbered: Index, query: str, found: boo
 def numbered(tmp_path_factory: pytest.TempPathFactory, model: Embedder) -> Iterator[Index]:
     with an_index(a_bank(tmp_path_factory.mktemp("numbered"), {DAY: NUMBERED}), model) as index:
         yield index
+
+
+def test_a_hit_that_is_only_near_the_answer_scores_as_no_answer(tmp_path: Path, model: Embedder) -> None:
+    """Its score is not its share of the first one's: a bank of few facts lists all of them."""
+    facts = log(
+        "My sister Lucia lives in Girona and works as a nurse.", "We deploy on Tuesdays, never on Fridays."
+    )
+    with an_index(a_bank(tmp_path, {DAY: facts}), embeds=model) as index:
+        for query, answer in {"where does Lucia live": "Girona", "when do we deploy": "Tuesdays"}.items():
+            first, second = search(index, query).hits
+            assert answer in first.item.text and first.score >= fusion.ANSWERED > second.score
+            (alone,) = search(index, query, min_score=0.5).hits
+            assert alone.item == first.item

@@ -88,7 +88,6 @@ def folded(
     found: Sequence[Ranked],
     confirm: Callable[[IndexItem], IndexItem | None],
     limit: int,
-    min_score: float,
     *,
     beliefs: bool,
 ) -> tuple[list[KeptHit], int]:
@@ -100,8 +99,6 @@ def folded(
     kept: dict[str, KeptHit] = {}
     texts, missing = SeenTexts(words), 0
     for one in found:
-        if one.score < min_score:
-            continue
         full = len(kept) >= limit
         belief = _belief(one, over, kept, full) if over else None
         if one.item.key in kept or (full and not belief and not texts.equal(one.item)):

@@ -364,8 +364,8 @@ def crossed(model: CrossEncoder, query: str, found: Sequence[Ranked]) -> list[Ra
 # -- calibration -------------------------------------------------------------------------------------------
 # From the score that orders the hits to the one that is shown: the chance that the first of them, or one of
 # the two after it, answers the query. A logistic model of a few features of the first hit; its weights are in
-# `data/answers.json`, made by `benchmarks/answers.py`. The others' scores keep their share of the first
-# one's, and so the order.
+# `data/answers.json`, made by `benchmarks/answers.py`. Another hit has the chance that it would have in the
+# first one's place, at most its share of the first one's.
 
 
 ANSWERED = 0.5
@@ -472,3 +472,15 @@ def _one_number(one: str, other: str) -> bool:
     """Whether two numbers are one, or one is the other more exactly: 3 and 3.11."""
     short, long = sorted((one.replace(",", ""), other.replace(",", "")), key=len)
     return long == short or long.startswith(f"{short}.")
+
+
+def calibrated(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
+    """The scores of hits, best first, 0 to 1: of the first its `chance`; none is below a later one's."""
+    sure = chance(asked, hits)
+    if not sure:
+        return [0.0] * len(hits)
+    scores = [sure]
+    for at, one in enumerate(hits[1:], 1):
+        alone = chance(asked, [one, *hits[:at], *hits[at + 1 :]])
+        scores.append(min(sure, sure * one.score / hits[0].score, alone))
+    return [round(score, 6) for score in accumulate(reversed(scores), max)][::-1]

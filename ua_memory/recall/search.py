@@ -42,7 +42,7 @@ from ua_memory.recall.fusion import (
     FIFTH,
     SAME_MATTER,
     by_words,
-    chance,
+    calibrated,
     crossed,
     facts_first,
     in_time,
@@ -275,12 +275,6 @@ class _Candidates:
     notes: Sequence[str]
 
 
-def _sure(one: _AnsweredQuery, kept: Sequence[KeptHit]) -> tuple[float, float]:
-    """The chance that these answer the query, and what the score shown is of the one that orders."""
-    sure = chance(one.asked, [each.one for each in kept])
-    return sure, sure / kept[0].one.score if sure else 0.0
-
-
 class _SearchOptions:
     """What all queries of a search have in common."""
 
@@ -422,15 +416,17 @@ class _SearchOptions:
         index, one, known, window = self.index, asked.read, there.known, asked.read.asked.window
         limit = self._limit(one)
         kept, missing = self._kept(there.found, max(limit, FIFTH))
-        sure, share = _sure(one, kept)
-        if share and self.min_score:
-            kept, missing = self._kept(there.found, limit, self.min_score / share)
-        hits = tuple(_hit(index, one.asked, each, share, there.arms, there.replaced) for each in kept[:limit])
+        scores = calibrated(one.asked, [each.one for each in kept])
+        hits = tuple(
+            _hit(index, one.asked, each, score, there.arms, there.replaced)
+            for each, score in zip(kept[:limit], scores, strict=False)
+            if score >= self.min_score
+        )
         unknown = there.said is not None and known is None and bool(asked.text.strip())
         notes = [*asked.notes, *one.notes, *there.notes]
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
-        mode, passed = "hybrid" if known else "words", bool(hits) and sure >= ANSWERED
+        mode, passed = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
         days = None if window is None or window.loose else window
         if days:
             hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
@@ -441,11 +437,10 @@ class _SearchOptions:
         whole = self.whole_days and window and window.alone
         return max(self.limit, WHOLE_DAYS) if whole else self.limit
 
-    def _kept(self, found: Sequence[Ranked], limit: int, least: float = 0.0) -> tuple[list[KeptHit], int]:
-        """What is shown of the candidates, and how many were nowhere in their files; `least` is a score by
-        which they are ordered."""
+    def _kept(self, found: Sequence[Ranked], limit: int) -> tuple[list[KeptHit], int]:
+        """What is shown of the candidates, and how many were nowhere in their files."""
         beliefs = not self.where.kinds
-        return folded(self.index.words, found, self.present.confirm, limit, least, beliefs=beliefs)
+        return folded(self.index.words, found, self.present.confirm, limit, beliefs=beliefs)
 
     def _arms(
         self, one: _AnsweredQuery, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
@@ -547,13 +542,11 @@ def _hit(
     index: Index,
     asked: ParsedQuery,
     kept: KeptHit,
-    share: float,
+    score: float,
     arms: Arms,
     replaced: Mapping[str, IndexItem],
 ) -> Hit:
-    """`share` is what the score shown is of the one that orders."""
     one, key = kept.one, kept.one.item.key
-    score = min(1.0, round(one.score * share, 6))
     by = _places(arms, one.item)
     length = OF_SESSION if one.item.record == SESSION else LENGTH
     weights = asked.weights
@@ -614,16 +607,21 @@ class _SearchTracer:
         if item is None:
             return SearchTrace("not_indexed", **known)  # type: ignore[arg-type]
         kept, _ = how._kept(self.there.found, max(len(self.there.found), 1))
-        share = _sure(self.one, kept[: max(self.limit, FIFTH)])[1]
         every = (*self.there.found, *self.there.scored)  # what is retired is among the latter alone
         own = next((each for each in every if each.item.key == item.key), None)
         rank = next((n for n, each in enumerate(kept, 1) if each.one.item.key == item.key), None)
-        score = min(1.0, round(own.score * share, 6)) if own else None
+        score = self._score(own, kept, rank) if own else None
         cause, by, filters = self._cause(item, kept, own, rank, score or 0.0)
         return SearchTrace(
             cause, item=item, rank=rank, score=score, arms=self._arms(item), parts=own.parts if own else {},
             by=by, filters=filters, **known,  # type: ignore[arg-type]
         )  # fmt: skip
+
+    def _score(self, own: Ranked, kept: Sequence[KeptHit], rank: int | None) -> float:
+        """As `Hit.score`, also of an item that is no hit."""
+        best = [each.one for each in kept[: max(self.limit, FIFTH)]]
+        at = min(rank - 1 if rank else len(best), len(best))
+        return calibrated(self.one.asked, [*best[:at], own, *best[at + 1 :]])[at]
 
     def _cause(
         self, item: IndexItem, kept: Sequence[KeptHit], own: Ranked | None, rank: int | None, score: float
@@ -955,4 +953,4 @@ def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
     """The hits that are not far below the first, or all where the query asks for several things."""
     if not hits or _SEVERAL.search(query):
         return tuple(hits)
-    return tuple(hit for hit in hits if hit.score >= SAME_MATTER * hits[0].score)
+    return tuple(hit for hit in hits if hit.match >= SAME_MATTER * hits[0].match)

@@ -7,6 +7,7 @@ import re
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.recall.fusion import ANSWERED
 from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
@@ -132,7 +133,7 @@ def _explained(screen: Screen, hit: Hit) -> None:
     arms = [f"{name} rank {rank} ({raw:.3f})" for name, (rank, raw) in hit.arms.items()]
     parts = [f"{name} {value:.3f}" for name, value in hit.parts.items()]
     screen.item([("   found by  ", "faint")], (", ".join(arms) or "its neighbours", "faint"))
-    screen.item([("   score     ", "faint")], (", ".join(parts) or f"{hit.score:.3f}", "faint"))
+    screen.item([("   match     ", "faint")], (f"{hit.match:.3f}: {', '.join(parts)}".rstrip(": "), "faint"))
 
 
 def highlighted(text: str, query: str) -> list[Piece]:
@@ -230,8 +231,9 @@ def _cause(found: SearchTrace) -> str:
     place = found.rank or (at.get(found.item.key) if found.item else 0)
     above = at.get(found.by.key) if found.by else 0
     stands = f"hit {above}" if above else "one that is not shown"
+    unsure = "" if found.answer.answered else f"; no answer, since the first scores less than {ANSWERED}"
     return {
-        "shown": f"Found: hit {at.get(found.item.key) if found.item else 0}.",
+        "shown": f"Found: hit {at.get(found.item.key) if found.item else 0}{unsure}.",
         "folded": f"Folded under {stands}, which says the same or was made of it.",
         "min_score": f"Below the least score: {found.score or 0:.2f} of {found.min_score:.2f}.",
         "older": f"At rank {place} of {found.limit}: something newer gives another value.",
