@@ -3,7 +3,8 @@
 It listens on the socket whose number is its argument, and is forked off for each worker of pytest that comes.
 Then it takes four files at a time: the three streams of a process, and a socket on which it reads what to
 run (a line of JSON: `argv`, `cwd`, `env`, `module` or `code`, `session`), and writes the process id and, once
-that has ended, the exit code. It ends when the worker closes its socket.
+that has ended, the exit code. It ends when the worker closes its socket or is killed, and whatever was forked
+off it with it: a daemon that a test had stopped would stay for ever.
 
 What a forked command starts in the background, a daemon or a flush, is forked off the same process.
 """
@@ -182,6 +183,9 @@ def serve(asks: socket.socket) -> None:
         for asked in {asks, inner}.intersection(ready):
             begun, files, *_ = socket.recv_fds(asked, 1, 4)
             if not begun:
+                for child in running:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
                 return
             asker = socket.socket(fileno=files.pop())
             with asker.makefile("rb") as line:

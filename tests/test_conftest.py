@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from guards import REACHED, ROOM, NetworkReached, is_local, memory_folder
 
@@ -71,3 +74,27 @@ def test_memory_is_for_tests_only_where_it_has_room(tmp_path: Path) -> None:
     assert memory_folder(str(tmp_path), room=1 << 70) is None
     assert memory_folder(str(tmp_path / "none"), room=0) is None
     assert ROOM >= 1 << 30
+
+
+def test_what_was_forked_off_ends_with_who_asked_for_it() -> None:
+    """Also what a test has stopped (SIGSTOP), whose run was killed."""
+    asks, theirs = socket.socketpair()
+    server = os.fork()
+    if not server:
+        asks.close()
+        try:
+            forked.serve(theirs)
+        finally:
+            os._exit(0)
+    theirs.close()
+    told = {"argv": [], "cwd": "/", "env": {**os.environ}, "code": "import time; time.sleep(600)"}
+    child = forked.begin(asks, [0, 1, 2], told)
+    try:
+        os.kill(child.pid, signal.SIGSTOP)
+        asks.close()
+        assert os.waitpid(server, 0)[1] == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(child.pid, 0)
+    finally:
+        with child.answers, child.lines, contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
