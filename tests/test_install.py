@@ -545,6 +545,8 @@ def test_completions_know_verbs_options_and_families(shell: Shell) -> None:
     assert shell.ok("completion", "zsh", "--", "scan").out == "scan:Find secrets in the files.\n"
     assert shell.ok("completion", "fish", "--", "scan").out.startswith("scan\tFind")
     assert shell("completion", "ksh").code == 2
+    assert {"-h", "--help"} <= {*offered("retire", "-")}
+    assert "-h, --help" in shell.ok("retire", "-h").out, "in one process"
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

@@ -311,6 +311,8 @@ def _version(ctx: typer.Context, value: bool) -> None:
         raise typer.Exit()
 
 
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+"""Whoever asks a command for its options first decides which of them is help: it is kept there."""
 EPILOG = "ua-memory VERB -h, or ua-memory help VERB, shows what a verb takes."
 _WHICH = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwards, or ~/ua-memory)."
 
@@ -344,7 +346,7 @@ def run(call: Call) -> int:
         # Not `main`: it would speak to this process's streams, and swallow a closed pipe or an interrupt.
         width = min(call.width, 100)
         try:
-            how: dict[str, Any] = {"terminal_width": width, "help_option_names": ["-h", "--help"]}
+            how: dict[str, Any] = {"terminal_width": width, **HELP}
             with group().make_context("ua-memory", list(call.argv), obj=call, **how) as ctx:
                 ctx.command.invoke(ctx)
         except typer.Exit as done:

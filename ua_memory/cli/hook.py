@@ -12,7 +12,7 @@ import typer
 
 from ua_memory import caller, config
 from ua_memory.cli import app, fast
-from ua_memory.cli.app import VERBS, group
+from ua_memory.cli.app import HELP, VERBS, group
 from ua_memory.errors import UaMemoryError, Usage
 from ua_memory.hooks import capture
 from ua_memory.index import filters
@@ -120,7 +120,7 @@ def candidates(before: list[str], word: str) -> list[tuple[str, str]]:
             return []
         return [(name, does) for name, does in named.items() if name.startswith(word)]
     # The class itself is abstract: it wants to know a shell's variables, which the scripts spare us.
-    asked: Any = SimpleNamespace(cli=group(), ctx_args={}, prog_name="ua-memory")
+    asked: Any = SimpleNamespace(cli=group(), ctx_args={**HELP}, prog_name="ua-memory")
     found = shell_completion.ShellComplete.get_completions(asked, before, word)
     return [(each.value, " ".join((each.help or "").split())) for each in found if each.type == "plain"]
 
