@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -298,6 +299,26 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         "Removed before writing: github-token."
         in mcp_server.call(memory, "archival_memory_insert", {"content": f"the token is {secret}"}, who)[0]
     )
+
+
+def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_args: Any, **_more: Any) -> Any:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def none(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    relay._start_daemon(["mcp"])
+    assert "the daemon cannot be started: Resource temporarily unavailable" in capsys.readouterr().err
+    monkeypatch.setattr(threading.Thread, "start", none)
+    one = relay.Relay(relay.read_known(), ["mcp"], "off")
+    asked = {"name": "archival_memory_search", "arguments": {"query": "x"}}
+    one.take(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}).encode())
+    one.finish()
+    assert "Memory cannot be used now" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,13 @@ class Relay:
 
         thread = Thread(target=work)
         self._running[number] = running
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
-        thread.start()
+        self._threads = [each for each in self._threads if each.is_alive()]
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more; then others wait for this one
+            work()
+        else:
+            self._threads.append(thread)
 
     def _cancel(self, params: Any) -> None:
         begun = self._running.pop(params.get("requestId"), None) if isinstance(params, dict) else None
@@ -397,4 +402,7 @@ def _start_daemon(words: list[str]) -> None:
     from ua_memory.daemon.spawn import warm_up
 
     bank = option(words, "--bank")
-    warm_up(["--bank", bank] if bank else [], os.environ, cwd=None)
+    try:
+        warm_up(["--bank", bank] if bank else [], os.environ, cwd=None)
+    except OSError as error:
+        _log(f"ua-memory: the daemon cannot be started: {error.strerror or error}")
