@@ -94,6 +94,24 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
     assert "listens on" in logs[0] and "exited: requested" in logs[-1]
 
 
+def test_one_that_cannot_start_says_why(place: Place) -> None:
+    """It was said not to answer, and only the log had the reason."""
+    place.local.mkdir(parents=True, exist_ok=True)
+    code = """
+import subprocess, sys
+from ua_memory.cli import app
+from ua_memory.daemon import spawn
+def start(bank, env, *, key=False):
+    spawn.Log(bank.local).say("ua-memory: error: no private folder for a socket")
+    spawn.Log(bank.local).say("  hint: check owner")
+    return subprocess.Popen([sys.executable, "-c", "raise SystemExit(10)"])
+spawn.start = start
+app.main()
+"""
+    told = forking().run(["daemon", "start"], place.root, place.environment("auto"), code=code)
+    assert told.code == 5 and "cannot be started: no private folder for a socket\n" in told.err
+
+
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     """It was said not to run, and `stop` gave up after half a minute."""
     os.kill(served.up()["pid"], signal.SIGSTOP)

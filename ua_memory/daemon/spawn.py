@@ -233,7 +233,9 @@ def ensure(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> dict[str
             hint = "ua-memory daemon restart"
             raise Busy("the daemon does not answer", where=str(bank.root), hint=hint)
         elif process is not None and process.poll():
-            break
+            said = [row.partition("error: ")[2] for row in Log(bank.local).tail(8)]
+            why = next(filter(None, reversed(said)), "ua-memory daemon logs may say why")
+            raise Busy(f"the daemon cannot be started: {why}", where=str(bank.root))
         time.sleep(0.05)
     raise Busy("the daemon does not answer", where=str(bank.root), hint="ua-memory daemon logs")
 
