@@ -79,7 +79,8 @@ def test_two_readings_of_one_fact_stand_side_by_side() -> None:
     assert "<<<" not in text(done) and [t.why for t in done.notes] == ["both"]
     one, other = (f for f in facts(done).values() if f.text.startswith("Alice"))
     assert (one.id, one.text) == ("aaaaaaaaaa", "Alice drinks water.")
-    assert other.text == "Alice drinks coffee." and other.flag == "another machine's version: ^aaaaaaaaaa"
+    assert other.text == "Alice drinks coffee."
+    assert other.flag == "changed on two machines, the other version: ^aaaaaaaaaa"
     assert one.said_by == other.said_by == "tool"
     again = of(text(done), text(done).replace("water", "water."), text(done))
     assert len(facts(again)) == len(facts(done))

@@ -367,13 +367,14 @@ def _union(old: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> tu
 
 
 def _copy(ours: MergeUnit, path: str) -> MergeUnit | None:
-    """This machine's reading, to stand beside the other: under an id of its own, which says so."""
+    """This machine's reading, to stand beside the other: under an id of its own. It says so in words that are
+    true on both machines."""
     record = ours.record
     if not isinstance(record, Fact | Observation | Opinion) or not record.id:
         return None
     digest = hashlib.sha256(f"{record.id}\0".encode() + ours.lines).digest()
     block = base64.b32encode(digest)[:10].decode().lower()
-    flag = f"another machine's version: ^{record.id}"
+    flag = f"changed on two machines, the other version: ^{record.id}"
     new: Any = replace(record, id=block, flag=f"{record.flag}; {flag}" if record.flag else flag)
     if isinstance(new, Fact) and not new.origin:
         new = replace(new, origin=record.said_by) if isinstance(record, Fact) else new
