@@ -76,7 +76,7 @@ class GitPlace:
 
 
 def is_bank(folder: Path) -> bool:
-    """Whether a folder is marked as a bank; see `finding`."""
+    """Whether a folder is marked as a bank; see `discovery`."""
     return discovery.is_bank_at(str(folder))
 
 

@@ -100,7 +100,7 @@ SILENT = 6 * 3600.0
 """Seconds without an event after which a session whose process is not known counts as ended."""
 END, COMPACT = "end", "compact"
 SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "timeout")
-"""What stands between a client and its hooks, and is gone before the client is."""
+"""What stands between a client and its hooks, and exits before the client."""
 
 
 def record_event(pending: Path | str, event: Event, pid: int, *, want: str = "") -> dict[str, Any]:
@@ -112,8 +112,8 @@ def record_event(pending: Path | str, event: Event, pid: int, *, want: str = "")
     found |= {key: value for key in told if (value := getattr(event, key))}
     pid = _client_process(pid)
     found |= {"pid": pid, "born": _process(pid)[2]} if pid else {}
-    # A daemon may come to an answer only when its session has ended: that stays so until it is resumed. What
-    # was to be handed over then still is: the flush may not have come to it yet.
+    # The daemon may process an answer only after its session has ended, which holds until it is resumed. What
+    # was to be handed over still is: the flush may not have run yet.
     before = found.get("want") or ""
     found["want"] = want or (COMPACT if before == END and event.kind == "start" else before)
     if want == COMPACT:
@@ -201,7 +201,7 @@ def has_ended(path: str, found: dict[str, Any]) -> bool:
 
 
 def open_sessions(pending: Path | str) -> set[tuple[str, str]]:
-    """(client, session) of those that have not ended."""
+    """(client, session) of the sessions still open."""
     listed = ((path, found) for path, found in session_records(pending) if not has_ended(path, found))
     return {(str(found.get("client")), str(found.get("session"))) for _, found in listed}
 
@@ -267,11 +267,13 @@ tokens."""
 LAST_SESSIONS, LAST_OPEN = 5, 3
 """Sessions of the project that are told, and lines of what was left to do in them."""
 PAGES = 60
+"""Lines of the index of pages."""
 LONGEST = 160
 """Characters of one line of the pages' index."""
 LATELY = 12
 """Lines that are given back after a compaction of what was recalled, and as many of what was kept."""
 _HEADER = 4096
+"""Bytes of a page that are read for its front matter."""
 _SCALAR = (  # as text: most hooks look at no page, and each of the two takes a millisecond to compile
     r"(name|source_query):[ \t]*(?:\"([^\"\\]*)\"|'([^']*)'|([^\s\"'|>&*!\[{%@`#][^#\n]*))[ \t]*$"
 )
@@ -290,9 +292,9 @@ def start_text(
     event: Event, bank: Bank | Folders, core: Callable[[int], str | None], glance: ReadOnlySearch | None,
     known: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> str | None:  # fmt: skip
-    """All of it in at most `noise.MOST` characters, '' where there is nothing to tell; None where `core`,
-    which gives core memory within so many characters, cannot tell. `known` are the
-    rules and the newest other facts of the project."""
+    """What a session is told at its start, at most `noise.MOST` characters; '' if there is nothing to tell;
+    None where `core`, which gives core memory within so many characters, cannot tell. `known` are the rules
+    and the newest other facts of the project, as lines."""
     if event.group:  # strangers read it: nothing that was not said there
         return "\n".join(_recent_blocks(bank, event, glance)) if event.why == "compact" else ""
     rest = [*_project_blocks(bank, event, *known), _pages(bank.root)]

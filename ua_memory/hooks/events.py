@@ -142,7 +142,7 @@ def gemini_event(found: dict[str, Any]) -> Event | None:
 # nothing is imported that costs.
 #
 # A client hands a hook one JSON object on standard input, with `hook_event_name`; what is put into
-# `additionalContext` goes to the model. Each client has a module that knows its names.
+# `additionalContext` goes to the model.
 
 
 ANSWERED = ("start", "prompt")

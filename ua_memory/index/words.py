@@ -793,7 +793,7 @@ def citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
 # -- census ------------------------------------------------------------------------------------------------
 # The bank's names counted: who stands in how many items, from when to when, and beside whom.
 #
-# Names are folded here as the index keeps them (`links.folded`); `written` finds how they are spelled.
+# Names are folded here as the index keeps them (`items.folded`); `written` finds how they are spelled.
 
 
 SAMPLE = 24
@@ -808,7 +808,7 @@ _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 @dataclass(frozen=True, slots=True)
 class NameCount:
-    """A folded name: in how many items it stands, how surely it is one (`links`), first and last ISO day."""
+    """A folded name: in how many items it stands, how surely it is one (`items`), first and last ISO day."""
 
     name: str
     items: int

@@ -312,14 +312,20 @@ def _by_hand(draft: Draft, there: Fact, *, wholly: bool = False) -> bool:
     return any(draft.typed(path, file.trail or b"", row) for row in rows)
 
 
+_COMPARED = frozenset(
+    "text id kind when entities tags quotes seen was origin trail retired flag place heading".split()  # noqa: SIM905
+)
+"""Attributes of a fact that have no value of their own to lose, or are compared by themselves."""
+
+
 def _says_all(there: Fact, fact: Fact) -> bool:
     """Whether nothing would be lost by noting `fact` as another sighting of `there`."""
     if there.kind != fact.kind or set(there.tags) != set(fact.tags):
         return False
     if fact.when and fact.when != (there.when or markdown_lines.day_of(there.place.path)):
         return False
-    single = ("where", "who", "why", "cause", "importance")
     new = {quote.text for quote in fact.quotes} - {quote.text for quote in there.quotes}
+    single = (key for key in Fact.__dataclass_fields__ if key not in _COMPARED)
     same = all(getattr(fact, key) in (None, getattr(there, key)) for key in single)
     return same and not new and set(fact.entities) <= set(there.entities)
 

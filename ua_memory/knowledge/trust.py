@@ -88,7 +88,7 @@ def borrowed_from(store: Store, text: str, before: str = "") -> Fact | None:
 
 
 def require(store: Store, text: str, before: str = "") -> None:
-    """Raises Usage where `borrowed` finds a fact."""
+    """Raises Usage where `borrowed_from` finds a fact."""
     if found := borrowed_from(store, text, before):
         raise Usage(
             f"this is from an untrusted source ({found.said_by})",

@@ -171,7 +171,7 @@ _MODULE = "anthropic.lib.tools"
 
 
 def declare(tool: type, *, waits: bool) -> None:
-    """Tell the SDK, if it is loaded, that a class is a tool of its kind; `waits`: one to be awaited."""
+    """Tell the SDK, if it is loaded, that a class is a tool of its kind, with `waits` an asynchronous one."""
     name = "BetaAsyncBuiltinFunctionTool" if waits else "BetaBuiltinFunctionTool"
     kind = getattr(sys.modules.get(_MODULE), name, None)
     if isinstance(kind, ABCMeta):
@@ -246,8 +246,8 @@ def note(path: str, data: bytes) -> NoteFile:
     return NoteFile(path, data, document, document.front_end if document.front == MARK else 0)
 
 
-def kept_by(path: str, data: bytes = b"") -> str:
-    """Why an agent may not change a file, or nothing if it may."""
+def refusal_reason(path: str, data: bytes = b"") -> str:
+    """Why an agent may not change a file; '' if it may."""
     kind = markdown_lines.kind_of(path)
     if kind is not FileKind.LOG:
         return KEPT.get(kind, "")
@@ -274,8 +274,8 @@ def create(draft: Draft, path: str, text: str) -> None:
 
 
 def change(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
-    """Give a note another text, as `Note.text` shows it: lines that stay keep their bytes. What to tell of
-    budgets is returned. Usage where a person's line would change, or the file is not an agent's to write."""
+    """Give a note another text, as `NoteFile.text` shows it: lines that stay keep their bytes. Returns
+    warnings about budgets. Usage where a person's line would change, or the file is not an agent's."""
     before = note(path, draft.read(path))
     _permitted(path, before.data)
     step = _step(before, text)
@@ -289,7 +289,7 @@ def change(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
 
 
 def remove(store: Store, draft: Draft, path: str) -> None:
-    """Let a note go. Usage where a person wrote in it, or it is not an agent's."""
+    """Delete a note. Usage where a person wrote in it, or it is not an agent's."""
     data = _removable(store, draft, path)
     draft.facts += [name_of(fact) for fact in markdown_document.parse(data, path).of(Fact)]
     draft.delete(path)
@@ -303,11 +303,11 @@ def move(store: Store, draft: Draft, path: str, to: str) -> None:
     draft.write(to, data, restored=True)
 
 
-# -- whose it is ---------------------------------------------------------------------------------------------
+# -- permissions ---------------------------------------------------------------------------------------------
 
 
 def _permitted(path: str, data: bytes) -> None:
-    if why := kept_by(path, data):
+    if why := refusal_reason(path, data):
         raise Usage(why, where=path, hint="write what you know in a note of your own")
 
 

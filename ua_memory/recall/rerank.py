@@ -151,8 +151,8 @@ class TokenMatches:
     """Texts held against a query: the best match of each of its tokens with any of theirs.
 
     `words` are those of the query that count, `weights` what each is worth, 1 together; `spelt` those that
-    are looked for by their letters, since the model does not know them well. `told` is whether any text has
-    tokens.
+    are looked for by their letters, since the model does not know them well. `any_tokens` is whether any text
+    has tokens.
     """
 
     def __init__(self, asked: ParsedQuery, said: EmbeddedQuery) -> None:

@@ -150,7 +150,8 @@ UNKNOWN = "the model knows too few of the query's words"
 class Hit:
     """One result. `score` is calibrated (see `fusion.chance`), `match` the score by which hits are ordered
     (`rerank`, `fuse`); `arms` has (rank, raw score) of each arm that found it, by name; `parts` what both are
-    made of; `folded` the items it stands for (see `fold`), `replaces` an older one whose value is another."""
+    made of; `folded` the items it stands for (see `dedupe.folded`), `replaces` an older one with another
+    value."""
 
     item: IndexItem
     score: float
@@ -208,7 +209,7 @@ def search_many(
     by_words: bool = False,
     whole_days: bool = False,
 ) -> list[SearchResult]:
-    """An Answer for each query, in order. The index is updated once, by `refresh` if it is given.
+    """A result for each query, in order. The index is updated once, by `refresh` if it is given.
 
     `depth` is how many candidates each arm is asked for, if not as many as usual. With `whole_days` a query
     that is only a time is given all there is of it, up to `WHOLE_DAYS` hits. `by_words` is for somebody who
@@ -303,7 +304,7 @@ class _SearchOptions:
         self.behind = [f"indexing: {_left(self.left)}"] if self.left else []
 
     def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[SearchResult]:
-        """An Answer for each. What asks for words is done while the model reads."""
+        """A result for each. What asks for words is done while the model reads."""
         return [
             self._through(one.text, self._shown(one, self._candidates(one)))
             for one in self._understood(queries, begun)

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 #
 # A model's answers are durable before the next question is asked. Whatever ends a run early, what was
 # answered is committed with the facts it is about, and the rest waits for the next run. Without a model,
-# facts are only compared: `folding`.
+# facts are only compared.
 
 
 CLAIM = "consolidation.lock"

@@ -123,7 +123,7 @@ def own_sentences(unit: BodyUnit) -> list[str]:
 # A page's body as sections and paragraphs, and small operations on them: what no operation names keeps its
 # bytes.
 #
-# Each paragraph and each list item is a `Unit`. Those that are not ours are never changed, moved or
+# Each paragraph and each list item is a `BodyUnit`. Those that are not ours are never changed, moved or
 # removed, whatever is asked. In text of ours a mark stands for evidence (`mark(3)`), until it is written
 # and the facts have their ids.
 

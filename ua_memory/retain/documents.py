@@ -55,7 +55,7 @@ class KnownDocument:
 
 @dataclass(slots=True)
 class Upsert:
-    """Result of an upsert: added facts, removed facts, notes."""
+    """Result of an upsert: added and removed facts, the texts of a person's facts that were `kept`, notes."""
 
     added: list[Fact] = field(default_factory=list)
     removed: list[Fact] = field(default_factory=list)
@@ -108,7 +108,7 @@ def put(
         )
     path, data = known.path, draft.read(known.path)
     if not data:
-        data = _founded(item, heading)
+        data = _new_file(item, heading)
     before = markdown_document.parse(data, path)
     ours = _ours(store, path)
     sections = list(_sections(data))
@@ -159,7 +159,7 @@ def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> U
     return done
 
 
-def _founded(item: TextItem, heading: str) -> bytes:
+def _new_file(item: TextItem, heading: str) -> bytes:
     title = _plain_heading(item.document_id) or "Document"
     header = printer.show(SourceDocument(item.document_id, item.source or None))
     # A document outlives the session that first told of it.
@@ -173,7 +173,7 @@ def _founded(item: TextItem, heading: str) -> bytes:
 
 @dataclass(slots=True)
 class _Section:
-    """Lines of the file, ends included: those of one chunk, or, without a name, what is none."""
+    """Lines of the file, ends included: those of one chunk, or, without a name, lines outside any chunk."""
 
     name: str
     lines: list[bytes]

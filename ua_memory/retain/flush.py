@@ -467,10 +467,10 @@ def _as_fact(candidate: Candidate, session: Session, words: SessionFile | None) 
 #
 # Turns wait in the queue first, so that whatever goes wrong afterwards loses nothing. A model studies them
 # in stretches that fit its window, or, without one, the speakers' own sentences are kept. All of it is
-# written in one revision whose `Through` says how far the session has been read; then the turns are let go.
+# written in one revision whose `Through` says how far the session has been read; then the turns are dropped.
 
 
-# What extracts, what asks a model and what writes are imported where they work: a hook only lets turns wait.
+# What extracts, what asks a model and what writes are imported where they work: a hook only queues turns.
 
 OVERLAP = 4
 """Turns that two stretches of a long transcript share, so that no statement loses its neighbours."""

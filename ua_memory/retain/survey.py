@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ua_memory.retain.retain import Tell as RetainTell
 
 # -- survey ------------------------------------------------------------------------------------------------
-# Transcripts that lie about: whose they are, and which of their turns nobody has read yet.
+# Transcripts found on disk: whose they are, and which of their turns no flush has read yet.
 #
 # Clients copy: a fork begins with the words of the session it came out of, a resumed one may, and a
 # compaction makes a second session of one. A turn counts as known if any session's flush has read it, and
@@ -49,8 +49,8 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A session in a transcript: the number of turns, of those queued (`wait`), and the ids of the `new`
-    ones. `first` and `last` are the times of its turns."""
+    """A session in a transcript: the number of turns, how many of them are queued (`waits`), and the ids
+    of the `new` ones. `first` and `last` are the times of its turns."""
 
     transcript: Transcript
     session: Session
@@ -80,8 +80,8 @@ class FoundSession:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What was found: sessions by when they began, and what is not taken: sub-agents' and other machines'
-    transcripts (`machines` by kind), sessions that go on, so many that were last spoken in too long ago or
-    have nothing said in them, and what could not be read."""
+    transcripts (`machines` by kind), sessions still running (`going`), how many ended too long ago (`older`)
+    or have no words (`silent`), and what could not be read."""
 
     sessions: tuple[FoundSession, ...] = ()
     machines: dict[str, int] = field(default_factory=dict)
@@ -241,7 +241,8 @@ def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
             if ledger.words_hash(turn.text) == words and not (until and turn.at and turn.at > until + LATE)
         ]  # fmt: skip
         before = [n for n, turn in enumerate(turns, 1) if until and turn.at and turn.at <= until]
-        cut = max(cut, *(fits[-1:] if until else fits[:1]) or before[-1:], 0)
+        last = (fits[-1:] if until else fits[:1]) or before[-1:]
+        cut = max([cut, *last])
     return turns[cut:]
 
 
@@ -479,8 +480,8 @@ _CLAIM = "watched"
 
 @dataclass(frozen=True, slots=True)
 class WatchResult:
-    """What catching up with watched paths did. `young` were saved too lately, `failed` could not be read
-    (file and why), `gone` vanished: their facts stay until they are let go, as those of `let_go` were now.
+    """What catching up with watched paths did. `young` were saved too recently, `failed` could not be read
+    (file and why), `gone` vanished: their facts stay until they are removed, as those of `let_go` were now.
     `missing` are watched paths that are not there at all."""
 
     done: tuple[RetainResult, ...] = ()

@@ -16,7 +16,7 @@ from ua_memory.text.patterns import data_text, late
 # -- stretch -----------------------------------------------------------------------------------------------
 # Stretches of days and what repeats: calendar arithmetic, without any words.
 #
-# A `Stretch` is a known stretch of days. A `Cycle` is what comes again, such as May, Friday or Christmas:
+# A `DateSpan` is a known stretch of days. A `Cycle` is what comes again, such as May, Friday or Christmas:
 # which of them is meant depends on the words around it and on today.
 
 

@@ -323,7 +323,7 @@ def parent(store: Store, sha: str) -> str | None:
 
 
 def blame(store: Store, target: str) -> list[BlameLine]:
-    """Who wrote each line of what is named (`excerpts`), uncommitted ones too."""
+    """Who wrote each line of what is named (`statements.find_excerpts`), uncommitted ones too."""
     return _blamed(store, statements.find_excerpts(store, target))
 
 

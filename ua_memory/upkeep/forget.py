@@ -155,7 +155,7 @@ _LISTED = 8
 
 
 def target(store: Store, given: str) -> list[ForgetTarget]:
-    """What is named by an id or by lines (`excerpts`). NotFound, Usage."""
+    """What is named by an id or by lines (`statements.find_excerpts`). NotFound, Usage."""
     try:
         named = statements.find_excerpts(store, given)
     except NotFound:
