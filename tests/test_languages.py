@@ -31,6 +31,11 @@ LINES = (
     "Mietzins: 900",
     "Alice bought a boat and news of the harbour",
     "Bob sold the house near the lake, where the drawer was",
+    "Die Hausschlüssel liegen bei der Nachbarin",
+    "Der Eisbär im Zoo ist nicht mehr da",
+    "Die Stromrechnung wird immer am Montag bezahlt",
+    "Het wachtwoord van de databaseserver is niet bekend",
+    "Er hat das nicht mehr verstanden, der Abend war wunderbar",
 )
 FOUND = [
     ("Fahrräder", BIKE),
@@ -45,6 +50,10 @@ FOUND = [
     ("reunioes", LINES[6]),
     ("Mietzinsen", LINES[7]),
     ("boats", LINES[8]),
+    ("Schlüssel", LINES[10]),
+    ("Bären", LINES[11]),
+    ("Rechnungen", LINES[12]),
+    ("servers", LINES[13]),
 ]
 
 
@@ -114,9 +123,18 @@ def test_a_language_is_told_by_its_small_words(text: str, spoken: list[str]) -> 
 
 
 def test_a_bank_in_english_knows_no_forms_and_loads_no_stemmer() -> None:
-    words = made(*LINES[8:])
+    words = made(*LINES[8:10])
     assert words.db.execute("SELECT count(*) FROM forms").fetchone() == (0,)
     assert words.vocabulary.forms(["drawers", "boats", "presupuestos"]) == {}
+
+
+def test_a_compound_is_looked_up_by_its_last_word_alone(words: WordIndex) -> None:
+    asked = ["schlüssel", "bären", "haus", "bar", "stand", "sen", "reise"]
+    assert words.vocabulary.forms(asked) == {"schlüssel": ("hausschlüssel",), "bären": ("eisbär",)}
+    many = made(
+        *[f"Der Schlüssel von Nummer {n} ist nicht da" for n in range(5)], "Die Hausschlüssel sind auch weg"
+    )
+    assert many.vocabulary.forms(["schlüssel"]) == {"schlüssel": ()}
 
 
 def test_another_form_counts_as_the_word_itself(words: WordIndex) -> None:

@@ -396,7 +396,9 @@ def forms(
             rows = db.execute(sql, (language, stem, _plain(term), MOST_FORMS)).fetchall()
             # What says nothing of its language is found by the stem itself, if that is a word.
             alone = [stem] if not rows and not many[term] and _has_forms(stem) else []
-            near.setdefault(term, set()).update(alone, (word for (word,) in rows))
+            said = sum(counted([term, *(word for (word,) in rows)]).values())
+            compounds = _compounds(db, language, term, stem) if said <= RARE else []
+            near.setdefault(term, set()).update(alone, compounds, (word for (word,) in rows))
     found: dict[str, tuple[str, ...]] = {}
     for term, words in near.items():
         if not words:
@@ -408,6 +410,36 @@ def forms(
         if kept or (words and many[term]):
             found[term] = kept
     return found
+
+
+_GERMAN = "ver vor aus auf ein ent zer durch unter über wider hinter miss nach emp"
+_DUTCH = "ver voor uit aan ont door onder over achter mis toe"
+COMPOUNDING = {"german": frozenset(_GERMAN.split()), "dutch": frozenset(_DUTCH.split())}
+"""Languages that write a compound as one word, and what stands before a word without making it one."""
+RARE = 3
+"""Items that have a word, at most, where compounds that end in it are looked up: of more there is enough."""
+
+
+def _compounds(db: sqlite3.Connection, language: str, term: str, stem: str) -> list[str]:
+    """The words of the bank that end as this one does, with a word before it: `Hausschlüssel` for
+    `Schlüssel`."""
+    short = len(term) == LEAST_LETTERS and term.isascii()  # `bar` ends half of all adjectives
+    if language not in COMPOUNDING or len(stem) < LEAST_LETTERS or short:
+        return []
+    own = term[: len(stem)]  # the stem with its accents
+    rows = db.execute(
+        "SELECT word FROM grams WHERE gram = ? AND size >= ? AND instr(word, ?) > ?"
+        " ORDER BY size, word LIMIT ?",
+        (own[:3], len(stem) + LEAST_LETTERS, own, LEAST_LETTERS, MOST_FORMS),
+    )
+    words, found = [word for (word,) in rows], dict[str, str]()
+    for word, whole in zip(words, _stems(language, words), strict=True):
+        at = word.rfind(own)
+        # Snowball cuts more off a long word: `stromrechn`, but `rechnung`.
+        if word[:at] not in COMPOUNDING[language] and (whole.endswith(stem) or word[at:] in (own, term)):
+            found[whole] = word
+    sql = f"SELECT DISTINCT stem FROM forms WHERE language = ? AND stem IN ({', '.join('?' * len(found))})"
+    return [found[whole] for (whole,) in db.execute(sql, (language, *found))]
 
 
 def _languages(db: sqlite3.Connection) -> list[str]:
