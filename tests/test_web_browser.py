@@ -42,7 +42,7 @@ VIEWS = (
     "/pages",
     "/pages/infra",
     "/beliefs",
-    "/core",
+    "/core?proposals=1",
     "/diary",
     "/work",
     "/health",
@@ -76,6 +76,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for text in HOSTILE:
             memory.insert(f"payload {text}")
         memory.core.replace("Who I serve", "Noor, who likes short answers.")
+        memory.proposals.edit("Rules", "- Stop on Fridays\n- Use the blue pipeline", None)
         memory.pages.create("infra", "Infrastructure", "Where do our services run")
     return bank.root
 
@@ -133,8 +134,12 @@ class Watched:
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
+        self.page.on("dialog", self._asked)
         self.page.on("request", lambda request: self.asked.append(request.url))
+
+    def _asked(self, dialog: Any) -> None:
+        self.said.append(f"dialog {dialog.message}")
+        dialog.dismiss()
 
     def go(self, url: str) -> Any:
         self.page.goto(self.base + url)
@@ -290,6 +295,38 @@ def test_forms_are_sent_and_carried_out(watch: Callable[..., Watched]) -> None:
     assert seen.said == []
 
 
+def test_a_form_is_sent_once_and_keeps_what_was_typed(watch: Callable[..., Watched], root: Path) -> None:
+    seen = watch()
+    page = seen.go("/core")
+    ready(page)
+    page.get_by_label("New rule").fill("Say it twice, say it thrice.")
+    box = page.get_by_role("button", name="add").last.bounding_box()
+    for _ in range(3):
+        page.mouse.click(box["x"] + 5, box["y"] + 5)
+        page.wait_for_timeout(40)
+    page.get_by_text("Say it twice, say it thrice.").wait_for()
+    assert sum("/do/" in url for url in seen.asked) == 1
+    assert (root / "ua-memory.toml").read_text().count("Say it twice") == 1
+    block = page.locator("section.block", has_text="Who I serve")
+    block.get_by_text("edit…").click()
+    block.get_by_label("Text of Who I serve").fill("Noor.\n\n## Other")
+    block.get_by_role("button", name="replace").click()
+    page.get_by_role("alert").wait_for()
+    ready(page)
+    assert page.url == seen.base + "/core", "a reload sends nothing"
+    assert block.get_by_label("Text of Who I serve").input_value() == "Noor.\n\n## Other"
+    assert Place(root).run("insert", "The cups are white.", daemon="off").code == 0
+    page.get_by_text("1 new · r").wait_for(timeout=5000)
+    page.get_by_label("New rule").fill("Half of a rule")
+    page.get_by_text("1 new · r").click()  # whoever says no to losing it keeps it
+    assert page.get_by_label("New rule").input_value() == "Half of a rule"
+    page.go_back()
+    page.get_by_role("heading", name="Core memory").wait_for()
+    assert [text for text in seen.said if "409" not in text] == [
+        "dialog Show what is new? What you have typed here is lost."
+    ]
+
+
 def test_it_works_without_scripts(watch: Callable[..., Watched]) -> None:
     seen = watch(java_script_enabled=False)
     page = seen.go("/")
@@ -305,6 +342,7 @@ def test_it_is_accessible(watch: Callable[..., Watched], scheme: str) -> None:
     source = Path(str(AXE)).read_text("utf-8")
     for url in VIEWS:
         page = seen.go(url)
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
         page.add_script_tag(content=source)
         found = page.evaluate("axe.run()")["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], url
