@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from terminal import Shell, new_shell
 from ua_memory import errors as errors_module
 from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
+from ua_memory.text import dates
 from ua_memory.upkeep import import_sources as importers
 from ua_memory.upkeep import import_sources as notes
 
@@ -199,10 +201,26 @@ def test_notes_are_found_under_their_day_and_their_title(shell: Shell, tmp_path:
         ("20260230.md", None),
         ("1202602031.md", None),
         ("2026-02.md", None),
+        ("17-11-2026.md", "2026-11-17"),
+        ("Diario/17.11.2026.md", "2026-11-17"),
+        ("11-17-2026.md", "2026-11-17"),
+        ("03-04-2026.md", None),
+        ("Martes 17 noviembre 2026.md", "2026-11-17"),
+        ("Tuesday, November 17th 2026.md", "2026-11-17"),
+        ("2026年11月17日.md", "2026-11-17"),
+        ("November 2026.md", None),
+        ("Roadmap 2026.md", None),
+        ("31-02-2026.md", None),
     ],
 )
 def test_the_day_in_a_path(path: str, day: str | None) -> None:
-    assert notes.day_in(path) == day
+    assert dates.day_in(path) == day
+
+
+def test_a_zone_tells_day_and_month_apart() -> None:
+    zones = ZoneInfo("America/New_York"), ZoneInfo("Europe/Madrid")
+    assert [dates.day_in("03-04-2026.md", zone) for zone in zones] == ["2026-03-04", "2026-04-03"]
+    assert dates.day_of_note("x.md", {"fecha": "2026-11-15"}) == "2026-11-15"
 
 
 def test_a_path_that_is_too_deep_keeps_its_inner_folders() -> None:

@@ -42,6 +42,16 @@ def found(shell: Shell, query: str = "kiln glazes crack") -> list[str]:
     return sorted(hit["path"] for hit in hits if hit["path"] != "MEMORY.md")
 
 
+def test_a_daily_note_has_its_day_however_it_is_named(shell: Shell) -> None:
+    """And so the newer of two is known."""
+    write(shell.home / "notes" / "20261116.md", "- Marcos trabaja en Telefónica desde mayo.\n")
+    write(shell.home / "notes" / "17-11-2026.md", "- Marcos se unió a Indra.\n")
+    write(shell.home / "notes" / "x.md", "---\nfecha: 2026-11-15\n---\n- Canelo ist der Hund.\n")
+    hits = shell.ok("search", "¿dónde trabaja Marcos?", "--json").json["results"]
+    assert [hit["day"] for hit in hits[:2]] == ["2026-11-17", "2026-11-16"] and hits[0]["replaces"]
+    assert shell.ok("search", "Canelo", "--json").json["results"][0]["day"] == "2026-11-15"
+
+
 def test_they_are_found_and_left_as_they_are(shell: Shell) -> None:
     kiln = shell.home / "notes" / "kiln.md"
     before, folder = kiln.read_bytes(), sorted(kiln.parent.iterdir())

@@ -144,7 +144,12 @@ class OutsideFiles:
         read = document.parse(files.searched(data)[0], path)
         items = items_of(read, self.masked, logs)
         if outside(path):  # its ids are another bank's: nothing here is to cite or to change them
-            return [replace(item, id=None) for item in items], ()
+            from ua_memory.text.dates import (
+                day_of_note,
+            )  # some 40 ms, which a bank by itself need not wait for
+
+            day = day_of_note(path, read.front, self._store.config.zone or self._store.now().tzinfo)
+            return [replace(item, id=None, day=day) for item in items], ()
         problems = [replace(one, message=self.masked(one.message)) for one in read.problems]
         return list(items), problems
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from functools import reduce
@@ -770,6 +771,54 @@ def named(text: str, now: datetime) -> tuple[date | None, date | None]:
             span = spans[0][0]
             return span.start, span.end and span.end - DAY
     raise ValueError(text)
+
+
+DATE_KEYS = (
+    "date", "day", "created", "created_at", "date_created", "creation_date", "modified", "fecha", "datum",
+)  # fmt: skip
+_IN_NAME = late(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
+_IN_FOLDERS = late(r"(?:^|/)((?:19|20)\d\d)/(\d\d)/(\d\d)(?!\d)")
+_YEAR = late(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_EITHER = late(r"(?:0?[1-9]|1[0-2])[-_ /](?:0?[1-9]|1[0-2])[-_ /]\d{4}")
+"""Day and month, or month and day."""
+
+
+def day_of_note(path: str, front: Mapping[str, object], zone: tzinfo | None = None) -> str | None:
+    """The day that a note's path says, else the first of `DATE_KEYS` of its front matter that says one."""
+    nested = front.get("metadata")
+    tables = (front, nested) if isinstance(nested, Mapping) else (front,)
+    values = [table.get(key) for table in tables for key in DATE_KEYS]
+    return day_in(path, zone) or next((day for value in values if (day := _day_said(value))), None)
+
+
+def day_in(path: str, zone: tzinfo | None = None) -> str | None:
+    """The day that a path says, the last one of its name first, in figures or as somebody writes it:
+    `17-11-2026`, `Martes 17 noviembre 2026`. Which of two figures is the month the `zone` tells."""
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    for match in reversed(list(_IN_NAME.finditer(stem))):
+        if day := _real(match[1], match[3], match[4]):
+            return day
+    if folders := _IN_FOLDERS.search(path):
+        return _real(*folders.groups())
+    if not _YEAR.search(stem) or (zone is None and _EITHER.fullmatch(stem)):
+        return None
+    with suppress(ValueError):
+        first, last = named(stem.replace("_", "-"), datetime(2000, 1, 1, tzinfo=zone))
+        return first.isoformat() if first and first == last else None
+    return None
+
+
+def _day_said(value: object) -> str | None:
+    if isinstance(value, datetime | date):
+        return value.isoformat()[:10]
+    match = _IN_NAME.match(value) if isinstance(value, str) else None
+    return _real(match[1], match[3], match[4]) if match else None
+
+
+def _real(year: str, month: str, day: str) -> str | None:
+    with suppress(ValueError):
+        return date(int(year), int(month), int(day)).isoformat()
+    return None
 
 
 _CLOCK = late(r"\b([01]?\d|2[0-3])(?::([0-5]\d)\b)?(?:\s*([ap])\.?m\b)?", re.IGNORECASE)

@@ -9,7 +9,7 @@ import re
 from base64 import b32encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.fields import write_links, write_tags
 from ua_memory.markdown.lines import readable
 from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
+from ua_memory.text import dates
 
 # -- found -----------------------------------------------------------------------------------------------
 # What a source holds, as values: a file of markdown is taken over as it stands (`Note`); what a database
@@ -150,14 +151,10 @@ def read(source: str, name: str, files: Files) -> SourceContents:
 # -- notes -----------------------------------------------------------------------------------------------
 # A folder of markdown notes, such as an Obsidian vault: each is copied, under its day where it has one.
 #
-# A note's day is said by its path (`2026-02-03`, `20260203`, `2026_02_03`, `2026/02/03`), else by its front
-# matter (`date`, `day`, `created`, `modified`). The file's own time is not asked: copies and checkouts
-# change it.
+# A note's day is said by its path, else by its front matter (`text.dates`). The file's own time is not asked:
+# copies and checkouts change it.
 
 
-DATE_KEYS = ("date", "day", "created", "created_at", "date_created", "creation_date", "modified")
-_IN_NAME = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
-_IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(\d\d)/(\d\d)(?!\d)")
 _UNFIT = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
 _LONGEST = 200
 """Bytes of a part of a path; with a day before it, it is still a name."""
@@ -202,7 +199,8 @@ def collect(files: Files, *, curated: bool) -> tuple[list[CopiedNote], list[Prob
 
 def note(path: str, data: bytes, curated: bool) -> CopiedNote:
     """One file as a note, with its day and its name in the bank."""
-    day = day_in(path) or day_by_front(path, data)
+    headed = data.removeprefix(b"\xef\xbb\xbf").startswith(b"---")
+    day = dates.day_of_note(path, markdown_document.parse(data, f"memory/{path}").front if headed else {})
     return CopiedNote(path, fitting(path, day), data, day, curated and not day)
 
 
@@ -210,41 +208,6 @@ def trouble(note: CopiedNote) -> Iterator[Problem]:
     """What cannot be read of a note as it would stand in a bank, at its place in the source."""
     for problem in markdown_document.parse(note.data, f"memory/{note.name}").problems:
         yield Problem(note.path, problem.line, problem.message)
-
-
-def day_in(path: str) -> str | None:
-    """The day that a path says, the last one of its name first."""
-    stem = path.rpartition("/")[2]
-    for match in reversed(list(_IN_NAME.finditer(stem))):
-        if day := _real(match[1], match[3], match[4]):
-            return day
-    folders = _IN_FOLDERS.search(path)
-    return _real(*folders.groups()) if folders else None
-
-
-def day_by_front(path: str, data: bytes) -> str | None:
-    """The day that a note's front matter says, by the first of DATE_KEYS that has one."""
-    if not data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
-        return None
-    front = markdown_document.parse(data, f"memory/{path}").front
-    values = [front.get(key) for key in DATE_KEYS]
-    nested = front.get("metadata")
-    values += [nested.get(key) for key in DATE_KEYS] if isinstance(nested, dict) else []
-    return next((day for value in values if (day := _day_of(value))), None)
-
-
-def _day_of(value: object) -> str | None:
-    if isinstance(value, datetime | date):
-        return value.isoformat()[:10]
-    match = _IN_NAME.match(value) if isinstance(value, str) else None
-    return _real(match[1], match[3], match[4]) if match else None
-
-
-def _real(year: str, month: str, day: str) -> str | None:
-    try:
-        return date(int(year), int(month), int(day)).isoformat()
-    except ValueError:
-        return None
 
 
 def fitting(path: str, day: str | None) -> str:
