@@ -207,3 +207,29 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
 )
 def test_small_words_of_a_query_are_those_of_its_language(query: str, terms: tuple[str, ...]) -> None:
     assert read_query(query).terms == terms
+
+
+JAPANESE = (
+    "サーバーweb02は東京にあります。",
+    "FastAPIからDjangoに移行した。",
+    "請求書は毎月25日に発行します。",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("web02はどこですか", JAPANESE[0]), ("where is web02?", JAPANESE[0]),
+        ("Django", JAPANESE[1]), ("Djangoに移行した理由", JAPANESE[1]),
+        ("web03はどこですか", ""), ("Kubernetesはどこですか", ""), ("火星はどこですか", ""),
+    ],
+)  # fmt: skip
+def test_a_latin_name_is_found_among_japanese(
+    tmp_path_factory: pytest.TempPathFactory, query: str, line: str
+) -> None:
+    bank = new_bank(tmp_path_factory.mktemp("japanese") / "bank")
+    for each in JAPANESE:
+        bank.insert(each)
+    with Memory(bank.again()) as memory:
+        answer = memory.search(query)
+    assert answer.answered == bool(line) and (not line or answer.hits[0].item.text == line)

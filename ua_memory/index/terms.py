@@ -119,7 +119,12 @@ def _cjk_run() -> re.Pattern[str]:
 
 def _runs(text: str) -> list[str]:
     """The runs of letters and digits in a text, those without spaces apart from the others."""
-    return (_ASCII_RUN if text.isascii() else _run()).findall(text)
+    return [text[start:end] for start, end in spans(text)]
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Where the runs of letters and digits in a text stand, those without spaces apart from the others."""
+    return [match.span() for match in (_ASCII_RUN if text.isascii() else _run()).finditer(text)]
 
 
 def is_unspaced(text: str) -> bool:

@@ -194,6 +194,7 @@ IDLE = STOP | frozenset(_TELLING.split())
 """English words that ask what there was, and say nothing about what it was."""
 
 _WORD = re.compile(r"[^\W_]+")
+_KANA = re.compile(r"[ぁ-ゖ]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +329,7 @@ def _words(
     meant: Mapping[str, str],
     forms: Mapping[str, tuple[str, ...]],
 ) -> tuple[QueryWord, ...]:
-    spans = [match.span() for match in _WORD.finditer(text)][:MOST]
+    spans = index_terms.spans(text)[:MOST]
     typed = [words_of(text[start:end]) for start, end in spans]
     pieces = [[each for each in (meant.get(piece, piece) for piece in part) if each] for part in typed]
     joined = [(start, end, meant.get(whole) or whole) for start, end, whole in _joined(text)]
@@ -338,7 +339,10 @@ def _words(
     little = small_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
-        small = all(piece in little for piece in part)
+        grammar = len(spans) > 1 and _KANA.fullmatch(
+            text, start, end
+        )  # what follows "web02" in "web02はどこですか"
+        small = bool(grammar) or all(piece in little for piece in part)
         few = FEW_ITEMS if small else 0
         rare = max((inverse(known[piece] + few // 2, total + few) for piece in part), default=0.0)
         weight = rare * (SMALL if small else 1.0) * (1.0 if part == before else GUESSED)

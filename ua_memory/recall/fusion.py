@@ -15,6 +15,7 @@ from ua_memory.index.embedding import CrossEncoder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import Index
+from ua_memory.index.terms import is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
@@ -463,9 +464,8 @@ def _of_another(asked: ParsedQuery, texts: Sequence[str]) -> bool:
 
 def _one_name(one: str, other: str) -> bool:
     """Whether two names are one; in a script without spaces what stands before a name is joined to it."""
-    one, other = one.casefold(), other.casefold()
-    short, long = sorted((one, other), key=len)
-    return one == other or (not long.isascii() and not short.isascii() and long.endswith(short))
+    short, long = sorted((one.casefold(), other.casefold()), key=len)
+    return long == short or (long.endswith(short) and is_unspaced(long[-len(short) - 1]))
 
 
 def _one_number(one: str, other: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ua_memory.index import embedding
 from ua_memory.index import items as index_items
 from ua_memory.index.items import IndexItem
+from ua_memory.index.terms import is_unspaced
 from ua_memory.recall.arms import DateRange, ParsedQuery, QueryWord, Ranked
 
 if TYPE_CHECKING:
@@ -187,8 +188,9 @@ class TokenMatches:
         self.any_tokens = self.any_tokens or any(codes)
 
     def unread(self, items: Iterable[IndexItem]) -> list[IndexItem]:
-        """Those whose text the model has not read yet: it was written a moment ago."""
-        return [item for item in items if item.vhash not in self._at]
+        """Those whose text the model has not read yet, written a moment ago, or does not read well: of a
+        script without spaces, whose letters it takes for one word with a name that stands among them."""
+        return [item for item in items if item.vhash not in self._at or is_unspaced(item.text)]
 
     def means(self, names: Sequence[str]) -> Table:
         """(words, texts): of each word's tokens the mean; zeros for a text that nothing is known of."""
