@@ -42,6 +42,8 @@ from ua_memory.caller import Call
 from ua_memory.cli import web
 from ua_memory.cli.web import WebBank
 from ua_memory.daemon.watch import Watch
+from ua_memory.knowledge import observations, opinions
+from ua_memory.knowledge.observations import ProofText
 from ua_memory.mcp.tools import bound
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
@@ -588,6 +590,17 @@ def test_a_day_shows_what_no_longer_holds(fresh: Browser) -> None:
     assert "The kettle is blue." in fresh.page(f"/days/{day}").text
 
 
+def test_a_filtered_day_counts_what_the_filter_leaves(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        for n in range(14):
+            memory.insert(f"The web said {n}.", origin="web")
+        day = memory.insert("A person said it.", origin="person").fact.place.path[7:17]
+    assert f"/days/{day}?source=web" in fresh.page("/?source=web").links()
+    assert "all 14" in fresh.page("/?source=web").text
+    assert "14 items · source web" in fresh.page(f"/days/{day}?source=web").text
+    assert "all 1" not in fresh.page("/?source=person").text
+
+
 def test_days_before_crowded_ones_are_reached(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST_LISTED", 10)
     for day in (18, 19, 20):
@@ -991,7 +1004,8 @@ def test_a_page_and_a_name_are_written(fresh: Browser) -> None:
     assert fresh.post("page").status_code == 404, "a form that lacks a field"
     with Memory.open(fresh.root) as memory:
         id = memory.insert("The kettle is blue.").fact.id
-    assert fresh.post("probe", query="which colour has the kettle", id=str(id)).status_code == 303
+    saved = fresh.post("probe", query="which colour has the kettle", id=str(id))
+    assert saved.status_code == 200 and "Saved as line 3: which colour has the kettle" in saved.text
     assert f"which colour has the kettle → ^{id}" in (fresh.root / "probes.md").read_text()
     assert fresh.post("probe", query="a\0b", id=str(id)).status_code < 500
     assert fresh.post("nothing").status_code == 404
@@ -1009,6 +1023,24 @@ def test_a_person_vouches_for_what_they_read(fresh: Browser) -> None:
     file.write_text(file.read_text().replace("Oak Street", "Elm Street"))
     assert fresh.post("vouch", **form).status_code == 303
     assert "  - origin: person\n" in file.read_text() and "/do/vouch" not in fresh.get(f"/f/{fact.id}").text
+
+
+def test_an_observation_and_an_opinion_are_retired_by_their_commands(fresh: Browser) -> None:
+    with Memory.open(fresh.root) as memory:
+        fact = memory.insert("Alice left Heroku because its price doubled.").fact
+        with memory.store.revision("consolidate", door="test") as draft:
+            one = observations.add(
+                draft, "Alice looks at prices.", [ProofText(fact, "price")], today=date.today()
+            )
+            two = opinions.form(
+                draft, "She will move again.", [(fact, "price")], confidence=0.5, day="2026-11-21"
+            )
+    for record, what in ((one, "observation"), (two, "opinion")):
+        form = f'name="record" value="{what}"'
+        assert form in fresh.get(f"/f/{record.id}").text
+        assert fresh.post("retire", id=str(record.id), record=what, reason="not so").status_code == 303
+        assert form not in fresh.get(f"/f/{record.id}").text
+        assert re.search(r"retired: .*not so", (fresh.root / record.place.path).read_text())
 
 
 def test_what_a_flush_refused_is_told_where_it_was_asked_for(

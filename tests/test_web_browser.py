@@ -100,20 +100,27 @@ def served(root: Path) -> Iterator[str]:
         server.stdout.close()
 
 
+def entered(browser: Any, link: str) -> Any:
+    """(browser, its state, the address) once it has used a link."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(link)
+    page.locator("h1").first.wait_for()
+    assert page.url == link.partition("enter")[0], "it leads to the first page"
+    state = context.storage_state()
+    context.close()
+    return browser, state, link.partition("/enter")[0]
+
+
 @contextmanager
 def signed_in(link: str) -> Iterator[Any]:
-    """A browser that has used the link: (browser, its state, the address)."""
+    """A browser that has used the link, see `entered`."""
     from playwright import sync_api
 
     with sync_api.sync_playwright() as play:
         how = ["--no-sandbox", "--disable-dev-shm-usage"]
         browser = play.chromium.launch(executable_path=CHROMIUM, args=how)
-        context = browser.new_context()
-        page = context.new_page()
-        page.goto(link)
-        page.locator("h1").first.wait_for()
-        assert page.url == link.partition("enter")[0], "it leads to the first page"
-        yield browser, context.storage_state(), link.partition("/enter")[0]
+        yield entered(browser, link)
         browser.close()
 
 
@@ -325,6 +332,30 @@ def test_a_form_is_sent_once_and_keeps_what_was_typed(watch: Callable[..., Watch
     assert [text for text in seen.said if "409" not in text] == [
         "dialog Show what is new? What you have typed here is lost."
     ]
+
+
+def test_what_is_typed_outlives_the_server(chrome: Any, tmp_path: Path) -> None:
+    """It ends half an hour after the last request, however long a text takes; a new link signs in again."""
+    root = new_bank(tmp_path / "notes").root
+    with served(root) as link:
+        seen = Watched(entered(chrome[0], link))
+        page = seen.go("/core")
+        ready(page)
+        page.get_by_label("New rule").fill("Half an hour in the making.")
+        assert Place(root).run("web", "--stop").code == 0
+        page.get_by_text("not connected").wait_for()
+        page.get_by_role("button", name="add").last.click()
+        page.wait_for_timeout(500)
+        assert [text[:20] for text in seen.said if text.startswith("dialog")] == ["dialog Not connected"]
+        assert page.get_by_label("New rule").input_value() == "Half an hour in the making."
+        with served(root) as again:
+            assert again.partition("/enter")[0] == seen.base, "the same port"
+            other = seen.context.new_page()
+            other.goto(again)
+            other.locator("h1").first.wait_for()
+            page.get_by_role("button", name="add").last.click()
+            page.locator("li", has_text="Half an hour in the making.").wait_for()
+    seen.context.close()
 
 
 def test_it_works_without_scripts(watch: Callable[..., Watched]) -> None:

@@ -116,7 +116,8 @@ def days(bank: BankPages, query: Query) -> Shown:
     shown, today = groups[:DAYS], bank.today()
     dated = [day for day, _ in shown if day]
     every = _counted(bank, map_start(today).isoformat(), today)
-    counted = _counted(bank, dated[-1], dated[0]) if dated else []
+    given = options(query)
+    counted = _counted(bank, dated[-1], dated[0], *given) if dated else []
     full = {row["day"]: row["facts"] for row in counted}
     more = {
         "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
@@ -133,9 +134,9 @@ def map_start(today: str) -> date:
     return end - timedelta(days=end.weekday() + 7 * (WEEKS - 1))
 
 
-def _counted(bank: BankPages, since: str, until: str) -> list[dict[str, Any]]:
-    """How many facts were said on each of the days."""
-    words = ("list", "--days", "-n", str(7 * WEEKS), f"--since={since}", f"--until={until}")
+def _counted(bank: BankPages, since: str, until: str, *given: str) -> list[dict[str, Any]]:
+    """How many facts were said on each of the days; none where it is not counted by what is given."""
+    words = ("list", "--days", "-n", str(7 * WEEKS), f"--since={since}", f"--until={until}", *given)
     found: list[dict[str, Any]] = bank.ask(*words, fails=False).get("days", [])
     return found
 
@@ -158,7 +159,7 @@ def day(bank: BankPages, query: Query) -> Shown:
         "list", "--retired", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *options(query),
     )  # fmt: skip
     found = bank.ask(*words)
-    return Shown("day.html", found, words, {"day": day})
+    return Shown("day.html", found, words, {"day": day, "filters": _plain(query)})
 
 
 def sessions(bank: BankPages, query: Query) -> Shown:
@@ -495,9 +496,15 @@ def do_name(bank: BankPages, form: Query) -> str:
 
 
 def do_retire(bank: BankPages, form: Query) -> str:
-    """A fact no longer holds."""
-    why = form.get("reason", "").strip()
-    bank.ask("retire", *([f"--why={why}"] if why else []), "--", f"^{form['id']}")
+    """A fact, an observation or an opinion no longer holds."""
+    why, target = form.get("reason", "").strip(), f"^{form['id']}"
+    match form.get("record"):
+        case "observation":
+            bank.ask("observations", "retire", f"--because={why}", "--", target)
+        case "opinion":
+            bank.ask("opinions", "drop", "--", target, why)
+        case _:
+            bank.ask("retire", f"--why={why}", "--", target)
     return f"/f/{form['id']}"
 
 
@@ -541,10 +548,10 @@ def do_page(bank: BankPages, form: Query) -> str:
     return f"/pages/{quote(form['id'], safe='')}"
 
 
-def do_probe(bank: BankPages, form: Query) -> str:
+def do_probe(bank: BankPages, form: Query) -> Shown:
     """A question and the fact that should be found by it."""
-    bank.ask("bench", "probes", f"--add={form['query']}", "--", f"^{form['id']}")
-    return "/bench"
+    done = bank.ask("bench", "probes", f"--add={form['query']}", "--", f"^{form['id']}")
+    return replace(probes(bank, {}), more={"done": done})
 
 
 WRITES: Mapping[str, Callable[[BankPages, Query], str | Shown]] = {
@@ -584,8 +591,10 @@ def home(what: str, form: Query) -> tuple[str, Page, Query]:
             )
         case "page":
             return "/pages", pages, {}
-        case "probe":
+        case "probe" if got("query"):
             return address("/search", {}, q=got("query", "")), search, {"q": got("query", "")}
+        case "probe":
+            return "/bench", probes, {}
     proposals = {"proposals": "1"} if what == "proposal" else {}
     return address("/core", proposals), core, proposals
 

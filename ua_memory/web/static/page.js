@@ -90,11 +90,19 @@ addEventListener("keydown", (event) => {
 
 // A form that was refused is shown at the address where it stands, so that a reload sends nothing.
 if (location.pathname.startsWith("/do/")) history.replaceState(null, "", document.querySelector("#news").href);
-// A second click sends it no second time.
-addEventListener("submit", (event) => {
-  if (event.target.method !== "post") return;
-  if (event.target.dataset.sent) event.preventDefault();
-  event.target.dataset.sent = "1";
+// A second click sends it no second time; and where nobody listens any more, what was typed is not lost.
+addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) { event.preventDefault(); return; }
+  form.dataset.sent = "1";
+  if (source.readyState === EventSource.OPEN || form.dataset.reached) return;
+  event.preventDefault();
+  const reached = await fetch("/static/icon.svg").then((answer) => answer.ok, () => false);
+  delete form.dataset.sent;
+  if (!reached) { alert("Not connected: nothing was sent, and what you typed is still here. Start the page again: ua-memory web --write"); return; }
+  form.dataset.reached = "1";
+  form.requestSubmit(event.submitter);
 });
 addEventListener("pageshow", () => main.querySelectorAll("form").forEach((form) => delete form.dataset.sent));
 
