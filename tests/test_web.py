@@ -1022,7 +1022,10 @@ def test_a_person_vouches_for_what_they_read(fresh: Browser) -> None:
     assert fresh.post("vouch", **form).status_code == 409, "it says something else now"
     file.write_text(file.read_text().replace("Oak Street", "Elm Street"))
     assert fresh.post("vouch", **form).status_code == 303
-    assert "  - origin: person\n" in file.read_text() and "/do/vouch" not in fresh.get(f"/f/{fact.id}").text
+    assert (
+        "  - origin: person (vouched for, said by web)\n" in file.read_text()
+        and "/do/vouch" not in fresh.get(f"/f/{fact.id}").text
+    )
 
 
 def test_an_observation_and_an_opinion_are_retired_by_their_commands(fresh: Browser) -> None:

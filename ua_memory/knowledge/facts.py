@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
@@ -144,30 +143,34 @@ def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Re
 def retire(draft: Draft, fact: Fact, says: str) -> Fact:
     """Note in an open revision that a fact no longer holds. It stays in its file; so do a person's words. One
     that is retired already stays as it is. NotFound, Usage."""
-    return _noted(draft, fact, "retired", draft.redact(" ".join(says.split())), lambda old: bool(old.retired))
+    says = draft.redact(" ".join(says.split()))
+    return _noted(draft, fact, "retired", lambda old: old if old.retired else replace(old, retired=says))
 
 
 def vouch(draft: Draft, fact: Fact) -> Fact:
     """Note in an open revision that a person stands by what another said: it counts as theirs, and keeps
-    where it came from. What is a person's already stays as it is. NotFound, Usage."""
-    return _noted(draft, fact, "origin", "person", lambda old: old.said_by == "person")
+    who said it. What is a person's already stays as it is. NotFound, Usage."""
+
+    def vouched(old: Fact) -> Fact:
+        trail = old.trail or f"vouched for, said by {old.said_by}"
+        return old if old.said_by == "person" else replace(old, origin="person", trail=trail)
+
+    return _noted(draft, fact, "origin", vouched)
 
 
-def _noted(draft: Draft, fact: Fact, key: str, value: str, done: Callable[[Fact], bool]) -> Fact:
-    """Write a key below a fact's words, which stay, unless it is `done` already."""
+def _noted(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -> Fact:
+    """Write a key below a fact's words, which stay, where that is to `change`."""
     path = fact.place.path
     data = draft.read(path)
     old = _placed(data, path, fact.id)
     if old is None:
         raise NotFound("no such fact", where=f"^{fact.id}", hint="ua-memory search")
-    if done(old):
+    if (wanted := change(old)) == old:
         return old
-    new: dict[str, Any] = {key: value}
-    wanted = replace(old, **new)
     rows = markdown_document.parse(data, path).lines[old.place.line - 1 : old.place.end]
     indent = re.match(r"\s*", rows[0])[0]  # type: ignore[index]
     by_hand = [row for row in rows if not re.match(rf"\s+[-*+]\s+{key}:", row)]
-    more = fields.write_origin(wanted.origin, wanted.trail) if key == "origin" else value
+    more = fields.write_origin(wanted.origin, wanted.trail) if key == "origin" else wanted.retired
     by_hand.append(f"{indent}  - {key}: {more}")
     draft.write(
         path, markdown_lines.replace_lines(
@@ -175,7 +178,7 @@ def _noted(draft: Draft, fact: Fact, key: str, value: str, done: Callable[[Fact]
         ), removes=[old],
     )  # fmt: skip
     after = _placed(draft.read(path), path, fact.id)
-    if after is None or getattr(after, key) != value:
+    if after is None or getattr(after, key) != getattr(wanted, key):
         raise Usage(f"this line can have no `{key}:`", where=old.place.citation, hint="edit it by hand")
     return after
 
