@@ -202,6 +202,16 @@ def test_a_passage_that_answers_better_stands_for_itself(memory: Memory) -> None
     assert any("4 minutes" in hit.snippet for hit in hits[:2])
 
 
+def test_a_passage_with_all_the_words_stands_before_a_fact_with_none(memory: Memory) -> None:
+    """To the model, which is English, all Spanish texts are alike: each fact passed for a good answer."""
+    memory.insert("Hemos decidido alojar la tienda en Hetzner porque Heroku ha duplicado el precio.")
+    memory.insert("No uses nunca tabuladores en este proyecto, siempre cuatro espacios.")
+    said = "El fallo del inicio de sesión venía de la cookie: caducaba a los 5 minutos."
+    memory.sessions.add(SHOP, [turn(0, said), turn(1, "Lo he arreglado en auth.py.")], now=NOON)
+    answer = memory.search("¿qué fallo tenía el inicio de sesión?")
+    assert answer.answered and "cookie" in answer.hits[0].snippet
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_two_with_the_same_words_the_later_stands(memory: Memory, first: int) -> None:
     for at in ((10, 2), (2, 10))[first]:

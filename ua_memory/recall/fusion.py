@@ -264,16 +264,20 @@ FACT, PASSAGE = 0.45, 0.60
 
 
 def facts_first(found: list[Ranked]) -> list[Ranked]:
-    """The candidates, best first, with the good facts before the good passages, and these before the rest."""
-    if not any(one.item.record == SESSION for one in found):
+    """The candidates, best first, with the good facts before the good passages, and these before the rest. A
+    fact is none beside a passage that matches twice as well: in other languages than English any two texts
+    are alike to the model."""
+    said = next((one.score for one in found if one.item.record == SESSION), None)
+    if said is None:
         return found
-    return sorted(found, key=_place)
+    fact = max(FACT, SAME_MATTER * said)
+    return sorted(found, key=lambda one: _place(one, fact))
 
 
-def _place(one: Ranked) -> int:
+def _place(one: Ranked, fact: float) -> int:
     if one.item.record == SESSION:
         return 1 if one.score >= PASSAGE else 2
-    return 0 if one.score >= FACT else 2
+    return 0 if one.score >= fact else 2
 
 
 # -- chronology --------------------------------------------------------------------------------------------
