@@ -344,5 +344,6 @@ def test_only_a_fact_can_be_retired(tmp_path: Path) -> None:
         "not a fact" in shell("retire", "^p2w7c5n3rd").err
         and "no such id" in shell("retire", "^zzzzzzzzzz").err
     )
+    assert shell("retire", "").code == 2
     rows = (("^p2w7c5n3rd", "not a fact"), (f"{DAY}:1", "not a fact"), ("^zzzzzzzzzz", "no such id"))
     assert all(why in shell("retire", target).err for target, why in rows)

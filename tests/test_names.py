@@ -52,6 +52,11 @@ def test_a_pasted_blob_costs_little(piece: str) -> None:
     assert perf_counter() - begun < 2
 
 
+def test_a_task_and_a_quoted_line_begin_a_sentence() -> None:
+    assert names("[x] Llamar al dentista") == names("[ ] Pagar la factura") == ()
+    assert names("- [ ] Call Bob tomorrow\n> Ask Anna about it") == ("Bob", "Anna")
+
+
 def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
     assert names("Hey John, I’ve met Maria; Wow, Hello Kitty!") == ("John", "Maria", "Kitty")
 

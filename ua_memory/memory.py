@@ -222,8 +222,7 @@ class Memory:
     ) -> tuple[Fact, Result]:
         """Note that a fact no longer holds since today, and `why`; `by` is the one that replaces it. It stays
         in its file, and out of searches that do not ask for the past. NotFound; Usage for what is no fact."""
-        old, new = (self.facts.named(each) if each else None for each in (target, by))
-        assert old is not None
+        old, new = self.facts.named(target), self.facts.named(by) if by else None
         if new and new.id == old.id:
             raise Usage("a fact cannot replace itself", where=f"^{old.id}", hint="leave `by` out")
         with self.store.revision("retire", door=self.door) as draft:

@@ -31,7 +31,7 @@ _RUN = late(
     r"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|[A-Z][\w'’]*[a-z]\w*|[A-Z]{2,}\d*)"
     r"(?:[ -](?:[A-Z][\w]*[a-z]\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
 )
-_BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+)$")
+_BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 
