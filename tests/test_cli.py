@@ -19,6 +19,7 @@ from terminal import EVERY, Shell, new_shell
 from ua_memory.caller import caller
 from ua_memory.cli.app import VERBS, Verbs, group
 from ua_memory.errors import EXIT_CODES, Usage
+from ua_memory.text import dates
 from ua_memory.views import output as boundary
 from ua_memory.views.hits import matches
 from ua_memory.views.output import Screen, ago, cells, day_title, dumps, parse_day, visible
@@ -723,11 +724,33 @@ def test_dates_as_people_say_them() -> None:
         ("hier", False, "2026-11-20"),
         ("вчора", False, "2026-11-20"),
         ("昨天", False, "2026-11-20"),
+        ("一昨日", False, "2026-11-19"),
+        ("先週の火曜日", False, "2026-11-10"),
+        ("先月", True, "2026-10-31"),
+        ("3週間前", False, "2026-10-26"),
         ("２０２６", False, "2026-01-01"),
     ],
 )
 def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None:
     assert parse_day(text, "--since", datetime(2026, 11, 21), end=end) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tomorrow at 15:00", "2026-11-22T15:00"),
+        ("5 pm tomorrow", "2026-11-22T17:00"),
+        ("tomorrow at 9", "2026-11-22T09:00"),
+        ("mañana a las 10", "2026-11-22T10:00"),
+        ("morgen um 10 Uhr", "2026-11-22T10:00"),
+        ("demain à 10h30", "2026-11-22T10:30"),
+        ("明日14時", "2026-11-22T14:00"),
+        ("May 5", "2026-05-05"),
+        ("last week", "2026-11-09/2026-11-15"),
+    ],
+)
+def test_a_day_with_its_time(text: str, expected: str) -> None:
+    assert dates.when(text, datetime(2026, 11, 21)) == expected
 
 
 @pytest.mark.parametrize(

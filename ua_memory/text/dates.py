@@ -821,22 +821,28 @@ def _real(year: str, month: str, day: str) -> str | None:
     return None
 
 
-_CLOCK = late(r"\b([01]?\d|2[0-3])(?::([0-5]\d)\b)?(?:\s*([ap])\.?m\b)?", re.IGNORECASE)
+_CLOCK = late(
+    r"(?P<at>\b(?:at|a\s+las?|um|gegen|à|vers|às|om|alle(?:\s+ore)?)\s+|の)?(?<![\d.:-])(?P<hour>[01]?\d|2[0-3])"
+    r"(?:[:h時](?P<minute>[0-5]\d))?\s*(?P<unit>uhr|h|heures?|hs|時|(?P<half>[ap])\.?m\b)?(?![\w:-])",
+    re.IGNORECASE,
+)
 
 
 def when(text: str, now: datetime) -> str:
     """The days that a text names as a fact's `when:` has them: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
-    at 15:00", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week". ValueError."""
-    first, last = named(text, now)
-    if first is None or last is None:
+    at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
+    ValueError."""
+    found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]
+    clock = found[-1] if found else None
+    first, last = named(text[: clock.start()] + text[clock.end() :] if clock else text, now)
+    if first is None or last is None or (clock and first != last):
         raise ValueError(text)
-    if first == last:
-        clocks = [one for one in _CLOCK.finditer(text) if one[2] or one[3]]
-        if not clocks:
-            return first.isoformat()
-        hour, half = int(clocks[-1][1]), (clocks[-1][3] or "").lower()
+    if clock:
+        hour, half = int(clock["hour"]), (clock["half"] or "").lower()
         hour = hour % 12 + 12 * (half == "p") if half and hour <= 12 else hour
-        return f"{first}T{hour:02}:{clocks[-1][2] or '00'}"
+        return f"{first}T{hour:02}:{clock['minute'] or '00'}"
+    if first == last:
+        return first.isoformat()
     if first.day == 1 and last + DAY == shifted(first, 1, "month"):
         return f"{first:%Y-%m}"
     return f"{first}/{last}"

@@ -74,13 +74,15 @@ def _language(code: str, rows: Mapping[str, str]) -> Language:
 
 
 # -- chinese -----------------------------------------------------------------------------------------------
-# Chinese date words into English ones. The script has no spaces: they are found by pattern.
+# Chinese and Japanese date words into English ones. The scripts have no spaces: they are found by pattern.
 
 
 HAN = late("[\u4e00-\u9fff]")
 _DIGITS = {char: n for n, char in enumerate("零一二三四五六七八九十")} | {"两": 2, "〇": 0}
 _N = r"(?:\d{1,4}|[一二三四五六七八九十两]{1,3})"
 _DAY = dict(zip("一二三四五六日天", (*DAYS, "Sunday"), strict=True))
+_YOUBI = dict(zip("月火水木金土日", DAYS, strict=True))
+_WEEKS = {"先週": "last", "今週": "this", "来週": "next"}
 _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), strict=True))
 
 
@@ -130,18 +132,22 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         _rule(r"(\d{4})\s*年第?([一二三四1-4])季度", lambda m: f"Q{_number(m[2])} {m[1]}"),
         _rule(r"((?:19|20)\d\d)\s*年([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} {m[1]}"),
         _rule(r"((?:19|20)\d\d)\s*年", lambda m: f"year {m[1]}"),
-        _rule(r"(去年|今年|明年)(N)月份?", lambda m: f"{_month(m[2])} {year[m[1]]}"),
+        _rule(r"(去年|今年|明年|昨年|来年)の?(N)月份?", lambda m: f"{_month(m[2])} {year[m[1]]}"),
         _rule(r"(去年|今年|明年)([春夏秋冬])[天季]", lambda m: f"{_SEASON[m[2]]} of {year[m[1]]}"),
         _rule(
             r"(?:最近|过去|近)的?(N)个?(天|日|周|星期|月|年|小时)",
             lambda m: f"the last {_number(m[1])} {unit[m[2]]}",
         ),
         _rule(
-            r"(N)个?(天|日|周|星期|礼拜|月|年|小时|分钟|季度)[之以]?前",
+            r"(先週|今週|来週)の?([月火水木金土日])曜日?", lambda m: f"{_YOUBI[m[2]]} of {_WEEKS[m[1]]} week"
+        ),
+        _rule(r"([月火水木金土日])曜日", lambda m: f"on {_YOUBI[m[1]]}"),
+        _rule(
+            r"(N)个?(天|日|周|星期|礼拜|月|年|小时|分钟|季度|週間?|[ヶかカ]月|時間)[之以]?前",
             lambda m: f"{_number(m[1])} {unit[m[2]]} ago",
         ),
         _rule(
-            r"(N)个?(天|周|星期|月|年)[之以]?后",
+            r"(N)个?(天|日|周|星期|月|年|週間?|[ヶかカ]月)[之以]?[后後]",
             lambda m: f"{_number(m[1])} {unit[m[2]]} from now",
         ),
         _rule(r"(上个?|这个?|本|下个?)(周|星期|礼拜)([一二三四五六日天])", _which),
