@@ -239,7 +239,7 @@ def test_search_finds_what_was_written_by_hand_and_by_tool(shell: Shell) -> None
     nothing = shell.ok("search", "bees", "--since", "today")
     assert "Bob" not in nothing.out
     explained = shell.ok("search", "bees", "--explain", "-n", "1").out
-    assert "found by" in explained and "score" in explained
+    assert "found by" in explained and "match" in explained
 
 
 def test_explain_says_how_a_query_is_read(shell: Shell) -> None:
