@@ -137,6 +137,11 @@ def test_a_compound_is_looked_up_by_its_last_word_alone(words: WordIndex) -> Non
     assert many.vocabulary.forms(["schlüssel"]) == {"schlüssel": ()}
 
 
+def test_a_tuesday_is_no_form_of_a_name() -> None:
+    words = made("Marta es la jefa de la casa", "Los martes no hay reunión con el equipo")
+    assert words.vocabulary.forms(["martes", "marta"]) == {"marta": ()}
+
+
 def test_another_form_counts_as_the_word_itself(words: WordIndex) -> None:
     asked = read(words, "vergaderingen")
     assert asked.query.forms == {"vergaderingen": ("vergadering",)} and not asked.meant

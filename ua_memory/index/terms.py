@@ -459,7 +459,11 @@ def _languages(db: sqlite3.Connection) -> list[str]:
 
 
 def _has_forms(word: str) -> bool:
-    return LEAST_LETTERS <= len(word) <= LONGEST and word.isalpha()
+    return LEAST_LETTERS <= len(word) <= LONGEST and word.isalpha() and word not in _INVARIABLE
+
+
+_INVARIABLE = frozenset("lunes martes miércoles miercoles jueves viernes".split())  # noqa: SIM905
+"""What Snowball takes for plurals: of luna, and of Marta."""
 
 
 def _stems(language: str, words: Sequence[str]) -> list[str]:
