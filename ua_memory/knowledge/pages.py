@@ -41,7 +41,7 @@ class PageChange:
 
 def path_of(sort: Sort, name: str) -> str:
     """The file of a page or model. Usage for an id that could not be a file's name everywhere."""
-    word, hint = f"a {_said(sort)}'s id", "use letters, digits, - and _, as in alice-hosting"
+    word, hint = f"a {_said(sort)}'s id", "use a to z, digits, - and _, as in alice-hosting"
     if not _ID.fullmatch(name) or len(name) > LONGEST["id"]:
         raise Usage(f"{name[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
     path = f"{FOLDERS[sort]}/{name}.md"
