@@ -94,6 +94,7 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("It was so in 2024.", "2024"),
         ("The lease will end in March.", "2027-03"), ("In March 2025 he left.", "2025-03"),
         ("From 2026-11-02 to 2026-11-05 it rained.", None), ("Today it rains.", None), ("Nothing.", None),
+        ("It has to be sent by June 8.", "2027-06-08"), ("It was sent on June 8.", "2026-06-08"),
         ("We met on Monday.", "2026-11-16"), ("The invoice is due on Monday.", "2026-11-23"),
         ("On Mondays", None),
         ("We opened in the summer of 2023.", "2023-06-01/2023-08-31"),

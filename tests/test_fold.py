@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from terminal import new_shell
 
 from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
+from ua_memory.index.items import SESSION
 from ua_memory.recall.arms import Ranked
-from ua_memory.recall.dedupe import newer_first
+from ua_memory.recall.dedupe import folded, newer_first
 from ua_memory.recall.search import Hit, SearchResult, search
 
 DAY = "memory/2026-11-21.md"
@@ -171,6 +173,11 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("検索にはSolrを使っています。", "検索にはSolrをもう使っていません。", "検索にSolrを使っていますか"),
         ("Marta doesn't like cilantro", "Marta likes cilantro", "does Marta not like cilantro"),
         ("the bookkeeper of the firm is Petra", "the bookkeeper of the firm is now Max", "who is bookkeeper"),
+        ("at most four nights in a row", "three nights in a row is the limit now", "nights in a row"),
+        ("Kapitel 4 gebe ich Ende Juni ab", "Kapitel 4 geht jetzt am 17. Juli raus", "gebe ich Kapitel 4 ab"),
+        ("the demo opens on october 6", "the demo was moved!! its october 13 now", "demo opens"),
+        ("los fondos son 450 euros", "hemos subido los fondos a 600 euros", "cuánto son los fondos"),
+        ("一語の単価は14円です", "一語の単価を16円に上げます", "一語の単価は"),
     ],
 )  # fmt: skip
 def test_the_newer_value_stands_first_and_names_the_older(
@@ -261,6 +268,7 @@ def test_where_somebody_is_now_stands_before_where_they_were(
         ("Alice habite à Berlin", "Le frère d'Alice a déménagé à Porto"),
         ("Alice vive en Berlín", "El hermano de Alice se mudó a Oporto"),
         ("アリスはベルリンに住んでいます", "ボブはポルトに引っ越しました"),
+        ("der Zug fährt um 9:15, also früh", "der Termin ist jetzt um 10, also später"),
     ],
 )
 def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:
@@ -347,3 +355,16 @@ def test_only_a_fact_can_be_retired(tmp_path: Path) -> None:
     assert shell("retire", "").code == 2
     rows = (("^p2w7c5n3rd", "not a fact"), (f"{DAY}:1", "not a fact"), ("^zzzzzzzzzz", "no such id"))
     assert all(why in shell("retire", target).err for target, why in rows)
+
+
+def test_a_passage_stays_under_no_fact_that_was_lifted_over_it(tmp_path: Path) -> None:
+    """The fact is as good an answer as the passage only by what it replaces: the passage says more."""
+    said = {"2026-10-01": ["the macros hold dbt at 1.8"], "2026-11-02": ["the macros moved to dbt 1.10"]}
+    items = [hit.item for hit in asked(tmp_path, said_on(said), "macros dbt").hits]
+    old, new = sorted(items, key=lambda item: item.day or "")
+    more = replace(new, key="more", record=SESSION, text="Person: the macros moved to dbt 1.10\nask Yusuf")
+    placed, _ = newer_first([Ranked(old, 0.9, {}), Ranked(more, 0.7, {}), Ranked(new, 0.6, {})])
+    assert placed[0].item == new and placed[0].score == 0.9
+    with an_index(a_bank(tmp_path / "again", said_on(said))) as index:
+        kept, _ = folded(index.words, placed, lambda item: item, 10, beliefs=False)
+    assert more.key in {one.one.item.key for one in kept}

@@ -15,6 +15,7 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
+from ua_memory.text.names import foreign_light, numerals
 from ua_memory.text.wording import CHANGED
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def _quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
         return None
     said = _spoken(passage.item)
     for each in kept:
-        if each.one.score >= passage.score and any(row in said for row in each.quotable()):
+        own = each.one.score - each.one.parts.get("newer", 0)
+        if own >= passage.score and any(row in said for row in each.quotable()):
             return each
     return None
 
@@ -281,7 +283,8 @@ def _plain(stem: str, text: str) -> bool:
 # word if it says nearly the same. A fact that has nearly all of its words in common with an older one
 # replaces it, too, if only one of them denies, or if it says that something changed and has other names. Who
 # moved, changed jobs or left one thing for another (`wording.moves`) is no longer where an older fact says.
-# What nothing replaces stays where it is.
+# A fact that matches the query far worse than what it replaces must say that something changed, and have two
+# words in common with it. What nothing replaces stays where it is.
 
 
 REPLACING, PASSAGES = 40, 10
@@ -290,6 +293,9 @@ a passage has ten times the sentences of a fact."""
 _LIKE = 0.6
 """The share of its words that a sentence has in common with an older one it replaces, where it does not say
 that something changed."""
+_NEAR = 0.6
+"""The share of a passage's score that what replaces one of its sentences must reach, where that has no word
+of the query: a passage has many, and is found by another."""
 _OPPOSITE = 0.8
 """The share of the longer one's words that two sentences have in common of which one denies the other."""
 _DENIES = re.compile(
@@ -314,7 +320,8 @@ _VALUES = {
     "date": re.compile(
         rf"\b{_MONTHS}\s+\d{{1,2}}\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
-        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)",
+        r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
+        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
@@ -326,19 +333,22 @@ _UNITS = frozenset(
     """
 euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
 months year years stunde stunden tag tage woche wochen monat monate jahr jahre heure heures jour jours semaine
-mois hora horas día días semana mes meses
+mois an ans hora horas día días semana mes meses año años
 """.split()  # noqa: SIM905
 )
-_MAY_STATE = re.compile(rf"[\d#`\"“„«「]|\b(?:once|twice)\b|{_OFTEN}", re.IGNORECASE)
-_SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+_MAY_STATE = re.compile(
+    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_OFTEN}", re.IGNORECASE
+)
+_SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 
 
 class _Stated:
     """A sentence that gives values, by their kind. Its other words by their stems, and whether it says that
-    something changed, are looked at where the values of two sentences differ."""
+    something changed, are looked at where the values of two sentences differ. One that says nothing else
+    ("it's the 13th now") is about what the sentence `before` it is."""
 
-    def __init__(self, text: str, values: Mapping[str, frozenset[str]], rest: str) -> None:
-        self.text, self.values, self._rest = text, values, rest
+    def __init__(self, text: str, values: Mapping[str, frozenset[str]], rest: str, before: str) -> None:
+        self.text, self.values, self._rest, self._before = text, values, rest, before
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
@@ -347,6 +357,11 @@ class _Stated:
 
     @cached_property
     def words(self) -> frozenset[str]:
+        alone = len(self._own) <= 1
+        return self._own | _stems(CHANGED.sub(" ", self._before)) if alone else self._own
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
         return _stems(self._bare)
 
     @cached_property
@@ -357,7 +372,7 @@ class _Stated:
     def claimed(self) -> frozenset[str]:
         """The words without those that deny."""
         denying = self.denies or not self.text.isascii()
-        return _stems(_DENYING.sub(" ", self._bare)) if denying else self.words
+        return _stems(_DENYING.sub(" ", self._bare)) if denying else self._own
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -371,7 +386,7 @@ class _Stated:
     def changed(self) -> bool:
         return CHANGED.search(self.text) is not None
 
-    @property
+    @cached_property
     def tells(self) -> bool:
         """Whether it can replace another sentence, or be replaced by one that cannot."""
         return bool(self.values) or self.denies or (bool(self.names) and self.changed)
@@ -379,7 +394,7 @@ class _Stated:
 
 def _stated(text: str, plain: bool = True) -> list[_Stated]:
     """The sentences of a text that give a value, and those that may be denied (`plain`)."""
-    found = []
+    found, before = list[_Stated](), ""
     for part in filter(None, _SENTENCES.split(_SPEAKER.sub("", text))):
         bare, values = part, dict[str, frozenset[str]]()
         for kind, pattern in _VALUES.items() if _MAY_STATE.search(part) else ():
@@ -387,8 +402,16 @@ def _stated(text: str, plain: bool = True) -> list[_Stated]:
                 values[kind] = there
                 bare = pattern.sub(" ", bare)
         if values or plain:
-            found.append(_Stated(part, values, bare))
+            found.append(_Stated(part, values, bare, before))
+        before = bare
     return found
+
+
+def _in_digits(text: str, folded: str) -> str:
+    """A text with its numbers in digits."""
+    for word in numerals().keys() & set(folded.split()):
+        text = re.sub(rf"\b{word}\b", str(numerals()[word]), text, flags=re.IGNORECASE)
+    return text
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -399,20 +422,25 @@ def _tells(word: str) -> bool:
     return (
         not word[0].isdigit()
         and word not in STOP
+        and word not in foreign_light()
         and word not in _UNITS
         and (len(word) > 2 or not word.isascii())
     )
 
 
-def _replaces(new: _Stated, old: _Stated, rare: Callable[[str], bool], sure: bool = False) -> bool:
+def _replaces(
+    new: _Stated, old: _Stated, rare: Callable[[str], bool], sure: bool = False, far: bool = False
+) -> bool:
     """Whether a sentence gives another value than an older one; `sure` asks for most of its words even if it
-    says that something changed."""
+    says that something changed, `far` that it says so and has two words in common."""
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
     shared = {word for word in new.words & old.words if rare(word)}
     if shared and new.changed and not sure:
-        return True
+        return len(shared) > far
+    if far:
+        return False
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
 
@@ -433,15 +461,20 @@ def _contradicts(new: _Stated, old: _Stated) -> bool:
     return shared >= 2 and shared >= _OPPOSITE * max(len(mine), len(theirs))
 
 
-def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]]:
+def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dict[str, IndexItem]]:
     """The candidates, best first, with each newer value before the older one that it replaces, in its place
     and with its score (what that adds is the part `newer`); and {key of the newer: what it replaces}."""
     near = [
         one for rank, one in enumerate(found[:REPLACING])
         if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < PASSAGES)
     ]  # fmt: skip
-    stated = {one.item.key: _stated(one.item.text, one.item.record != SESSION) for one in near}
     texts = [one.item.text.casefold() for one in near]
+    stated = {
+        one.item.key: _stated(one.item.text, plain=False)
+        if one.item.record == SESSION
+        else _stated(_in_digits(one.item.text, text))
+        for one, text in zip(near, texts, strict=True)
+    }
 
     counted: dict[str, int] = {}
 
@@ -452,16 +485,21 @@ def newer_first(found: list[Ranked]) -> tuple[list[Ranked], dict[str, IndexItem]
 
     moved = _moves(near, texts)
     # Most facts only say what is so: two of these are not compared.
-    telling = {key for key, said in stated.items() if any(each.tells for each in said)}
-    placed = list(found)
+    every = [(rank, one, stated[one.item.key]) for rank, one in enumerate(near)]
+    telling = [row for row in every if any(each.tells for each in row[2])]
+    asked, placed = _stems(query), list(found)
     replaced: dict[str, IndexItem] = {}
-    for n, old in enumerate(near):
-        mine = stated[old.item.key]
+    for n, old, mine in every:
         newer = [
-            one for rank, one in enumerate(near)
-            if (one.item.key in telling or old.item.key in telling)
-            and _later(one.item, old.item) and _answers_too(one, old)
-            and any(_replaces(a, b, rare, rank < n) for a in stated[one.item.key] for b in mine)
+            one for rank, one, said in (every if any(each.tells for each in mine) else telling)
+            if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
+            and _answers_too(one, old)
+            and ((good := one.score >= old.score / 2) or (n < PASSAGES and one.item.record != SESSION))
+            and any(
+                _replaces(a, b, rare, rank < n, not good)
+                and (old.item.record != SESSION or one.score >= _NEAR * old.score or asked & b.words)
+                for a in said for b in mine
+            )
         ]  # fmt: skip
         newer += [one for one, moves in moved if _ends(moves, one, old, texts[n])]
         if newer:
@@ -541,7 +579,7 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
     kind of answer that is asked for if that one has."""
     one, other = new.parts, old.parts
     as_named = one.get("named", 0) >= other.get("named", 0)
-    return new.score >= old.score / 2 and as_named and one.get("kind", 0) >= other.get("kind", 0)
+    return as_named and one.get("kind", 0) >= other.get("kind", 0)
 
 
 def _later(one: IndexItem, other: IndexItem) -> bool:

@@ -529,7 +529,7 @@ def _placed(
     found = facts_first(in_time(found, one.newest) if one.newest else found)
     if one.asked.window:
         found = within(found, one.asked.window)
-    return (found, {}, notes) if one.past else (*dedupe.newer_first(found), notes)
+    return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
 
 
 def _left(left: Mapping[str, int]) -> str:

@@ -1036,7 +1036,7 @@ Tense = Literal["past", "ahead", ""]
 
 _AHEAD = (
     r"(?:will|won['’]t|shall|(?<=\w)['’]ll)(?: not)?(?: (?:have been|have|be)(?: \w+)?)?"
-    r"|(?:is|are|am) going to|(?:is|are) due"
+    r"|(?:is|are|am) going to|(?:is|are) due|(?:has|have|needs?) to(?: be(?: \w+)?)?"
 )
 _PAST = """agreed arrived became began bought broke brought built came chose cut did died drove fell felt
 flew forgot found gave got grew had heard held hired kept knew laid lay left lost made met paid put quit
@@ -1053,7 +1053,7 @@ _CUE = late(
     rf"|\b(?P<no>(?:is|are|be) (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
     rf"|\b(?P<open>{'|'.join(_OPEN.split())})\b"
-    r"|(?<!went )(?<!came )(?<!moved )(?<!flew )(?<!drove )(?<!back )\b(?P<verb>(?-i:to [a-z]+))\b"
+    r"|(?<!went )(?<!came )(?<!moved )(?<!flew )(?<!drove )(?<!back )\b(?P<verb>(?-i:to (?:be )?[a-z]+))\b"
     r"(?<!to the)(?<!to a)(?<!to an)(?<!to my)(?<!to our)(?<!to his)(?<!to her)(?<!to their)(?<!to it)",
     re.IGNORECASE,
 )
