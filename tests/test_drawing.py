@@ -99,6 +99,12 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("On Mondays", None),
         ("We opened in the summer of 2023.", "2023-06-01/2023-08-31"),
         ("It was last week.", "2026-11-09/2026-11-15"),
+        ("Le serveur sera éteint le 3 mars 2027.", "2027-03-03"),
+        ("La demo es el 5 de diciembre.", "2026-12-05"),
+        ("Wir ziehen am 5. Dezember um.", "2026-12-05"), ("Anna hat am 3. Januar Geburtstag.", "2027-01-03"),
+        ("公開は12月2日に延期になった。", "2026-12-02"), ("請求書は毎月25日に発行します。", None),
+        ("El 5 de mayo o el 6 de mayo.", None), ("Son 12 servidores.", None), ("Jedes Jahr am 5. Mai.", None),
+        ("Am 31. Februar.", None),
     ],
 )  # fmt: skip
 def test_when_a_text_is_about(text: str, when: str | None) -> None:

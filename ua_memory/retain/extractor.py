@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -20,7 +21,7 @@ from ua_memory.markdown.fields import is_time
 from ua_memory.records import Fact, Quote
 from ua_memory.retain.subagent import as_name, one_line
 from ua_memory.text import calendar as text_calendar
-from ua_memory.text import dates
+from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
@@ -178,6 +179,20 @@ def checked_when(when: str, evidence: Sequence[str], said: date) -> str | None:
 
 def _named(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The stretches that a text names, first day and the day after the last."""
+    found = list(_named_in_english(text, said))
+    yield from found or _named_in_others(text, said)
+
+
+def _named_in_others(text: str, said: date) -> Iterator[tuple[date, date]]:
+    """The days with a month that a text names in other languages; without a year the nearest one is meant."""
+    for year, month, day in foreign_dates.days_of_months(text):
+        with suppress(ValueError):
+            near = [date(year, month, day)] if year else text_calendar.in_years(said, month, day)
+            at = min(near, key=lambda one: abs(one - said))
+            yield at, at + timedelta(days=1)
+
+
+def _named_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
     taken = []
     for span in text_calendar.spans(text, said):
         taken.append((span.at, span.to))

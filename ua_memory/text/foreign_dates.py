@@ -73,6 +73,38 @@ def _language(code: str, rows: Mapping[str, str]) -> Language:
     )
 
 
+_DAY_OF_MONTH = late(
+    r"(?<![\w.,:/-])(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?([^\W\d_]{3,12})(?:\s+(?:del?\s+)?((?:19|20)\d\d))?(?!\w)"
+    r"|(?:((?:19|20)\d\d)年)?(\d{1,2})月(\d{1,2})日"
+)
+_EACH = late(
+    r"\b(?:cada|todos\s+los|chaque|tous\s+les|jede[rsmn]?|каждый|кожного)\b|毎[年月]|每[年月]", re.IGNORECASE
+)
+
+
+@cache
+def _months() -> Mapping[str, int]:
+    """The months by their names in all of the languages."""
+    return {
+        name: MONTHS.index(english) + 1
+        for one in languages() for name, english in one.names.items() if english in MONTHS
+    }  # fmt: skip
+
+
+def days_of_months(text: str) -> list[tuple[int, int, int]]:
+    """(year, 0 where none is named; month; day) of what a statement says in other languages than English:
+    `5 de diciembre`, `3 mars 2027`, `12月2日`. Nothing of what comes again each year."""
+    if _EACH.search(text):
+        return []
+    found = []
+    for match in _DAY_OF_MONTH.finditer(text):
+        day, name, year, han_year, month, han_day = match.groups()
+        number = _months().get(name.casefold(), 0) if name else int(month)
+        if number:
+            found.append((int(year or han_year or 0), number, int(day or han_day)))
+    return found
+
+
 # -- chinese -----------------------------------------------------------------------------------------------
 # Chinese and Japanese date words into English ones. The scripts have no spaces: they are found by pattern.
 
