@@ -485,6 +485,13 @@ def calibrated(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
         return [0.0] * len(hits)
     scores = [sure]
     for at, one in enumerate(hits[1:], 1):
-        alone = chance(asked, [one, *hits[:at], *hits[at + 1 :]])
+        alone = chance(asked, [one, *hits[:at], *hits[at + 1 :]]) * _own_share(one)
         scores.append(min(sure, sure * one.score / hits[0].score, alone))
     return [round(score, 6) for score in accumulate(reversed(scores), max)][::-1]
+
+
+def _own_share(one: Ranked) -> float:
+    """How much of a hit's match is not lent by what stands beside it; 1 in a talk, where an answer has often
+    none of the question's words."""
+    own, lent = one.parts.get("words", 0.0), one.parts.get("beside", 0.0)
+    return own / (own + lent) if lent > 0 and not one.item.speaker else 1.0
