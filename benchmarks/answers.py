@@ -1,6 +1,6 @@
 """What a score means: fit and check the weights of `ua_memory/data/answers.json`.
 
-    answers.py [--talk FILE]… [--person DIR] [--stories FILE --banks DIR] [--cache FILE] [--write FILE]
+    answers.py [--talk FILE]… [--person DIR]… [--stories FILE --banks DIR]… [--cache FILE] [--write FILE]
 
 Every question is asked of a bank; what `recall.fusion.features` says of its first hit is set against whether
 one of the first three has the answer. `answers.md`, which is shipped, is a made-up bank with questions and
@@ -29,7 +29,7 @@ import numpy as np
 
 from ua_memory.index.terms import STOP, clean
 from ua_memory.memory import Memory
-from ua_memory.recall import fusion, search
+from ua_memory.recall import fusion
 from ua_memory.recall.arms import ParsedQuery, Ranked
 
 HERE = Path(__file__).parent
@@ -64,13 +64,13 @@ def asked(root: Path, now: datetime, questions: Sequence[Question], source: str)
 
     def watched(query: ParsedQuery, hits: Sequence[Ranked]) -> float:
         if hits and hits[0].score and not (query.window and query.window.alone):
-            found[query.text] = fusion.features(query, hits)
+            found.setdefault(query.text, fusion.features(query, hits))  # of the first hit; then of the others
         return plain(query, hits)
 
     rows = []
     memory = Memory.init(root, now=lambda: now)
     memory.refresh()
-    vars(search)["chance"] = watched
+    vars(fusion)["chance"] = watched
     try:
         for by_words in (False, True):
             found.clear()
@@ -89,7 +89,7 @@ def asked(root: Path, now: datetime, questions: Sequence[Question], source: str)
                 }
                 rows.append(row | {"right": right, "absent": one.right is None, "bank": root.name})
     finally:
-        vars(search)["chance"] = plain
+        vars(fusion)["chance"] = plain
         memory.close()
     return rows
 
@@ -182,9 +182,9 @@ def _short(text: str) -> str:
     return " ".join(word for word in re.findall(r"[\w'-]+", text) if word.casefold() not in STOP)
 
 
-def person(work: Path, folder: Path, others: Sequence[str]) -> list[dict[str, Any]]:
+def person(work: Path, folder: Path, source: str, others: Sequence[str]) -> list[dict[str, Any]]:
     """A person's bank; also asked what others are asked."""
-    root = work / "person"
+    root = work / source
     shutil.copytree(folder / "bank", root)
     questions = []
     for one in json.loads((folder / "questions.json").read_text("utf-8")):
@@ -196,14 +196,14 @@ def person(work: Path, folder: Path, others: Sequence[str]) -> list[dict[str, An
 
         questions.append(Question(one["q"], one["kind"], right if gold else None))
     questions += [Question(text, "other's", None) for text in others]
-    return asked(root, datetime(2026, 11, 23, 12, tzinfo=UTC), questions, "person")
+    return asked(root, datetime(2026, 11, 23, 12, tzinfo=UTC), questions, source)
 
 
-def stories(work: Path, file: Path, banks: Path) -> list[dict[str, Any]]:
+def stories(work: Path, file: Path, banks: Path, source: str) -> list[dict[str, Any]]:
     """Sessions of work; what is asked of each, the tasks that need it, and what the next one is asked."""
     every, rows = json.loads(file.read_text("utf-8")), []
     for number, one in enumerate(every):
-        root, other = work / one["name"], every[(number + 1) % len(every)]
+        root, other = work / source / one["name"], every[(number + 1) % len(every)]
         shutil.copytree(banks / one["name"] / "bank", root, symlinks=True)
         questions = []
         for plant in one["plants"]:
@@ -226,7 +226,7 @@ def stories(work: Path, file: Path, banks: Path) -> list[dict[str, Any]]:
                     Question(plant["question"], "other's", None),
                     Question(plant["prompt"], "task", None),
                 ]
-        rows += asked(root, datetime(2026, 11, 24, 12, tzinfo=UTC), questions, "stories")
+        rows += asked(root, datetime(2026, 11, 24, 12, tzinfo=UTC), questions, source)
     return rows
 
 
@@ -321,10 +321,11 @@ def report(data: Data) -> dict[str, float]:
         print(f"fitted to {name}")
         for group in sorted(set(data.group)):
             print(f"  {group:14} {data.figures(found, data.group == group)}")
-        if (plain := (data.source == "person") & np.isin(data.kind, ["ordinary", "absent"])).any():
-            print(f"  {'person, plain':14} {data.figures(found, plain)}")
-            asks = (data.source == "person") & (data.kind != "other's")
-            print(f"  {'person, asks':14} {data.figures(found, asks)}")
+        for source in sorted(one for one in set(data.source) if one.startswith("person")):
+            plain = (data.source == source) & np.isin(data.kind, ["ordinary", "absent"])
+            print(f"  {source + ', plain':14} {data.figures(found, plain)}")
+            asks = (data.source == source) & (data.kind != "other's")
+            print(f"  {source + ', asks':14} {data.figures(found, asks)}")
     return weights
 
 
@@ -334,12 +335,11 @@ def collected(options: argparse.Namespace) -> list[dict[str, Any]]:
         work = Path(scratch)
         rows = made_up(work)
         rows += talks(work, options.talk)
-        if options.stories:
-            rows += stories(work, options.stories, options.banks)
-        if options.person:
-            rows += person(
-                work, options.person, [row["q"] for row in rows if row["kind"] == "own" and row["late"]][::4]
-            )
+        for number, (file, banks) in enumerate(zip(options.stories, options.banks, strict=True), 1):
+            rows += stories(work, file, banks, f"stories{number}")
+        others = [row["q"] for row in rows if row["kind"] == "own" and row["late"]][::4]
+        for number, folder in enumerate(options.person, 1):
+            rows += person(work, folder, f"person{number}", others)
     return rows
 
 
@@ -347,8 +347,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--talk", type=Path, action="append", default=[])
-    for name in ("--person", "--stories", "--banks", "--cache", "--write"):
+    for name in ("--talk", "--person", "--stories", "--banks"):
+        parser.add_argument(name, type=Path, action="append", default=[])
+    for name in ("--cache", "--write"):
         parser.add_argument(name, type=Path)
     options = parser.parse_args()
     if options.cache and options.cache.exists():

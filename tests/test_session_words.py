@@ -170,7 +170,7 @@ def test_passages_are_neighbouring_turns() -> None:
 
 
 def test_what_was_said_is_found_behind_the_facts(memory: Memory) -> None:
-    memory.insert("The nightly export reads the orders table once.")
+    memory.insert("The nightly export is slow on Mondays.")
     found = said(memory, ASKED, ANSWER, "ok. lunch", "Enjoy!")
     hits = memory.search("why is the nightly export slow").hits
     assert [hit.item.record for hit in hits[:2]] == ["fact", "session"]

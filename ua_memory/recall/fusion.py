@@ -259,7 +259,7 @@ def _lowered(one: Ranked) -> Ranked:
 # What was chosen before what was only said: good facts, good passages of sessions, and the rest by score.
 
 
-FACT, PASSAGE = 0.45, 0.60
+FACT, PASSAGE = 0.58, 0.60
 """The scores from which on a fact and a passage of a session count as good answers."""
 
 
