@@ -180,6 +180,19 @@ def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
     assert len(person(apart)) == 2
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the roster needs to be published by the 18th. no wait, that's a friday, so the 17th, thursday",
+        "El plazo para anunciarlo acaba el viernes. No, perdona, son cinco días, acaba el lunes 2 de marzo",
+        "Les étiquettes doivent partir le 3 avril. Euh non pardon le 2, le 3 c'est le vendredi saint",
+        "Der Termin ist am Montag. Nein, warte, am Dienstag um 15 Uhr beim Zahnarzt in Kiel.",
+    ],
+)
+def test_what_is_put_right_in_the_same_breath_is_one_statement(said: str) -> None:
+    assert texts(person(said)) == [said]
+
+
 def test_short_items_with_a_value_each_are_kept_as_one_and_other_short_items_are_not() -> None:
     ports = "Ports on the host:\n\n- web 8088\n- broker 5671\n- login 8443"
     assert texts(assistant(ports)) == ["Ports on the host: web 8088; broker 5671; login 8443"]

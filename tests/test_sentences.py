@@ -70,6 +70,7 @@ def test_a_list_knows_what_introduces_it() -> None:
         ("Replaced MySQL with an API.", ("MySQL",)),
         ("Taking care of pendingMessageContainer. The rest is Bob's.", ("Bob",)),
         ("I think so", ()),
+        ("We met Bob AGAIN, BEFORE the ALS course.", ("Bob", "ALS")),
     ],
 )
 def test_names_are_taken_with_caution(said: str, found: tuple[str, ...]) -> None:

@@ -740,11 +740,12 @@ def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             start > free and said[start].marker and _belongs(said[start - 1], said[start], scores[start - 1])
         ):
             start -= 1
-        if cues()[LEANS].pattern.match(said[start].text.lower()):
+        corrects = _CORRECTS.match(said[start].text)
+        if corrects or cues()[LEANS].pattern.match(said[start].text.lower()):
             before = start - 1
             if before >= free and said[before].block == said[start].block and _carries_on(said[before]):
                 start = before
-            elif not _TELLS.search(said[start].text):
+            elif not corrects and not _TELLS.search(said[start].text):
                 continue  # nobody can tell what it is about
         while (
             at < len(said)
@@ -772,6 +773,8 @@ def _belongs(one: Sentence, other: Sentence, weight: Score) -> bool:
     if one.block == other.block:
         if other.text.endswith(("?", "？")):
             return False
+        if _CORRECTS.match(other.text):
+            return True
         return bool(_CONTINUES.match(other.text)) and (weight.value >= _LEANING or "reason" in weight.cues)
     if not (one.marker[:1].isdigit() and other.marker[:1].isdigit()) or other.block != one.block + 1:
         return False
@@ -835,6 +838,13 @@ _TAKES_BACK = late(
     r"forget (?:that|it|about)|on second thought|i changed my mind|i take that back|strike that)",
     re.IGNORECASE,
 )
+_CORRECTS = late(
+    r"(?:(?:oh|ah|eh|euh|äh|hm+|ach)[,.… ]+)?(?:(?:no|nein|non)\b[,.… ]*(?:wait|hold on|sorry|moment|warte"
+    r"|pardon|attends?|perdon\w*|perdón|espera|mejor)|sorry|i mean|ich meine?|quatsch|je veux dire"
+    r"|quiero decir|mejor dicho)\b|いや|違",
+    re.IGNORECASE,
+)
+"""With such words a person puts right what they have just said: alone they do not say of what."""
 _DENIES = late(
     r"\s*(?:(?:hm+|no+|nope|nah|ok|well|sorry|but|wait|nein|non|aber|mais|pero)[,. !]+)*"
     r"(?:(?:it|that|this|page|build|the \w+)?(?:'s| is)? ?still (?!need|open|to do|want|like)"
