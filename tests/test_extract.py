@@ -162,6 +162,15 @@ def test_a_refused_proposal_is_dropped_and_its_findings_stay() -> None:
     assert texts(found) == ["The upload fails because the proxy requires a length."]
 
 
+@pytest.mark.parametrize(
+    "said", ["perfect, lets do it like that", "ja genau, so machen wir es", "exacto", "はい、そうです"]
+)
+def test_what_the_person_confirms_is_kept(said: str) -> None:
+    found = "I would swap the lates in week 46 with Dorota's, that keeps everybody within hours."
+    assert found in texts(assistant(found, ("person", said)))
+    assert found not in texts(assistant(found, ("person", "hm, what else could we do?")))
+
+
 def test_what_a_person_takes_back_is_not_kept() -> None:
     found = extract(
         talk(

@@ -312,13 +312,14 @@ an agent's words sooner than a person's."""
 class Context:
     """Where a sentence was said. `closing`: its turn ended what an assistant did before a person spoke again,
     `final`: the conversation ended there; `proposal`: the turn asks for leave to go on; `refused`: the person
-    said no to it."""
+    said no to it, `confirmed`: that it is so."""
 
     person: bool
     closing: bool = False
     final: bool = False
     proposal: bool = False
     refused: bool = False
+    confirmed: bool = False
 
 
 _GOOD_PLACE = late(
@@ -360,6 +361,8 @@ class Score:
 
 
 NOTHING = Score(0.0, ())
+CONFIRMED = 3.0
+"""Log-odds that a sentence gains of which the person says that it is so: now it is theirs, too."""
 RULE = Score(1.0, ("standing rule",))
 """A person's standing rule is kept whatever else is, and is a preference."""
 
@@ -383,7 +386,7 @@ def score(sentence: Sentence, context: Context) -> Score:
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
     carrying = (name for name, cue in cues().items() if cue.group == CARRIES and found.get(name, 0) > 0)
     carries = sorted(((found[name], name) for name in carrying), reverse=True)
-    value = 1 / (1 + exp(-sum(found.values())))
+    value = 1 / (1 + exp(-sum(found.values()) - CONFIRMED * context.confirmed))
     return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
 
 
@@ -832,6 +835,13 @@ _REFUSAL = late(
     r"actually[, ]|revert|undo|sooo*,? why|why (?:would|are|do|did) (?:we|you))",
     re.IGNORECASE,
 )
+_CONFIRMS = late(
+    r"\s*(?:(?:o+h+|a+h+|yes|yeah|ja|oui|sí|perfect|great|ok)[,.! ]+)*(?:exactly|correct\b|agreed|confirmed"
+    r"|(?:that's|thats) (?:it|right|true)\b|you(?:'re| are) right|let['’]?s do (?:it|that)|genau|richtig"
+    r"|stimmt\b(?! nicht)|exact|c['’]est (?:ça|bien ça|exact)|eso es|correcto|así es)"
+    r"|(?:はい|ああ)?[、。]?(?:そうです|その通り)",
+    re.IGNORECASE,
+)
 _TAKES_BACK = late(
     r"\s*(?:(?:no|wait|hm+|ok|sorry)[,. ]+)?(?:actually,? (?:can|could|let's|revert|undo|no\b|never)|"
     r"scratch that|never ?mind|"
@@ -877,6 +887,7 @@ def _assistant(turn: Turn, following: Turn | None) -> Context:
         final=following is None,
         proposal=closing and bool(_PROPOSES.search(turn.text[-300:])),
         refused=bool(following and following.role == "person" and _REFUSAL.match(following.text)),
+        confirmed=bool(following and following.role == "person" and _CONFIRMS.match(following.text)),
     )
 
 
