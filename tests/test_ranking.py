@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
-from ua_memory.recall import fusion
+from ua_memory.recall import dedupe, fusion
 from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, read
 from ua_memory.recall.fusion import in_time
 from ua_memory.recall.search import search
+from ua_memory.text import wording
 
 DAY = "memory/2026-11-21.md"
 TALK = log(
@@ -350,3 +352,12 @@ def test_a_hit_that_is_only_near_the_answer_scores_as_no_answer(tmp_path: Path, 
             assert answer in first.item.text and first.score >= fusion.ANSWERED > second.score
             (alone,) = search(index, query, min_score=0.5).hits
             assert alone.item == first.item
+
+
+@pytest.mark.parametrize("letters", ["a", "é", "あ", "a1", "é1", "Alice moved to "])
+def test_a_long_text_costs_little(letters: str) -> None:
+    text = (letters * 60_000)[:60_000]
+    begun = perf_counter()
+    fusion._NUMBERED.findall(text)
+    list(wording.moves(text[: dedupe.READ], "english", "new"))
+    assert perf_counter() - begun < 2

@@ -511,7 +511,8 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
     return placed, replaced
 
 
-FEW_SIGNS = 14
+FEW_SIGNS, READ = 14, 1000
+"""Signs besides the names in a statement of nothing else, and characters of a text that are looked at."""
 _Move = tuple[str, str, str, str, str]
 """A language, and what `wording.moves` says."""
 _SPEAKING = frozenset("i we ich wir je nous yo nosotros 私 僕 俺".split())  # noqa: SIM905
@@ -527,7 +528,10 @@ def _moves(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, l
         for one, text in zip(near, texts, strict=True):
             if one.item.record != SESSION and language in wording.move_languages(text):
                 found.append(
-                    (one, [(language, *each) for each in wording.moves(one.item.text, language, "new")])
+                    (
+                        one,
+                        [(language, *each) for each in wording.moves(one.item.text[:READ], language, "new")],
+                    )
                 )
     return [(one, moves) for one, moves in found if moves]
 
@@ -544,7 +548,7 @@ def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
         if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
             continue  # most speak of somebody else
         for sort in ("held", "new"):
-            for kind, whom, value, _ in wording.moves(old.item.text, language, sort):
+            for kind, whom, value, _ in wording.moves(old.item.text[:READ], language, sort):
                 ended = _has(value, before) if before else kind == what
                 if ended and not _has(value, now) and _same_one(who, whom, same):
                     return close or _nothing_else(old.item.text, whom, value)

@@ -430,16 +430,17 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     found = features(asked, hits)
     sure = likelihood("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK else sure
-    return sure * ANOTHER if _of_another(asked, [one.item.text for one in hits[:LOOKED_AT]]) else sure
+    return sure * ANOTHER if _of_another(asked, [one.item.text[:READ] for one in hits[:LOOKED_AT]]) else sure
 
 
 # Of what has a number for its name (a ticket, a port, a version, a host) another number names another thing.
 # A model sees next to no difference between the two, so the numbers are compared by their signs.
 ANOTHER = 1 / 3
 """What is left of the chance where a query names a thing by a number, and the best hits name others."""
-LOOKED_AT = 3
+LOOKED_AT, READ = 3, 4000
+"""Hits that are looked at, and characters of each."""
 _NUMBERED = re.compile(
-    r"(?<![A-Za-z0-9])([^\W\d_]+)[-_#№.:\s]{0,2}(\d+(?:[.,:/-]\d+)*)(?![A-Za-z0-9%€$£¥日月年円人個回時分秒件])"
+    r"(?<![^\W_])([^\W\d_]{1,40})[-_#№.:\s]{0,2}(\d+(?:[.,:/-]\d+)*)(?![A-Za-z0-9%€$£¥日月年円人個回時分秒件])"
 )
 _PARTICLE = re.compile(r"[ぁ-ん]\Z")
 
