@@ -542,7 +542,7 @@ def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
     where he works."""
     if old.item.record == SESSION or not _later(new.item, old.item):
         return False
-    close = _answers_too(new, old)
+    close = new.score >= old.score / 2 and _answers_too(new, old)
     same = new.item.speaker == old.item.speaker
     for language, what, who, now, before in moves:
         if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
