@@ -22,6 +22,7 @@ from ua_memory.recall import dedupe, fusion
 from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, read
 from ua_memory.recall.fusion import in_time
+from ua_memory.recall.readonly import latest
 from ua_memory.recall.search import search
 from ua_memory.text import wording
 
@@ -361,3 +362,16 @@ def test_a_long_text_costs_little(letters: str) -> None:
     fusion._NUMBERED.findall(text)
     list(wording.moves(text[: dedupe.READ], "english", "new"))
     assert perf_counter() - begun < 2
+
+
+def test_at_a_start_the_last_said_comes_first_whatever_day_it_is_about(
+    tmp_path: Path, model: Embedder
+) -> None:
+    said = {
+        "memory/2026-11-20.md": "- The audit has to be ready in June.\n  - when: 2027-06\n",
+        "memory/2026-11-21.md": "- Brandt owns the barns.\n",
+    }
+    with an_index(a_bank(tmp_path, said), model) as index:
+        index.refresh()
+        found = latest(index.words.db, "", whole=True)
+    assert [line[:8] for line in found] == ["- Brandt", "- The au"]

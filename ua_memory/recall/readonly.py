@@ -289,7 +289,7 @@ def rules(db: sqlite3.Connection, project: str) -> list[str]:
         f" AND ({here} OR instr(tags, '\"project:') = 0)"
         " AND NOT EXISTS (SELECT 1 FROM items AS told"
         " WHERE told.record = 'core' AND instr(told.text, items.text) > 0)"
-        f" ORDER BY {here} DESC, origin = 'person' DESC, date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
+        f" ORDER BY {here} DESC, origin = 'person' DESC, day DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
     return _lines(db.execute(sql, (scope, scope)))
 
@@ -299,7 +299,7 @@ def latest(db: sqlite3.Connection, project: str, whole: bool) -> list[str]:
     scope, here = _of_project(project)
     sql = (
         f"SELECT text, date, own FROM items WHERE kind != 'preference' AND {_STATED} AND ({here} OR ?)"
-        f" ORDER BY date DESC, path DESC, line DESC LIMIT {MOST_LINES}"
+        f" ORDER BY day DESC, path DESC, line DESC LIMIT {MOST_LINES}"
     )
     return _lines(db.execute(sql, (scope, whole)))
 
