@@ -446,9 +446,12 @@ class Picker:
         )  # fmt: skip
         app.run(child)
         if not edit:
-            self.call.stdout.write("\nEnter goes back.")
+            import tty
+
+            self.call.stdout.write("\nAny key goes back.")
             self.call.stdout.flush()
-            self.call.stdin.readline()
+            tty.setcbreak(0)
+            os.read(0, 1 << 16)
 
     def _show(self) -> None:
         from rich.console import Console
