@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -15,6 +15,8 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 from ua_memory.index.embedding import CrossEncoder, CrossUnavailable
 from ua_memory.index.sync import Index
+from ua_memory.recall.arms import Ranked
+from ua_memory.recall.fusion import crossed
 from ua_memory.recall.search import search
 
 BEFORE = 2.0
@@ -91,10 +93,22 @@ def test_it_has_the_last_word_on_the_order_and_leaves_the_scores(index: Index, t
     plain = search(index, "puppy biscuit")
     assert "Biscuit" in plain.hits[0].snippet
     index.store.config = replace(index.store.config, cross_encoder=str(a_model(tmp_path / "tiny")))
-    crossed = search(index, "puppy biscuit")
-    assert "puppy, puppy" in crossed.hits[0].snippet and not crossed.notes
-    assert [hit.score for hit in crossed.hits] == [hit.score for hit in plain.hits]
-    assert crossed.hits[0].parts["cross"] == pytest.approx(0.9526, abs=1e-4)
+    found = search(index, "puppy biscuit")
+    assert "puppy, puppy" in found.hits[0].snippet and not found.notes
+    assert [hit.score for hit in found.hits] == [hit.score for hit in plain.hits]
+    assert found.hits[0].parts["cross"] == pytest.approx(0.9526, abs=1e-4)
+
+
+def test_it_reads_the_best_alone(index: Index, tmp_path: Path) -> None:
+    class Counting(CrossEncoder):
+        def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+            read.extend(texts)
+            return [0.5] * len(texts)
+
+    read = list[str]()
+    found = search(index, "puppy").hits
+    many = [Ranked(found[0].item, 0.9, {})] * 100
+    assert len(crossed(Counting(tmp_path), "puppy", many)) == 100 and len(read) == 30
 
 
 def test_without_it_the_order_stays_and_the_answer_says_so(index: Index, tmp_path: Path) -> None:

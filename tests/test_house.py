@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
@@ -89,6 +90,22 @@ def test_no_class_leaves_a_method_to_a_sibling() -> None:
     ]
     assert len(raised) > 100
     assert not [path for path, what in raised if "NotImplementedError" in what]
+
+
+def test_no_module_gives_a_name_twice() -> None:
+    """A constant of one part of a file had silently become that of another."""
+    twice = []
+    for path in SOURCES:
+        names = [
+            name.id
+            for node in module(path).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            for name in (target.elts if isinstance(target, ast.Tuple) else [target])
+            if isinstance(name, ast.Name)
+        ]
+        twice += [f"{path.name}: {name}" for name, count in Counter(names).items() if count > 1]
+    assert len(SOURCES) > 100 and not twice
 
 
 def test_names_say_something() -> None:

@@ -144,9 +144,8 @@ class OutsideFiles:
         read = document.parse(files.searched(data)[0], path)
         items = items_of(read, self.masked, logs)
         if outside(path):  # its ids are another bank's: nothing here is to cite or to change them
-            from ua_memory.text.dates import (
-                day_of_note,
-            )  # some 40 ms, which a bank by itself need not wait for
+            # Some 40 ms, which a bank without outside files need not wait for.
+            from ua_memory.text.dates import day_of_note
 
             day = day_of_note(path, read.front, self._store.config.zone or self._store.now().tzinfo)
             return [replace(item, id=None, day=day) for item in items], ()

@@ -808,7 +808,8 @@ _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 @dataclass(frozen=True, slots=True)
 class NameCount:
-    """A folded name: in how many items it stands, how surely it is one (`items`), first and last ISO day."""
+    """A folded name: in how many items it stands, how surely it is one (see `index.items`), its first and
+    last ISO day."""
 
     name: str
     items: int

@@ -339,9 +339,8 @@ def _words(
     little = small_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
-        grammar = len(spans) > 1 and _KANA.fullmatch(
-            text, start, end
-        )  # what follows "web02" in "web02はどこですか"
+        # What follows "web02" in "web02はどこですか" is grammar.
+        grammar = len(spans) > 1 and _KANA.fullmatch(text, start, end)
         small = bool(grammar) or all(piece in little for piece in part)
         few = FEW_ITEMS if small else 0
         rare = max((inverse(known[piece] + few // 2, total + few) for piece in part), default=0.0)

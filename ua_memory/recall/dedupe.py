@@ -527,12 +527,8 @@ def _moves(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, l
     for language in wording.move_languages("\n".join(texts)):
         for one, text in zip(near, texts, strict=True):
             if one.item.record != SESSION and language in wording.move_languages(text):
-                found.append(
-                    (
-                        one,
-                        [(language, *each) for each in wording.moves(one.item.text[:READ], language, "new")],
-                    )
-                )
+                said = wording.moves(one.item.text[:READ], language, "new")
+                found.append((one, [(language, *each) for each in said]))
     return [(one, moves) for one, moves in found if moves]
 
 

@@ -430,14 +430,14 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     found = features(asked, hits)
     sure = likelihood("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK else sure
-    return sure * ANOTHER if _of_another(asked, [one.item.text[:READ] for one in hits[:LOOKED_AT]]) else sure
+    return sure * ANOTHER if _of_another(asked, hits[:LOOKED_AT]) else sure
 
 
 # Of what has a number for its name (a ticket, a port, a version, a host) another number names another thing.
 # A model sees next to no difference between the two, so the numbers are compared by their signs.
 ANOTHER = 1 / 3
 """What is left of the chance where a query names a thing by a number, and the best hits name others."""
-LOOKED_AT, READ = 3, 4000
+LOOKED_AT, LOOKED_INTO = 3, 4000
 """Hits that are looked at, and characters of each."""
 _NUMBERED = re.compile(
     r"(?<![^\W_])([^\W\d_]{1,40})[-_#№.:\s]{0,2}(\d+(?:[.,:/-]\d+)*)(?![A-Za-z0-9%€$£¥日月年円人個回時分秒件])"
@@ -445,12 +445,16 @@ _NUMBERED = re.compile(
 _PARTICLE = re.compile(r"[ぁ-ん]\Z")
 
 
-def _of_another(asked: ParsedQuery, texts: Sequence[str]) -> bool:
-    """Whether the query is about something with a number in its name, the first of the texts about one with
+def _of_another(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
+    """Whether the query is about something with a number in its name, the first of the hits about one with
     another number, none about that one, and most of what is asked for besides not in the first either."""
+    numbered = [*_NUMBERED.finditer(asked.text)] if asked.window is None else []
+    if not numbered:
+        return False
+    texts = [one.item.text[:LOOKED_INTO] for one in hits]
     rest = [word for word in asked.words if word.telling]
     others = False
-    for match in _NUMBERED.finditer(asked.text) if asked.window is None else ():
+    for match in numbered:
         within = [word for word in asked.words if match.start() <= word.start and word.end <= match.end()]
         what = len(asked.text[: match.start()].rstrip())  # the end of "ticket" in "the ticket BUG-78"
         rest = [word for word in rest if word not in within and word.end != what]

@@ -447,7 +447,7 @@ class Documents:
         client: str | None = None, session: str | None = None, request: str | None = None,
         redo: bool = False, said_in: Sequence[str] = (), metadata: Mapping[str, Any] | None = None,
     ) -> TextItem:  # fmt: skip
-        """A text as `run` takes it. `timestamp` (aware) is when it was said or written, else now;
+        """A text as `retain` takes it. `timestamp` (aware) is when it was said or written, else now;
         `request` an id of this call, so that a repetition changes nothing; `said_in` tags of all that is said
         there. `metadata` becomes tags `key:value` of the text. Usage for a mode that there is not, and for
         metadata that cannot be tags."""
