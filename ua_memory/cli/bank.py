@@ -25,7 +25,7 @@ from ua_memory.memory import Memory
 from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.upkeep.init import set_setting
 from ua_memory.views import bank as views
-from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, progress, show
+from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, plain, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -357,7 +357,7 @@ def probes(
     asked = bench.Probes(memory)
     if add or ids:
         added = asked.add(add, *(ids or ()))
-        return show(call, added, views.probe_shape, views.show_probe)
+        return show(call, added, plain, views.show_probe)
     with progress(call, "Asking") as tell:
         run = asked.run(tell)
     show(call, run, views.probes_shape, views.show_probes)

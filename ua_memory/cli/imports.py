@@ -226,8 +226,8 @@ def _preview(
     call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     kept, cost = memory.transcripts.preview(fresh, model=call.model(memory))
-    more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
-    emit(call, {**views_flushed.survey_shape(True, chosen, found), **more})
+    shape = views_flushed.survey_shape(True, chosen, found)
+    emit(call, {**shape, "preview": kept, **output.estimate(cost)})
     screen = Screen(call)
     if fresh:
         screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
@@ -320,7 +320,7 @@ def export(
     with progress(call, "Writing files") as tell:
         done = memory.remote.export(where, sessions=sessions, dry_run=dry_run, tell=tell)
     keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")
-    emit(call, {**output.fields(done, *keys), "dry_run": dry_run, "notes": list(done.notes)})
+    emit(call, {**output.fields(done, *keys), "dry_run": dry_run, **output.fields(done, "notes")})
     said = [count(done.sessions, "session")] if done.sessions else []
     parts = (count(done.files, "file"), count(done.revisions, "revision"), *said, f"{done.bytes:,} bytes")
     what = ", ".join(parts)

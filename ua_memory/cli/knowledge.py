@@ -16,7 +16,7 @@ from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
 from ua_memory.views import knowledge as views
-from ua_memory.views.output import Screen, emit, note, progress, show, show_done, show_list
+from ua_memory.views.output import Screen, emit, fields, note, plain, progress, show, show_done, show_list
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -171,11 +171,8 @@ def directives_create(call: Call, memory: Memory, rule: Rule) -> None:
     """
     result = memory.directives.add(" ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
-    shape = {
-        "directives": list(rules),
-        "added": rules[-1],
-        **output.fields(result, "revision", "redacted", "notes"),
-    }
+    shape = {"directives": list(rules), "added": rules[-1]}
+    shape |= fields(result, "revision", "redacted", "notes")
     show_done(call, result, shape, f"Added {len(rules)}. {rules[-1]}")
 
 
@@ -191,11 +188,8 @@ def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) ->
     """Replace a rule."""
     result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
-    shape = {
-        "directives": list(rules),
-        "changed": rules[number - 1],
-        **output.fields(result, "revision", "redacted", "notes"),
-    }
+    shape = {"directives": list(rules), "changed": rules[number - 1]}
+    shape |= fields(result, "revision", "redacted", "notes")
     show_done(call, result, shape, f"Changed {number}. {rules[number - 1]}")
 
 
@@ -203,8 +197,7 @@ def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) ->
 def directives_delete(call: Call, memory: Memory, number: Number) -> None:
     """Delete a rule."""
     gone, result = memory.directives.delete(number, by_person=is_person(call))
-    shape = {"removed": gone, **output.fields(memory.config, "directives")}
-    shape |= output.fields(result, "revision", "notes")
+    shape = {"removed": gone, **fields(memory.config, "directives"), **fields(result, "revision", "notes")}
     show_done(call, result, shape, f"Removed {number}. {gone}")
 
 
@@ -455,7 +448,7 @@ def entities_list(
     """
     if suggest:
         pairs = memory.entities.suggestions(limit)
-        emit(call, {"suggestions": [views.suggestion_shape(one) for one in pairs]})
+        emit(call, {"suggestions": plain(pairs)})
         return views.show_suggestions(Screen(call), pairs)
     found = memory.entities.list(limit, every=every)
     emit(call, {"entities": [views.known_shape(one) for one in found]})

@@ -377,8 +377,7 @@ def _read_again(
     turns = sum(len(each.turns) for _, each in found)
     flushed.show_again(Screen(call), len(found), turns, cost)
     if dry_run or not found:
-        more = {"estimate": output.estimate(cost)} if cost else {}
-        return emit(call, {"sessions": len(found), "turns": turns, **more})
+        return emit(call, {"sessions": len(found), "turns": turns, **output.estimate(cost)})
     asks = model and call.reads_terminal and not (yes or call.as_json)
     if asks and not agrees(call, f"Have {cost.model if cost else 'the model'} read them?"):
         return

@@ -7,7 +7,7 @@ import os
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from ua_memory.llm.model import PRICES_AS_OF, is_subscription
 from ua_memory.retain.queue import UNASKED, UPKEEP
 from ua_memory.text.wording import dollars
 from ua_memory.views import flushed, output
-from ua_memory.views.output import Piece, Screen, ago, count, plain
+from ua_memory.views.output import Piece, Screen, ago, count, fields, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,15 +131,9 @@ class NewBank:
 
 def init_shape(one: NewBank) -> dict[str, Any]:
     """What was made, as JSON."""
-    found = {
-        "bank": one.status.root,
-        "id": one.id,
-        **output.fields(one.status, "own", "trail"),
-        **output.fields(one, "timezone", "made", "notes"),
-    }
-    if done := one.cloned:
-        found |= {"from": done.address, **output.fields(done, "branch", "revisions", "files")}
-    return found
+    found = {**fields(one.status, "root as bank"), "id": one.id, **fields(one.status, "own", "trail")}
+    cloned = one.cloned and fields(one.cloned, "address as from", "branch", "revisions", "files")
+    return found | fields(one, "timezone", "made", "notes") | (cloned or {})
 
 
 def show_init(screen: Screen, one: NewBank) -> None:
@@ -266,20 +260,16 @@ def status_shape(
     watched = {key: watch[key] for key in ("mode", "why") if key in watch}
     whole, *blocks = found.budgets
     return {
-        "bank": found.root,
-        **output.fields(found, "trail", "own"),
+        **fields(found, "root as bank", "trail", "own"),
         **({"head": output.revision(found.head)} if found.head else {}),
-        **output.fields(found, "files", "edited", "held", "pending"),
+        **fields(found, "files", "edited", "held", "pending"),
         "waiting": [flushed.waiting_shape(one) for one in found.waiting],
         "jobs": {job.name: _job_shape(job) for job in jobs},
         "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
-        **({"damage": found.damage} if found.damage else {}),
-        **output.fields(found, "settings", "problems", "index"),
+        **fields(found, "damage?", "settings", "problems", "index"),
         **({"watch": watched} if watched else {}),
         **({} if accepted is None else {"accepted": list(accepted)}),
-        **({"beliefs": asdict(found.beliefs)} if found.beliefs else {}),
-        "proposals": found.proposals,
-        **({"purges": [asdict(one) for one in found.purges]} if found.purges else {}),
+        **fields(found, "beliefs?", "proposals", "purges?"),
     }
 
 
@@ -388,8 +378,8 @@ def _index(found: dict[str, object]) -> str:
 def verified_shape(problems: Sequence[Problem], unchecked: Sequence[Problem], files: int) -> dict[str, Any]:
     """What `verify` found in so many files, and what could not be checked, as JSON."""
     return {
-        "problems": [output.fields(each, "path", "line", "message") for each in problems],
-        "unchecked": [output.fields(each, "path", "message") for each in unchecked],
+        "problems": plain(problems),
+        "unchecked": [fields(each, "path", "message") for each in unchecked],
         "files": files,
     }
 
@@ -409,11 +399,10 @@ def show_verified(
 
 def checks_shape(checks: Sequence[Check]) -> dict[str, Any]:
     """The checks of `doctor` as JSON."""
-    rows = []
-    for one in checks:
-        hint = {"mend": one.hint} if one.hint and not one.ok else {}
-        rows.append({**output.fields(one, "name", "ok", "seen"), **hint, "mended": one.mended})
-    return {"checks": rows}
+    said = ("name", "ok", "seen")
+    return {
+        "checks": [fields(one, *said, *(() if one.ok else ("hint as mend?",)), "mended") for one in checks]
+    }
 
 
 def show_checks(screen: Screen, checks: Sequence[Check]) -> None:
@@ -440,14 +429,8 @@ def show_indexed(screen: Screen, done: Refresh) -> None:
 
 def index_shape(done: Refresh) -> dict[str, Any]:
     """What a rebuild did."""
-    return {
-        "items": done.added,
-        **output.fields(done, "files", "embedded"),
-        "seconds": round(done.seconds, 3),
-        "semantic": done.semantic,
-        "failed": [output.fields(each, "path", "line", "message") for each in done.failed],
-        "notes": list(done.notes),
-    }
+    found = fields(done, "added as items", "files", "embedded", "seconds", "semantic", "failed", "notes")
+    return found | {"seconds": round(done.seconds, 3)}
 
 
 # -- counts and costs --------------------------------------------------------------------------------------
@@ -459,11 +442,8 @@ NAMED = 12
 
 def stats_shape(found: Stats) -> dict[str, Any]:
     """The counts as JSON."""
-    return {
-        **output.fields(found, "files", "bytes", "facts", "revisions"),
-        **(output.fields(found, "first", "last") if found.first else {}),
-        **output.fields(found, "kinds", "origins", "clients", "months", "ops"),
-    }
+    names = ("files", "bytes", "facts", "revisions", "first?", "last?")
+    return fields(found, *names, "kinds", "origins", "clients", "months", "ops")
 
 
 def show_stats(screen: Screen, found: Stats) -> None:
@@ -498,23 +478,18 @@ def _size(size: int) -> str:
 def costs_shape(spent: Spent, config: Config) -> dict[str, Any]:
     """What models cost, and the settings that limit it, as JSON."""
     limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
+    groups = {"purposes": spent.by_purpose, "days": spent.by_day, "models": spent.by_model}
     return {
         "total": _totals(spent.total),
-        "purposes": {name: _totals(each) for name, each in spent.by_purpose.items()},
-        "days": {name: _totals(each) for name, each in spent.by_day.items()},
-        "models": {name: _totals(each) for name, each in spent.by_model.items()},
+        **{title: {name: _totals(each) for name, each in group.items()} for title, group in groups.items()},
         "limits": limits,
         "pricesAsOf": PRICES_AS_OF,
     }
 
 
 def _totals(one: Totals) -> dict[str, Any]:
-    return {
-        **output.fields(one, "requests", "failed"),
-        **output.usage(one.usage),
-        "usd": round(one.usd, 6),
-        "unpriced": one.unpriced,
-    }
+    usage = {**plain(one.usage), "usd": round(one.usd, 6)}
+    return fields(one, "requests", "failed") | usage | fields(one, "unpriced")
 
 
 def show_costs(screen: Screen, spent: Spent, config: Config) -> None:
@@ -574,19 +549,15 @@ STRICT = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t") for wha
 
 def bench_shape(report: BenchReport) -> dict[str, Any]:
     """The report as JSON."""
-    return {
-        **output.fields(
-            report, "conversations", "turns", "questions", "unanswered", "limit", "index_seconds"
-        ),
-        "rankings": [_ranking(one) for one in report.rankings],
-        "notes": list(report.notes),
-    }
+    names = ("conversations", "turns", "questions", "unanswered", "limit", "index_seconds")
+    rankings = [_ranking(one) for one in report.rankings]
+    return {**fields(report, *names), "rankings": rankings, **fields(report, "notes")}
 
 
 def _ranking(one: Ranking) -> dict[str, Any]:
     return {
-        **output.fields(one, "name", "ms"),
-        "rows": [{"name": row.name, "n": row.n, **row.figures} for row in one.rows],
+        **fields(one, "name", "ms"),
+        "rows": [{**fields(row, "name", "n"), **row.figures} for row in one.rows],
         "curve": [{"tokens": tokens, "R": recall} for tokens, recall in one.curve],
     }
 
@@ -635,11 +606,6 @@ def _cell(row: MeanRow, name: str) -> str:
 
 NEAR = 10
 """Within so many hits a question counts as answered."""
-
-
-def probe_shape(one: Probe) -> dict[str, Any]:
-    """A probe as JSON."""
-    return output.fields(one, "line", "query", "ids")
 
 
 def show_probe(screen: Screen, one: Probe) -> None:
@@ -691,14 +657,14 @@ def probes_shape(run: ProbeRun) -> dict[str, Any]:
     return {
         "probes": [
             {
-                **probe_shape(one.probe),
+                **plain(one.probe),
                 "ids": [
                     {"id": block, "rank": rank, "was": one.was.get(block) if one.was else None,
                      "missing": block in one.missing}
                     for block, rank in one.ranks.items()
                 ],
                 "R@5": _percent(one.share(5)), "R@10": _percent(one.share(NEAR)),
-                "change": round(100 * one.change, 1), "tokens": one.tokens, "ms": one.ms,
+                "change": round(100 * one.change, 1), **fields(one, "tokens", "ms"),
             }
             for one in run.results
         ],
@@ -706,13 +672,13 @@ def probes_shape(run: ProbeRun) -> dict[str, Any]:
         "last": _probe_figures(run.last) if run.last else None,
         "gained": [one.probe.line for one in run.gained],
         "lost": [one.probe.line for one in run.lost],
-        "notes": list(run.notes),
+        **fields(run, "notes"),
     }  # fmt: skip
 
 
 def _probe_figures(one: ProbeFigures) -> dict[str, Any]:
     shares = {"R@5": _percent(one.r5), "R@10": _percent(one.r10)}
-    return {"when": one.when.isoformat(), **shares, "tokens": one.tokens, "ms": one.ms}
+    return fields(one, "when") | shares | fields(one, "tokens", "ms")
 
 
 def _percent(share: float) -> float:

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.llm.ledger import together
 from ua_memory.views import output
-from ua_memory.views.output import (
-    MODEL_BY,
-    Piece,
-    Screen,
-    ago,
-    commit,
-    count,
-    visible,
-    without_empty,
-)
+from ua_memory.views.output import MODEL_BY, Piece, Screen, ago, commit, count, fields, visible
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
     from ua_memory.retain.queue import QueueEntry, TextItem
     from ua_memory.retain.retain import RetainPreview, RetainResult
     from ua_memory.retain.survey import FoundSession, Survey, WatchedChanges, WatchedPath, WatchResult
-    from ua_memory.upkeep.import_ import ImportedItem, ImportResult
+    from ua_memory.upkeep.import_ import ImportResult
 
 
 # -- kept ------------------------------------------------------------------------------------------------
@@ -155,68 +146,46 @@ def flushed_shape(found: Flush | None, done: Iterable[FlushedSession], waiting: 
         **_of_transcript(found),
         "flushed": [flushed(one) for one in done],
         "waiting": waiting,
-        "redacted": dict(found.redacted) if found else {},
-        "notes": list(found.notes) if found else [],
+        **(fields(found, "redacted", "notes") if found else {"redacted": {}, "notes": []}),
     }
 
 
 def _of_transcript(found: Flush | None) -> dict[str, Any]:
     if found is None or found.due is None or found.session is None:
         return {}
-    due = found.due
-    return {
-        "context": {
-            "tokens": due.size,
-            **output.fields(due, "threshold", "reported"),
-            "due": due.fires,
-        },
-        **output.fields(found.session, "client", "session"),
-        "turns": found.turns,
-    }
+    context = fields(found.due, "size as tokens", "threshold", "reported", "fires as due")
+    return {"context": context, **fields(found.session, "client", "session"), **fields(found, "turns")}
 
 
 def flushed(one: FlushedSession) -> dict[str, Any]:
     """One session's flush."""
     return {
-        **output.fields(one, "client", "session", "turns"),
-        "model": one.by,
-        "facts": [_fact(fact) for fact in one.facts],
-        "seenAgain": [_fact(fact) for fact in one.seen_again],
-        "reworded": [{**_fact(fact), "was": fact.was[0].text} for fact in one.reworded],
+        **fields(one, "client", "session", "turns", "by as model"),
+        **_facts(one),
+        "reworded": [{**fields(fact, "place", "text"), "was": fact.was[0].text} for fact in one.reworded],
         "core": [
-            {
-                "name": each.after.name,
-                "before": each.before.value if each.before else "",
-                "value": each.after.value,
-            }
+            {"before": each.before.value if each.before else "", **fields(each.after, "name", "value")}
             for each in one.core
         ],
-        **output.fields(one, "refused", "revision", "redacted"),
-        "usage": output.usage(one.usage),
-        "notes": list(one.notes),
+        **fields(one, "refused", "revision", "redacted", "usage", "notes"),
     }
 
 
-def _fact(fact: Fact) -> dict[str, Any]:
-    return {**output.place(fact.place, fact.id), "text": fact.text}
+def _facts(one: FlushedSession | RetainResult) -> dict[str, Any]:
+    """The facts that came of it, and those that were known."""
+    each = {"facts": one.facts, "seenAgain": one.seen_again}
+    return {name: [fields(fact, "place", "text") for fact in facts] for name, facts in each.items()}
 
 
 def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
     """What a dry run found; `estimate` only where a model is configured."""
-    details = {
+    said = ("text", "kind", "who", "turn", "quote", "entities", "tags", "when?")
+    return {
         **_of_transcript(found),
-        "preview": [
-            {
-                **output.fields(one, "text", "kind", "who", "turn", "quote", "entities", "tags"),
-                **({"when": one.when} if one.when else {}),
-            }
-            for one in found.preview or ()
-        ],
-        **output.fields(found, "redacted", "notes"),
+        "preview": [fields(one, *said) for one in found.preview or ()],
+        **fields(found, "redacted", "notes"),
+        **output.estimate(cost),
     }
-    if cost:
-        details["estimate"] = output.estimate(cost)
-    return details
 
 
 # -- retained --------------------------------------------------------------------------------------------
@@ -268,11 +237,8 @@ def _counted_facts(one: RetainResult) -> str:
 
 def offered_shape(items: Sequence[TextItem], keys: Sequence[str], log: str) -> dict[str, Any]:
     """As JSON."""
-    details = [
-        {"key": key, **({"documentId": item.document_id} if item.document_id else {})}
-        for key, item in zip(keys, items, strict=True)
-    ]
-    return {"offered": details, "log": log}
+    both = zip(keys, items, strict=True)
+    return {"offered": [{"key": key, **fields(item, "document_id?")} for key, item in both], "log": log}
 
 
 def show_offered(screen: Screen, items: Sequence[TextItem], log: str) -> None:
@@ -305,29 +271,20 @@ def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
 
 def retained_shape(one: RetainResult) -> dict[str, Any]:
     return {
-        **({"documentId": one.item.document_id} if one.item.document_id else {}),
-        "path": one.path,
-        "model": one.by,
-        **output.fields(one, "chunks", "read", "repeated"),
-        "facts": [_fact(fact) for fact in one.facts],
-        "seenAgain": [_fact(fact) for fact in one.seen_again],
-        "removed": [{"id": fact.id, "text": fact.text} for fact in one.removed],
-        **output.fields(one, "kept", "refused", "revision", "redacted"),
-        "usage": output.usage(one.usage),
-        "notes": list(one.notes),
+        **fields(one.item, "document_id?"),
+        **fields(one, "path", "by as model", "chunks", "read", "repeated"),
+        **_facts(one),
+        "removed": [fields(fact, "id", "text") for fact in one.removed],
+        **fields(one, "kept", "refused", "revision", "redacted", "usage", "notes"),
     }
 
 
 def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
-    details: dict[str, Any] = {
-        **({"documentId": one.item.document_id} if one.item.document_id else {}),
-        **output.fields(one, "chunks", "read"),
-        "facts": [{"text": f.text, **({"when": f.when} if f.when else {})} for f in one.facts],
-    }
-    if one.cost:
-        details["estimate"] = output.estimate(one.cost)
-    return details
+    facts = {"facts": [fields(fact, "text", "when?") for fact in one.facts]}
+    return (
+        fields(one.item, "document_id?") | fields(one, "chunks", "read") | facts | output.estimate(one.cost)
+    )
 
 
 # -- surveyed --------------------------------------------------------------------------------------------
@@ -444,7 +401,7 @@ def survey_shape(
         "leftAside": dict(found.machines) if found else {},
         "older": found.older if found else 0,
         "silent": found.silent if found else 0,
-        "going": [{"client": s.client, "session": s.session} for s in (found.going if found else ())],
+        "going": [fields(each, "client", "session") for each in (found.going if found else ())],
         "problems": list(found.problems) if found else [],
         "flushed": [flushed(one) for one in done],
         "notes": list(notes),
@@ -452,15 +409,14 @@ def survey_shape(
 
 
 def _session(one: FoundSession) -> dict[str, Any]:
-    known = {"project": one.project, **output.fields(one.session, "cwd", "parent")}
-    known |= output.fields(one, "first", "last")
     return {
-        **output.fields(one.session, "client", "session"),
-        "path": one.transcript.where,
-        **output.fields(one, "turns", "flushed"),
-        "waiting": one.waits,
+        **fields(one.session, "client", "session"),
+        **fields(one.transcript, "where as path"),
+        **fields(one, "turns", "flushed", "waits as waiting"),
         "new": len(one.new),
-        **without_empty(known),
+        **fields(one, "project?"),
+        **fields(one.session, "cwd?", "parent?"),
+        **fields(one, "first?", "last?"),
     }
 
 
@@ -471,23 +427,17 @@ def _session(one: FoundSession) -> dict[str, Any]:
 def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
     """The JSON of an import."""
     found = done.found
-    result: dict[str, Any] = {
-        **output.fields(found, "source", "name"),
+    taken = ("what", "source", "path", "state", "day?", "why?", "facts?", "prose?")
+    return {
+        **fields(found, "source", "name"),
         "dry_run": done.result is None,
-        "taken": [_taken(each) for each in done.taken],
+        "taken": [fields(each, *taken) for each in done.taken],
         "later": found.later,
         "left": [*found.left, *unread],
         "problems": [str(problem) for problem in found.problems],
-        "redacted": dict(done.redacted),
+        **fields(done, "redacted"),
+        **(fields(done.result, "revision", "notes") if done.result else {}),
     }
-    if done.result:
-        result |= output.fields(done.result, "revision", "notes")
-    return result
-
-
-def _taken(one: ImportedItem) -> dict[str, Any]:
-    known = output.fields(one, "day", "why", "facts", "prose")
-    return {**output.fields(one, "what", "source", "path", "state"), **without_empty(known)}
 
 
 # -- for a person ----------------------------------------------------------------------------------------
@@ -607,17 +557,15 @@ def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> 
 
 
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:
-    known = {**output.fields(one, "since", "reason"), "tokens": one.size, "gathers": one.open or None}
-    known |= {"aside": one.aside or None, **output.fields(one.tried, "again")}
     item: TextItem | None = getattr(one, "item", None)
-    text = {"documentId": item.document_id, "characters": len(item.text)} if item else {}
     return {
-        "key": one.key,
-        **output.fields(one.session, "client", "session"),
+        **fields(one, "key"),
+        **fields(one.session, "client", "session"),
         "turns": len(one.turns),
-        "tries": one.tries,
-        **text,
-        **without_empty(known),
+        **fields(one, "tries"),
+        **({**fields(item, "document_id"), "characters": len(item.text)} if item else {}),
+        **fields(one, "since?", "reason?", "size as tokens?", "open as gathers?", "aside?"),
+        **fields(one.tried, "again?"),
     }
 
 
@@ -696,9 +644,9 @@ def watched_shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:
 def caught_shape(caught: WatchResult) -> dict[str, Any]:
     return {
         "retained": [retained_shape(one) for one in caught.done],
-        "young": list(caught.young),
+        **fields(caught, "young"),
         "failed": [{"path": name, "reason": why} for name, why in caught.failed],
-        **output.fields(caught, "gone", "missing"),
+        **fields(caught, "gone", "missing"),
     }
 
 
@@ -717,7 +665,7 @@ NARROW = 70
 def comparison_shape(done: Compared) -> dict[str, Any]:
     """The JSON of a comparison."""
     return {
-        "old": {"name": done.old.name, "note": done.old.note},
+        "old": fields(done.old, "name", "note"),
         "seconds": {"old": round(done.seconds[0], 4), "ours": round(done.seconds[1], 4)},
         "byWordsAlone": done.by_words,
         "compared": [

@@ -6,7 +6,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.output import Piece as Words
-from ua_memory.views.output import Screen, cells, commit, count, day_title
+from ua_memory.views.output import Screen, cells, commit, count, day_title, fields, plain
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
@@ -339,15 +339,9 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
     plan = found.plan
     done: dict[str, Any] = {}
     if found.result is not None:
-        done = {
-            **output.fields(found.result, "revision", "notes"),
-            **output.searched(found.proof),
-            "cleared": {
-                "pending": list(found.cleared.pending),
-                "logLines": found.cleared.logs,
-                **output.fields(found.cleared, "turns", "embeddings"),
-            },
-        }
+        cleared = fields(found.cleared, "pending", "logs as logLines", "turns", "embeddings")
+        done = fields(found.result, "revision", "notes") | output.searched(found.proof)
+        done["cleared"] = cleared
     return {
         "dryRun": found.result is None,
         "gone": pieces(plan.gone),
@@ -355,7 +349,7 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
         "left": pieces(plan.left),
         **({"near": pieces(found.near)} if words and found.near else {}),
         "waiting": [{"key": one.key, "turns": len(one.turns)} for one in found.waiting],
-        "touched": list(found.touched),
+        **fields(found, "touched"),
         **done,
     }
 
@@ -416,11 +410,10 @@ def purge_shape(planned: PurgePlan) -> dict[str, Any]:
     """What a purge would remove and rewrite, as JSON."""
     return {
         "ids": [f"^{block}" for block in planned.ids],
-        "refs": [{"name": ref.name, "revision": ref.id} for ref in planned.refs],
-        "remotes": list(planned.remotes),
+        "refs": [fields(ref, "name", "id as revision") for ref in planned.refs],
+        **fields(planned, "remotes"),
         "unknown": [f"^{block}" for block in planned.unknown],
-        **({"around": planned.around} if planned.around else {}),
-        **({"citing": list(planned.citing)} if planned.citing else {}),
+        **fields(planned, "around?", "citing?"),
         "contents": len(planned.contents),
     }
 
@@ -429,7 +422,7 @@ def purged_shape(made: PurgeResult) -> dict[str, Any]:
     """What a purge has rewritten, as JSON."""
     return {
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
-        **output.fields(made, "backup", "revision"),
+        **fields(made, "backup", "revision"),
         **output.searched(made.proof),
     }
 
@@ -542,14 +535,12 @@ def _dropped(screen: Screen, done: SyncResult | RestoreResult) -> None:
 def synced_shape(done: SyncResult) -> dict[str, Any]:
     """The JSON of a sync."""
     return {
-        **output.fields(done, "remote", "address"),
-        "dry_run": done.trial,
-        **output.fields(done, "received", "sent", "revision"),
+        **fields(done, "remote", "address", "trial as dry_run", "received", "sent", "revision"),
         **_merged_shape(done),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
         "followed": _followed_shape(done.followed) if done.followed else None,
         "heard": _heard_shape(done.heard) if done.heard else None,
-        "notes": list(done.notes),
+        **fields(done, "notes"),
     }
 
 
@@ -564,7 +555,7 @@ def _followed_shape(one: Any) -> dict[str, Any]:
         "to": one.new or None,
         "backup": one.backup or None,
         **output.searched(one.proof),
-        "holding": list(one.holding),
+        **fields(one, "holding"),
     }
 
 
@@ -572,12 +563,8 @@ def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
     """The JSON of what came in."""
     merge = done.merge
     return {
-        "new": merge.came,
-        "changed": merge.changed,
-        "gone": merge.went,
-        "forgotten": list(merge.forgotten),
-        "told": [output.fields(each, "what", "path", "why", "ours", "theirs") for each in merge.notes],
-        "dropped": [asdict(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
+        **fields(merge, "came as new", "changed", "went as gone", "forgotten", "notes as told"),
+        "dropped": [plain(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
     }
 
 
@@ -602,11 +589,11 @@ def restored_shape(done: RestoreResult) -> dict[str, Any]:
     """What an archive brought, as JSON."""
     return {
         "source": "archive",
-        **output.fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
-        "dry_run": done.trial,
+        **fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
+        **fields(done, "trial as dry_run"),
         **_merged_shape(done),
         "heard": _heard_shape(done.heard) if done.heard else None,
-        "notes": list(done.notes),
+        **fields(done, "notes"),
     }
 
 
@@ -615,10 +602,7 @@ def restored_shape(done: RestoreResult) -> dict[str, Any]:
 
 def undo_shape(done: UndoResult) -> dict[str, Any]:
     """A revision that was taken back, as JSON."""
-    return {
-        "undone": output.revision(done.revision),
-        **output.fields(done.result, "revision", "paths", "notes"),
-    }
+    return {"undone": output.revision(done.revision), **fields(done.result, "revision", "paths", "notes")}
 
 
 def show_undone(screen: Screen, done: UndoResult, said: str, back: str) -> None:
@@ -647,8 +631,7 @@ def diff_shape(revision: str | None, text: str, changes: Sequence[StatementChang
 
 
 def _change_shape(one: StatementChange) -> dict[str, Any]:
-    named = {"id": one.id} if one.id else {}
-    return {**output.fields(one, "path", "line", "record"), **named, **output.fields(one, "before", "after")}
+    return fields(one, "path", "line", "record", "id?", "before", "after")
 
 
 def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
@@ -658,8 +641,7 @@ def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
         "op": plan.op,
         "undoes": output.revision(plan.revision),
         "changes": [_change_shape(one) for one in plan.changes],
-        "conflicts": [asdict(one) for one in plan.conflicts],
-        "notes": list(plan.notes),
+        **fields(plan, "conflicts", "notes"),
     }
 
 
@@ -789,9 +771,8 @@ def citing_shape(target: str, found: Sequence[CitingStep]) -> dict[str, Any]:
 
 
 def _citing_shape(one: CitingStep) -> dict[str, Any]:
-    said = {"record": one.record, "text": one.text, **output.place(one.place, one.id)}
-    gone = output.without_empty({"retired": one.retired})
-    return {**said, **gone, "citedBy": [_citing_shape(each) for each in one.cited_by]}
+    said = fields(one, "record", "text", "place", "retired?")
+    return said | {"citedBy": [_citing_shape(each) for each in one.cited_by]}
 
 
 class _Tree:
@@ -883,37 +864,21 @@ def _cited(step: SentenceStep | BeliefStep | FactStep | CitingStep) -> list[Word
 
 def chain_shape(chain: Chain) -> dict[str, Any]:
     """What a statement rests on, as JSON."""
-    return {
-        "target": chain.target,
-        "steps": [_step_shape(step) for step in chain.steps],
-        "breaks": [_break_shape(one) for one in chain.breaks],
-    }
-
-
-def _break_shape(one: BrokenLink) -> dict[str, Any]:
-    return output.fields(one, "path", "line", "cause", "message")
+    steps = [_step_shape(step) for step in chain.steps]
+    return {**fields(chain, "target"), "steps": steps, **fields(chain, "breaks")}
 
 
 def _step_shape(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
-    found: dict[str, Any] = {"step": "sentence", "text": step.text}
-    found |= output.place(step.place, getattr(step, "id", None))
-    written = ("revision", "author", "when", "op", "subject")
-    found |= {"written": output.fields(step.written, *written)} if step.written else {}
-    if isinstance(step, (BeliefStep, FactStep)):
-        found["step"] = "fact" if isinstance(step, FactStep) else step.record
-        found |= {"retired": step.retired} if step.retired else {}
+    found = {"step": "sentence", **fields(step, "text", "place", "written?")}
     if isinstance(step, FactStep):
-        said = step.session
-        known = output.fields(said, "client", "session", "day", "time", "trail", "through", "words")
-        return found | {
-            "quotes": [output.without_empty(output.fields(quote, "text", "source")) for quote in step.quotes],
-            "said": {"origin": said.origin, **output.without_empty(known)},
-        }
-    found |= {"fault": _break_shape(step.fault)} if step.fault else {}
-    return found | {"proofs": [_link_shape(link) for link in step.links]}
-
-
-def _link_shape(link: Link) -> dict[str, Any]:
-    found = {"quote": link.quote, "fault": _break_shape(link.fault) if link.fault else None}
-    rests = {"rests": _step_shape(link.step)} if link.step else {}
-    return {"id": link.id, **output.without_empty(found), **rests}
+        said = ("origin", "client?", "session?", "day?", "time?", "trail?", "through?", "words?")
+        quotes = [fields(quote, "text?", "source?") for quote in step.quotes]
+        told = {"quotes": quotes, "said": fields(step.session, *said)}
+        return found | {"step": "fact"} | fields(step, "retired?") | told
+    if isinstance(step, BeliefStep):
+        found |= {"step": step.record, **fields(step, "retired?")}
+    links = [
+        fields(link, "id", "quote?", "fault?") | ({"rests": _step_shape(link.step)} if link.step else {})
+        for link in step.links
+    ]
+    return found | fields(step, "fault?") | {"proofs": links}

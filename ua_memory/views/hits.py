@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.recall.fusion import ANSWERED
 from ua_memory.text.wording import counted
-from ua_memory.views import output
 from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
-from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps
+from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps, fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,12 +192,8 @@ def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
 
 def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
     """The answer as JSON, with OpenClaw's keys."""
-    return {
-        "results": [_hit(hit, explain) for hit in answer.hits],
-        **output.fields(answer, "answered", "mode"),
-        **({"stale": dict(answer.stale)} if answer.stale else {}),
-        "notes": list(answer.notes),
-    }
+    results = [_hit(hit, explain) for hit in answer.hits]
+    return {"results": results, **fields(answer, "answered", "mode", "stale?", "notes")}
 
 
 # -- why not ---------------------------------------------------------------------------------------------
@@ -252,36 +247,26 @@ def _cause(found: SearchTrace) -> str:
 
 def trace_shape(query: str, found: SearchTrace) -> dict[str, Any]:
     """What became of an item in a search, as JSON."""
-    target = {"target": _told(found.item)} if found.item else {}
-    ranked = {"rank": found.rank, "score": found.score}
-    asked = {"limit": found.limit, "minScore": found.min_score, "depth": found.depth}
     arms = {name: {"rank": rank, "score": raw} for name, (rank, raw) in found.arms.items()}
     return {
-        "query": query, **target, "cause": found.cause, "says": _cause(found), **ranked, **asked,
-        "arms": arms, "parts": dict(found.parts), "by": _told(found.by) if found.by else None,
-        "filters": list(found.filters), "answered": found.answer.answered, "mode": found.answer.mode,
-        "notes": list(found.answer.notes),
-    }  # fmt: skip
+        "query": query,
+        **({"target": fields(found.item, "text", "place")} if found.item else {}),
+        **fields(found, "cause"),
+        "says": _cause(found),
+        **fields(found, "rank", "score", "limit", "min_score", "depth"),
+        "arms": arms,
+        **fields(found, "parts"),
+        "by": fields(found.by, "text", "place") if found.by else None,
+        **fields(found, "filters"),
+        **fields(found.answer, "answered", "mode", "notes"),
+    }
 
 
-def _told(item: IndexItem) -> dict[str, Any]:
-    return {"text": item.text, **output.place(item.place, item.id)}
-
-
-def _folded(hit: Hit) -> list[dict[str, Any]]:
-    """What a hit stands for."""
-    rows = [
-        (output.place(one.place, one.id), output.fields(one, "kind", "day", "when")) for one in hit.folded
-    ]
-    return [{**place, **output.without_empty(more)} for place, more in rows]
-
-
-def _about(item: IndexItem) -> dict[str, Any]:
-    """What the index knows of an item besides its place and text."""
-    return output.fields(
-        item, "kind", "record", "day", "when", "origin", "client", "session", "heading", "tags", "entities",
-        "retired", "proofs",
-    )  # fmt: skip
+ABOUT = (
+    *("kind?", "record?", "day?", "when?", "origin?", "client?", "session?", "heading?", "tags?"),
+    *("entities?", "retired?", "proofs?"),
+)
+"""What the index knows of an item besides its place and text."""
 
 
 def _source(item: IndexItem) -> str:
@@ -289,19 +274,16 @@ def _source(item: IndexItem) -> str:
 
 
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
-    item = hit.item
-    more = {
-        **_about(item),
-        "outside": hit.outside or None,
-        "folded": _folded(hit),
-        "replaces": output.place(hit.replaces.place, hit.replaces.id) if hit.replaces else None,
-    }
+    folded = [fields(one, "place", "kind?", "day?", "when?") for one in hit.folded]
     found = {
-        **output.place(item.place, item.id),
+        **fields(hit.item, "place"),
         "score": round(hit.score, 4),
-        "snippet": hit.snippet,
-        "source": _source(item),
-        **output.without_empty(more),
+        **fields(hit, "snippet"),
+        "source": _source(hit.item),
+        **fields(hit.item, *ABOUT),
+        **fields(hit, "outside?"),
+        **({"folded": folded} if folded else {}),
+        **({"replaces": fields(hit.replaces, "place")} if hit.replaces else {}),
     }
     if explain:
         found["arms"] = {
@@ -313,11 +295,11 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
 
 def explain_shape(found: QueryExplanation) -> dict[str, Any]:
     """What was read as JSON."""
-    more = {"order": found.time.order, **output.fields(found, "phrases", "meant", "why")}
     return {
-        "time": output.fields(found.time, "start", "end") if found.time else None,
-        **output.fields(found, "entities", "terms"),
-        **output.without_empty(more),
+        "time": fields(found.time, "start", "end") if found.time else None,
+        **fields(found, "entities", "terms"),
+        **fields(found.time, "order?"),
+        **fields(found, "phrases?", "meant?", "why?"),
     }
 
 
@@ -354,13 +336,10 @@ def _days_named(found: QueryExplanation, asked: datetime) -> str:
 def list_shape(found: ListResult) -> dict[str, Any]:
     """Items as JSON, with the keys of search's hits and their whole text."""
     rows = [
-        {
-            **output.place(item.place, item.id), "text": item.text, "source": _source(item),
-            **output.without_empty(_about(item)),
-        }
+        fields(item, "place", "text") | {"source": _source(item)} | fields(item, *ABOUT)
         for item in found.items
-    ]  # fmt: skip
-    return {"results": rows, "total": found.total, "notes": list(found.notes)}
+    ]
+    return {"results": rows, **fields(found, "total", "notes")}
 
 
 def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool) -> None:
@@ -423,7 +402,7 @@ def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
 
 def days_shape(found: Sequence[DayCount]) -> dict[str, Any]:
     """The days as JSON."""
-    return {"days": [output.fields(one, "day", "facts", "sessions", "origins") for one in found]}
+    return {"days": [fields(one, "day", "facts", "sessions", "origins") for one in found]}
 
 
 def _title(day: str, today: date) -> str:
@@ -562,35 +541,27 @@ def _path(screen: Screen, found: Reflection) -> None:
 def shape(found: Reflection, explain: bool) -> dict[str, Any]:
     """The answer as JSON; `evidence` without a model or with `--explain`, `path` with it."""
     details: dict[str, Any] = {
-        **output.fields(found, "question", "answered", "text"),
+        **fields(found, "question", "answered", "text"),
         "confidence": {"number": found.confidence, "word": found.level},
         "citations": [_piece(piece) for piece in found.citations],
         "basedOn": {layer: len(pieces) for layer, pieces in found.based_on.items()},
-        **({"model": found.model} if found.model else {}),
+        **fields(found, "model?"),
         **({"structured": found.structured} if found.structured is not None else {}),
         "opinions": [shape_of_change(one) for one in found.opinions],
-        "usage": output.usage(found.usage),
-        "notes": list(found.notes),
+        **fields(found, "usage", "notes"),
     }
     if explain or not found.model:
         details["evidence"] = [_piece(piece) for piece in found.evidence]
     if explain:
-        details["path"] = [
-            {"step": each.what, **output.fields(each, "asked", "found", "tokens", "by")}
-            | ({"refused": each.said} if each.said else {})
-            for each in found.path
-        ]
+        step = ("what as step", "asked", "found", "tokens", "by", "said as refused?")
+        details["path"] = [fields(each, *step) for each in found.path]
     return details
 
 
 def _piece(piece: EvidencePiece) -> dict[str, Any]:
-    return {
-        **output.fields(piece, "number", "layer"),
-        **output.place(piece.place, piece.id),
-        "text": piece.text,
-        **output.without_empty(output.fields(piece, "day", "origin", "about", "disputed")),
-        **({"stale": piece.stale} if piece.layer != "facts" else {}),
-    }
+    stale = fields(piece, "stale") if piece.layer != "facts" else {}
+    known = ("day?", "origin?", "about?", "disputed?")
+    return fields(piece, "number", "layer", "place", "text", *known) | stale
 
 
 # -- sessions ----------------------------------------------------------------------------------------------
@@ -599,18 +570,24 @@ def _piece(piece: EvidencePiece) -> dict[str, Any]:
 
 def session_shape(one: SessionFile) -> dict[str, Any]:
     """A session without its words."""
-    about = ("session", "client", "project", "started", "title", "outcome", "open", "read_by", "parent")
-    known = {"name": one.name, "path": str(one.path), **output.fields(one, *about)}
-    return {**output.without_empty(known), "turns": len(one.turns)}
+    about = (
+        "session",
+        "client",
+        "project?",
+        "started?",
+        "title?",
+        "outcome?",
+        "open?",
+        "read_by?",
+        "parent?",
+    )
+    return {"name": one.name, "path": str(one.path), **fields(one, *about), "turns": len(one.turns)}
 
 
 def full_session_shape(one: SessionFile) -> dict[str, Any]:
     """A session and all that was said in it."""
-    said = [
-        {**output.fields(turn, "id", "speaker", "at", "text"), "startLine": turn.line, "endLine": turn.end}
-        for turn in one.turns
-    ]
-    return {**session_shape(one), "turns": said}
+    turn = ("id", "speaker", "at", "text", "line as startLine", "end as endLine")
+    return {**session_shape(one), "turns": [fields(each, *turn) for each in one.turns]}
 
 
 def show_session_row(screen: Screen, one: SessionFile) -> None:

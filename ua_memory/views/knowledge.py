@@ -5,12 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
-from ua_memory.views.output import MODEL_BY, Piece, Screen, commit, count
+from ua_memory.views.output import MODEL_BY, Piece, Screen, commit, count, fields, plain
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails, EntityGraph, EntitySummary
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
 
 def inserted_shape(done: InsertResult) -> dict[str, Any]:
     return {
-        **output.place(done.fact.place, done.fact.id),
-        "revision": done.result.revision,
-        **output.fields(done, "sighting", "repeated"),
-        **output.fields(done.result, "redacted", "notes"),
+        **fields(done.fact, "place"),
+        **fields(done.result, "revision"),
+        **fields(done, "sighting", "repeated"),
+        **fields(done.result, "redacted", "notes"),
     }
 
 
@@ -71,22 +70,21 @@ def block_heading(block: CoreBlock) -> str:
 
 
 def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
-    return {
-        **output.fields(block, "name", "value"),
-        **output.place(block.place, None),
-        **output.budget(budget),
-    }
+    return fields(block, "name", "value", "place") | output.budget(budget)
 
 
 def block_change_shape(done: BlockChange) -> dict[str, Any]:
     return {
-        **output.fields(done.after, "name", "value"),
-        **({"before": done.before.value} if done.before else {}),
-        **output.place(done.after.place, None),
-        **output.fields(done.result, "revision", "redacted"),
-        "warnings": list(done.warnings),
-        "notes": list(done.result.notes),
+        **fields(done.after, "name", "value"),
+        **(fields(done.before, "value as before") if done.before else {}),
+        **fields(done.after, "place"),
+        **_revised(done),
     }
+
+
+def _revised(done: BlockChange | DecidedProposals) -> dict[str, Any]:
+    revised = fields(done.result, "revision", "redacted")
+    return revised | fields(done, "warnings") | fields(done.result, "notes")
 
 
 def show_block_change(screen: Screen, done: BlockChange) -> None:
@@ -104,7 +102,7 @@ def show_block_change(screen: Screen, done: BlockChange) -> None:
 
 def proposals_shape(found: Sequence[CoreProposal]) -> dict[str, Any]:
     """What is proposed for core memory, as JSON; what is empty is left out."""
-    return {"proposals": [{key: value for key, value in asdict(one).items() if value} for one in found]}
+    return {"proposals": [output.without_empty(plain(one)) for one in found]}
 
 
 def show_proposals(screen: Screen, found: Sequence[CoreProposal]) -> None:
@@ -131,12 +129,7 @@ def _short_id(one: CoreProposal) -> str:
 
 def decided_shape(done: DecidedProposals) -> dict[str, Any]:
     """What was decided, as JSON."""
-    return {
-        **proposals_shape(done.proposals),
-        **output.fields(done.result, "revision", "redacted"),
-        "warnings": list(done.warnings),
-        "notes": list(done.result.notes),
-    }
+    return proposals_shape(done.proposals) | _revised(done)
 
 
 def show_decided(screen: Screen, done: DecidedProposals, did: str) -> None:
@@ -195,22 +188,14 @@ def show_observation(screen: Screen, one: ObservationView) -> None:
 
 def observation_shape(one: Observation) -> dict[str, Any]:
     """An observation as JSON: what its lines say."""
-    known = output.fields(one, "since", "last", "scope", "retired", "entities", "tags")
-    known |= {"was": [{"text": was.text, "until": was.until} for was in one.was]}
-    return {
-        **output.place(one.place, one.id),
-        "text": one.text,
-        "proofs": [output.fields(each, "file", "id", "quote") for each in one.proofs],
-        **output.without_empty(known),
-    }
+    known = ("since?", "last?", "scope?", "retired?", "entities?", "tags?", "was?")
+    return fields(one, "place", "text", "proofs", *known)
 
 
 def believed_shape(one: ObservationView) -> dict[str, Any]:
     """An observation with its trend today, and how fresh it is."""
-    return {
-        **observation_shape(one.observation), "trend": one.trend, "fresh": not one.freshness.stale,
-        "why": list(one.freshness.why),
-    }  # fmt: skip
+    fresh = {"fresh": not one.freshness.stale, **fields(one.freshness, "why")}
+    return observation_shape(one.observation) | fields(one, "trend") | fresh
 
 
 # -- opinions --------------------------------------------------------------------------------------------
@@ -264,12 +249,7 @@ def _opinion(one: Opinion) -> list[Piece]:
 
 def shape_of_opinion(one: Opinion) -> dict[str, Any]:
     """An opinion as JSON."""
-    return {
-        **output.place(one.place, one.id),
-        **output.fields(one, "text", "kind"),
-        **output.without_empty(output.fields(one, "confidence", "when", "retired", "flag")),
-        "because": [output.fields(each, "file", "id", "quote") for each in one.because],
-    }
+    return fields(one, "place", "text", "kind", "confidence?", "when?", "retired?", "flag?", "because")
 
 
 def shape_of_change(one: OpinionChange) -> dict[str, Any]:
@@ -277,8 +257,8 @@ def shape_of_change(one: OpinionChange) -> dict[str, Any]:
     return {
         "did": "drop" if one.after.retired else "revise" if one.before else "form",
         "opinion": shape_of_opinion(one.after),
-        **({"before": one.before.text} if one.before else {}),
-        **output.fields(one.result, "revision", "notes"),
+        **(fields(one.before, "text as before") if one.before else {}),
+        **fields(one.result, "revision", "notes"),
     }
 
 
@@ -308,19 +288,15 @@ def show_model(screen: Screen, one: MentalModel) -> None:
 
 def page_shape(one: Page | MentalModel) -> dict[str, Any]:
     """A page or a mental model as JSON; `query` is a page's."""
-    return {
-        **output.fields(one, "id", "name"),
-        **({"query": one.source_query} if hasattr(one, "source_query") else {}),
-        **output.fields(one, "tags", "body"),
-        **output.place(one.place, None),
-    }
+    query = fields(one, "source_query as query") if hasattr(one, "source_query") else {}
+    return fields(one, "id", "name") | query | fields(one, "tags", "body") | output.place(one.place, None)
 
 
 def show_kept(screen: Screen, did: str, done: PageChange) -> None:
     """What was done to a page or a mental model."""
     result, record = done.result, done.record
     place = (record.place.path, "path")
-    shape = page_shape(record) | output.fields(result, "revision", "redacted", "notes")
+    shape = page_shape(record) | fields(result, "revision", "redacted", "notes")
     output.show_done(screen.call, result, shape, f"{did} ", (record.name, "strong"), " in ", place)
 
 
@@ -380,46 +356,33 @@ def show_proposal(screen: Screen, one: Proposal) -> None:
 
 def stale(why: StaleReasons) -> dict[str, Any]:
     """Why a page is stale; the names are `^id`, or `path#texthash` of a line without an id."""
-    return {
-        "is": bool(why),
-        "why": str(why),
-        **output.fields(why, "new", "edited", "gone", "yours"),
-    }
+    return {"is": bool(why), "why": str(why), **fields(why, "new", "edited", "gone", "yours")}
 
 
 def refreshed_shape(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]:
     """One page's refresh; `estimate` only where the price was told before."""
     return {
-        **({"estimate": output.estimate(cost)} if cost else {}),
-        "id": one.page.id,
-        "path": one.page.place.path,
-        "model": one.by,
+        **output.estimate(cost),
+        **fields(one.page, "id"),
+        **fields(one.page.place, "path"),
+        **fields(one, "by as model"),
         "stale": stale(one.why),
-        **output.fields(one, "full", "dry_run", "diff"),
-        "body": one.page.body,
+        **fields(one, "full", "dry_run", "diff"),
+        **fields(one.page, "body"),
         "learnt": [_fact(fact) for fact in one.learnt],
         "flagged": [_fact(fact) for fact in one.flagged],
-        **output.fields(one, "refused", "left_out", "revision", "redacted"),
-        "usage": output.usage(one.usage),
-        "notes": list(one.notes),
+        **fields(one, "refused", "left_out", "revision", "redacted", "usage", "notes"),
     }
 
 
 def _fact(fact: Any) -> dict[str, Any]:
-    named = output.place(fact.place, fact.id) if fact.place.path else {}
-    return {**named, "text": fact.text, **({"flag": fact.flag} if fact.flag else {})}
+    return fields(fact, *(["place"] if fact.place.path else []), "text", "flag?")
 
 
 def proposal(one: Proposal) -> dict[str, Any]:
     """What would be different in a mental model."""
-    return {
-        "id": one.model.id,
-        "path": one.model.place.path,
-        "model": one.by,
-        **output.fields(one, "diff", "evidence", "refused"),
-        "usage": output.usage(one.usage),
-        "notes": list(one.notes),
-    }
+    named = fields(one.model, "id") | fields(one.model.place, "path")
+    return named | fields(one, "by as model", "diff", "evidence", "refused", "usage", "notes")
 
 
 # -- entities --------------------------------------------------------------------------------------------
@@ -504,8 +467,7 @@ def _draw(screen: Screen, timeline: Mapping[str, int]) -> None:
 
 def known_shape(one: EntitySummary) -> dict[str, Any]:
     """A name with its aliases, as JSON."""
-    known = {**output.fields(one, "first", "last", "aliases"), "not": list(one.nots)}
-    return {**output.fields(one, "name", "count", "settled"), **output.without_empty(known)}
+    return fields(one, "name", "count", "settled", "first?", "last?", "aliases?", "nots as not?")
 
 
 def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
@@ -516,8 +478,7 @@ def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
         "beside": [{"name": name, "count": number} for name, number in found.beside.items()],
         "timeline": [{"when": when, "count": number} for when, number in found.timeline.items()],
         "facts": [
-            {"text": item.text, "day": item.day or item.date, "record": item.record, "kind": item.kind}
-            | output.place(item.place, item.id)
+            {"text": item.text, "day": item.day or item.date, **fields(item, "record", "kind", "place")}
             for item in items
         ],
     }
@@ -548,21 +509,11 @@ def show_decision(screen: Screen, done: EntityDecision) -> None:
     screen.outcome(done.result)
 
 
-def suggestion_shape(one: Suggestion) -> dict[str, Any]:
-    """Two names that may be the same, as JSON."""
-    return output.fields(one, "name", "other", "how", "reason")
-
-
 def decision_shape(done: EntityDecision) -> dict[str, Any]:
     """What a decision about names has made of them, as JSON."""
-    return {
-        "entities": [
-            {"name": e.name, "aliases": list(e.aliases), "not": list(e.nots), "line": e.place.line}
-            for e in done.entities
-        ],
-        "path": done.path,
-        **output.fields(done.result, "revision", "notes"),
-    }
+    names = ("name", "aliases", "nots as not")
+    entities = [fields(each, *names) | fields(each.place, "line") for each in done.entities]
+    return {"entities": entities, **fields(done, "path"), **fields(done.result, "revision", "notes")}
 
 
 # -- consolidation ---------------------------------------------------------------------------------------
@@ -694,16 +645,14 @@ def show_preview(screen: Screen, found: Preview) -> None:
 
 def consolidated_shape(done: ConsolidationResult) -> dict[str, Any]:
     """A run as JSON."""
+    known = ("held", "stale", "revision", "paths", "committed", "redacted", "usage", "notes")
     return {
-        "model": done.by,
-        **output.fields(done, "facts", "left", "posted"),
+        **fields(done, "by as model", "facts", "left", "posted"),
         "changes": [_change(change) for change in done.changes],
         "atOdds": _pairs(done.at_odds),
-        "refused": list(done.refused),
+        **fields(done, "refused"),
         "aside": [{**_fact(fact), "reason": why} for fact, why in done.aside],
-        **output.fields(done, "held", "stale", "revision", "paths", "committed", "redacted"),
-        "usage": output.usage(done.usage),
-        "notes": list(done.notes),
+        **fields(done, *known),
     }
 
 
@@ -719,15 +668,13 @@ def _pairs(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
 
 def preview_shape(found: Preview) -> dict[str, Any]:
     """What a run without a model would do, as JSON."""
-    details: dict[str, Any] = {
-        "facts": found.taken,
+    return {
+        **fields(found, "taken as facts"),
         "changes": [_change(change) for change in found.changes],
         "atOdds": _pairs(found.at_odds),
-        "diff": found.diff,
+        **fields(found, "diff"),
+        **output.estimate(found.estimate),
     }
-    if cost := found.estimate:
-        details["estimate"] = output.estimate(cost)
-    return details
 
 
 # -- directives ------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import contextlib
+import dataclasses
 import json
 import re
 import threading
@@ -342,21 +343,33 @@ def _console(call: Call, stream: TextIO, fancy: bool) -> Console:
 # The JSON shapes that several verbs print, as docs/json.md describes them.
 
 
+EMPTY: tuple[Any, ...] = (None, "", [], (), {})
+"""What says nothing."""
+
+
 def plain(value: Any) -> Any:
-    """A value as JSON has it: tuples as lists, mappings as objects, times in ISO."""
-    if isinstance(value, tuple):
-        return list(value)
+    """A value as JSON has it: tuples as lists, mappings and dataclasses as objects, times in ISO."""
+    if dataclasses.is_dataclass(value):
+        return fields(value, *(each.name for each in dataclasses.fields(value)))
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
     if isinstance(value, Mapping):
-        return dict(value)
+        return {key: plain(each) for key, each in value.items()}
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def fields(one: object, *names: str) -> dict[str, Any]:
-    """These attributes of a result as JSON, under their names in camelCase."""
-    found = {}
-    for name in names:
-        first, *rest = name.split("_")
-        found[first + "".join(map(str.capitalize, rest))] = plain(getattr(one, name))
+    """These attributes of a result as JSON, under their names in camelCase. `by as model` has another name,
+    `flag?` is left out where it says nothing, and `place` is path, lines, citation and the link to its id."""
+    found: dict[str, Any] = {}
+    for each in names:
+        name, _, key = each.removesuffix("?").partition(" as ")
+        value = getattr(one, name)
+        if name == "place":
+            found |= place(value, getattr(one, "id", None))
+        elif not each.endswith("?") or (value is not False and value not in EMPTY):
+            first, *rest = name.split("_")
+            found[key or first + "".join(map(str.capitalize, rest))] = plain(value)
     return found
 
 
@@ -370,20 +383,13 @@ def place(at: Place, block: str | None) -> dict[str, Any]:
 
 def searched(proof: Any) -> dict[str, Any]:
     """What a forgetting looked through, and where it was found still."""
-    return {
-        "searched": dict(proof.looked),
-        "found": [{"where": each.where, "kind": each.kind} for each in proof.found],
-    }
+    return fields(proof, "looked as searched", "found")
 
 
 def revision(one: Revision) -> dict[str, Any]:
     """A revision with everything the trail says of it."""
-    return {
-        "revision": one.id,
-        **fields(one, "when", "author"),
-        "op": one.trailer("Memory-Op"),
-        **fields(one, "subject", "paths", "trailers"),
-    }
+    op = {"op": one.trailer("Memory-Op")}
+    return fields(one, "id as revision", "when", "author") | op | fields(one, "subject", "paths", "trailers")
 
 
 def blame(one: BlameLine) -> dict[str, Any]:
@@ -394,7 +400,7 @@ def blame(one: BlameLine) -> dict[str, Any]:
 
 def budget(one: Budget) -> dict[str, Any]:
     """Tokens used of a budget."""
-    return {"tokens": one.used, "budget": one.limit, **({"warning": one.warning} if one.warning else {})}
+    return fields(one, "used as tokens", "limit as budget", "warning?")
 
 
 def price(cost: Estimate) -> str:
@@ -406,15 +412,12 @@ def price(cost: Estimate) -> str:
     return f"about {dollars(cost.usd)}, prices of {cost.as_of}"
 
 
-def usage(used: Any) -> dict[str, int]:
-    """Tokens that models took, by kind."""
-    return fields(used, "input", "output", "cache_read", "cache_write")
-
-
-def estimate(cost: Estimate) -> dict[str, Any]:
-    """What a model would take; without `usd` where its price is not known."""
+def estimate(cost: Estimate | None) -> dict[str, Any]:
+    """`estimate`: what a model would take, without `usd` where its price is not known; {} without a model."""
+    if cost is None:
+        return {}
     usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
-    return {**fields(cost, "model", "tokens", "requests"), **usd}
+    return {"estimate": {**fields(cost, "model", "tokens", "requests"), **usd}}
 
 
 def priced(cost: Estimate) -> str:
@@ -429,9 +432,8 @@ def trial(found: ModelTrial) -> dict[str, Any]:
     usd = {} if cost.usd is None else {"usd": round(cost.usd, 6)}
     return {
         "provider": found.provider, "asked": cost.model, "model": reply.model or cost.model,
-        "text": reply.text,
-        "seconds": round(found.seconds, 1), "usage": usage(reply.usage), **usd,
-        "subscription": cost.subscription,
+        **fields(reply, "text"), "seconds": round(found.seconds, 1), **fields(reply, "usage"), **usd,
+        **fields(cost, "subscription"),
     }  # fmt: skip
 
 
@@ -448,7 +450,7 @@ def show_trial(screen: Screen, found: ModelTrial) -> None:
 
 def without_empty(values: dict[str, Any]) -> dict[str, Any]:
     """The entries that say something: not None, not empty text, not an empty list."""
-    return {key: value for key, value in values.items() if value not in (None, "", [], (), {})}
+    return {key: value for key, value in values.items() if value not in EMPTY}
 
 
 # -- times -------------------------------------------------------------------------------------------------
