@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar, get_type_hints
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from ua_memory.caller import Call, call_of, of_process, opened
@@ -319,12 +320,10 @@ _WHICH = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwards, 
 
 def ua_memory(
     ctx: typer.Context,
-    bank: Annotated[
-        str | None, typer.Option("--bank", metavar="PATH", callback=chose_bank, help=_WHICH)
-    ] = None,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
-    ] = False,
+    bank: str | None = Option(None, "--bank", metavar="PATH", callback=chose_bank, help=_WHICH),
+    version: bool = Option(
+        False, "--version", help="Print the version and exit.", is_eager=True, callback=_version
+    ),
 ) -> None:
     """An agent's memory as markdown you own."""
     if ctx.invoked_subcommand is None:

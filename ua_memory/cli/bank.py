@@ -7,9 +7,10 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer import Argument, Option
 
 from ua_memory import bench, caller, config, discovery
 from ua_memory import paths as paths_module
@@ -43,17 +44,13 @@ init_app = app.new()
 @app.verb(init_app, opens=False)
 def init(
     call: Call,
-    path: Annotated[
-        str | None, typer.Argument(help="The folder (default: the bank found from here, or ~/ua-memory).")
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="ADDRESS",
-            help="Clone the bank of this remote into an empty folder, for a second machine.",
-        ),
-    ] = None,
+    path: str | None = Argument(None, help="The folder (default: the bank found from here, or ~/ua-memory)."),
+    source: str | None = Option(
+        None,
+        "--from",
+        metavar="ADDRESS",
+        help="Clone the bank of this remote into an empty folder, for a second machine.",
+    ),
 ) -> None:
     """Create a memory bank.
 
@@ -159,12 +156,10 @@ status_app = app.new()
 def status(
     call: Call,
     memory: Memory,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Confirm that facts which disappeared are gone.")
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Only what takes no time: no problems, beliefs or proposals.")
-    ] = False,
+    accept: bool = Option(False, "--accept", help="Confirm that facts which disappeared are gone."),
+    quick: bool = Option(
+        False, "--quick", help="Only what takes no time: no problems, beliefs or proposals."
+    ),
 ) -> None:
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
     held = memory.status(quick=True).held if accept else None
@@ -200,9 +195,7 @@ verify_app = app.new()
 def verify(
     call: Call,
     memory: Memory,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Only what the index and the newest revision tell.")
-    ] = False,
+    quick: bool = Option(False, "--quick", help="Only what the index and the newest revision tell."),
 ) -> None:
     """Check the files, the ids, the history and the index.
 
@@ -230,7 +223,7 @@ doctor_app = app.new()
 def doctor(
     call: Call,
     memory: Memory,
-    mend: Annotated[bool, typer.Option("--mend", help="Repair what can be repaired.")] = False,
+    mend: bool = Option(False, "--mend", help="Repair what can be repaired."),
 ) -> None:
     """Find and repair problems around the bank.
 
@@ -277,14 +270,11 @@ stats_app = app.new()
 def stats(
     call: Call,
     memory: Memory,
-    cost: Annotated[bool, typer.Option("--cost", help="Tokens and money that models used.")] = False,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="With --cost: from this day on.")] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="With --cost: plot each day by purpose: .png, .svg or .pdf."
-        ),
-    ] = None,
+    cost: bool = Option(False, "--cost", help="Tokens and money that models used."),
+    since: str | None = Option(None, metavar="DATE", help="With --cost: from this day on."),
+    plot: str | None = Option(
+        None, "--plot", metavar="FILE", help="With --cost: plot each day by purpose: .png, .svg or .pdf."
+    ),
 ) -> None:
     """Show counts, and what models cost."""
     if not cost and not plot:
@@ -308,17 +298,12 @@ bench_app = app.new(no_args_is_help=True, help="Measure search on your own conve
 @app.verb(bench_app, opens=False)
 def recall(
     call: Call,
-    file: Annotated[list[str], typer.Argument(metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines.")],
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="Results per question.")
-    ] = 50,
-    sample: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Ask at most N questions of each file, evenly spread."),
-    ] = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf.")
-    ] = None,
+    file: list[str] = Argument(..., metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines."),
+    limit: int = Option(50, "--limit", "-n", metavar="N", min=1, max=1000, help="Results per question."),
+    sample: int | None = Option(
+        None, metavar="N", min=1, help="Ask at most N questions of each file, evenly spread."
+    ),
+    plot: str | None = Option(None, metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf."),
 ) -> None:
     """Score search on conversations whose questions name their evidence.
 
@@ -342,12 +327,8 @@ def recall(
 def probes(
     call: Call,
     memory: Memory,
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[^ID...]", help="With --add: what it should find.")
-    ] = None,
-    add: Annotated[
-        str, typer.Option("--add", metavar="QUERY", help="Add a question to probes.md instead.")
-    ] = "",
+    ids: list[str] | None = Argument(None, metavar="[^ID...]", help="With --add: what it should find."),
+    add: str = Option("", "--add", metavar="QUERY", help="Add a question to probes.md instead."),
 ) -> None:
     """Ask your own questions and see whether they find what they should.
 
@@ -387,9 +368,7 @@ trust_app = app.new()
 @app.verb(config_app, "list", opens=False)
 def config_list(
     call: Call,
-    key: Annotated[
-        str | None, typer.Argument(metavar="[KEY]", help="Print only the value of this setting.")
-    ] = None,
+    key: str | None = Argument(None, metavar="[KEY]", help="Print only the value of this setting."),
 ) -> None:
     """List the settings and their sources.
 
@@ -415,9 +394,9 @@ def config_list(
 @app.verb(config_app, "set", opens=False)
 def config_set(
     call: Call,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.")],
-    value: Annotated[list[str], typer.Argument(metavar="VALUE...", help="Its value; for a list, each item.")],
-    user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
+    key: str = Argument(..., metavar="KEY", help="The setting."),
+    value: list[str] = Argument(..., metavar="VALUE...", help="Its value; for a list, each item."),
+    user: bool = Option(False, "--user", help="In your own config.toml, for all banks."),
 ) -> None:
     """Change a setting, and trust it.
 
@@ -449,8 +428,8 @@ def config_set(
 @app.verb(trust_app, opens=False)
 def trust(
     call: Call,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw trust in this bank's settings.")] = False,
+    yes: bool = Option(False, "--yes", help="Ask nothing."),
+    revoke: bool = Option(False, "--revoke", help="Withdraw trust in this bank's settings."),
 ) -> None:
     """Trust the sensitive settings of a bank.
 

@@ -11,9 +11,9 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
+from typer import Option
 
 from ua_memory import caller
 from ua_memory.caller import caller as caller_origin
@@ -64,9 +64,7 @@ def start(call: Call, memory: Memory) -> None:
 
 
 @app.verb(daemon_app, opens=False)
-def stop(
-    call: Call, every: Annotated[bool, typer.Option("--all", help="The daemons of all banks.")] = False
-) -> None:
+def stop(call: Call, every: bool = Option(False, "--all", help="The daemons of all banks.")) -> None:
     """Stop it; a running command is finished first."""
     if every:
         _stop_all(call)
@@ -79,12 +77,9 @@ def stop(
 def restart(
     call: Call,
     memory: Memory,
-    with_key: Annotated[
-        bool,
-        typer.Option(
-            "--with-key", help="Give the daemon this shell's model and key, for its background work."
-        ),
-    ] = False,
+    with_key: bool = Option(
+        False, "--with-key", help="Give the daemon this shell's model and key, for its background work."
+    ),
 ) -> None:
     """Restart it."""
     _stopped(memory.store.bank, call)
@@ -122,9 +117,7 @@ def run(call: Call, memory: Memory) -> None:
 def logs(
     call: Call,
     memory: Memory,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=1, max=10_000, help="Number of lines.")
-    ] = 20,
+    lines: int = Option(20, "--lines", "-n", metavar="N", min=1, max=10_000, help="Number of lines."),
 ) -> None:
     """Print its log."""
     log = Log(memory.store.bank.local)
@@ -190,25 +183,16 @@ def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
 
 mcp_app = app.new()
 
-Calling = Annotated[bool, typer.Option("--call", hidden=True, help="Answer one request, given as JSON.")]
-
-
-Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1, with a token.")]
-Port = Annotated[
-    int, typer.Option(metavar="N", min=0, max=65535, help="The port of --http; 0 for any free one.")
-]
-
 
 @app.verb(mcp_app, opens=False, json=False)
 def mcp(
     call: Call,
-    tools_: Annotated[
-        str | None,
-        typer.Option("--tools", metavar="NAMES", help="all, or tools and sets by name, with commas."),
-    ] = None,
-    http: Http = False,
-    port: Port = 8765,
-    once: Calling = False,
+    tools_: str | None = Option(
+        None, "--tools", metavar="NAMES", help="all, or tools and sets by name, with commas."
+    ),
+    http: bool = Option(False, "--http", help="Serve streamable HTTP on 127.0.0.1, with a token."),
+    port: int = Option(8765, metavar="N", min=0, max=65535, help="The port of --http; 0 for any free one."),
+    once: bool = Option(False, "--call", hidden=True, help="Answer one request, given as JSON."),
 ) -> None:
     """Run the MCP server with memory's tools, on standard input and output.
 

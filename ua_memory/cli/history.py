@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
@@ -43,26 +44,19 @@ FOLDED = 10
 def log(
     call: Call,
     memory: Memory,
-    about: Annotated[
-        str | None, typer.Argument(metavar="[PATH | ^ID]", help="Only changes of this file or fact.")
-    ] = None,
-    number: Annotated[
-        int,
-        typer.Option("-n", "--limit", metavar="N", min=1, help="Number of entries (with --json: revisions)."),
-    ] = 20,
-    op: Annotated[
-        str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
-    ] = None,
+    about: str | None = Argument(None, metavar="[PATH | ^ID]", help="Only changes of this file or fact."),
+    number: int = Option(
+        20, "-n", "--limit", metavar="N", min=1, help="Number of entries (with --json: revisions)."
+    ),
+    op: str | None = Option(None, metavar="WORD", help="Only this operation: insert, adopt, undo, …"),
     since: Since = None,
     until: Until = None,
-    before: Annotated[
-        str | None, typer.Option(metavar="REV", help="Only what is older than this revision: the next page.")
-    ] = None,
-    by: Annotated[str, typer.Option(metavar="NAME", help="Only by an author whose name has this.")] = "",
-    text: Annotated[
-        str, typer.Option(metavar="TEXT", help="Only what has this in its entry or in a file's name.")
-    ] = "",
-    each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
+    before: str | None = Option(
+        None, metavar="REV", help="Only what is older than this revision: the next page."
+    ),
+    by: str = Option("", metavar="NAME", help="Only by an author whose name has this."),
+    text: str = Option("", metavar="TEXT", help="Only what has this in its entry or in a file's name."),
+    each: bool = Option(False, "--each", help="One entry per revision."),
     no_pager: app.NoPager = False,
 ) -> None:
     """Show the history, newest first, as a diary.
@@ -146,13 +140,11 @@ diff_app = app.new()
 def diff(
     call: Call,
     memory: Memory,
-    revision: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[REVISION]",
-            help="A revision from the log (default: hand edits that are not committed yet).",
-        ),
-    ] = None,
+    revision: str | None = Argument(
+        None,
+        metavar="[REVISION]",
+        help="A revision from the log (default: hand edits that are not committed yet).",
+    ),
     raw: app.Raw = False,
     no_pager: app.NoPager = False,
 ) -> None:
@@ -183,10 +175,9 @@ DryRun = Annotated[
 def undo(
     call: Call,
     memory: Memory,
-    revision: Annotated[
-        str | None,
-        typer.Argument(metavar="[REVISION]", help="A revision from the log (default: the newest)."),
-    ] = None,
+    revision: str | None = Argument(
+        None, metavar="[REVISION]", help="A revision from the log (default: the newest)."
+    ),
     dry_run: DryRun = False,
 ) -> None:
     """Reverse a revision.
@@ -246,9 +237,7 @@ blame_app = app.new()
 def blame(
     call: Call,
     memory: Memory,
-    target: Annotated[
-        str, typer.Argument(metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.")
-    ],
+    target: str = Argument(..., metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id."),
 ) -> None:
     """Show who wrote each line, and when."""
     lines = memory.history.blame(target)
@@ -267,12 +256,10 @@ why_app = app.new()
 def why(
     call: Call,
     memory: Memory,
-    target: Annotated[
-        str, typer.Argument(metavar="PAGE:LINE | PATH:LINE | ^ID", help="A line of a page or file, or an id.")
-    ],
-    up: Annotated[
-        bool, typer.Option("--up", help="Show what rests on it instead: observations, opinions, pages.")
-    ] = False,
+    target: str = Argument(
+        ..., metavar="PAGE:LINE | PATH:LINE | ^ID", help="A line of a page or file, or an id."
+    ),
+    up: bool = Option(False, "--up", help="Show what rests on it instead: observations, opinions, pages."),
 ) -> None:
     """Trace a statement to its sources: observations, facts, quotes, session, commit.
 
@@ -311,10 +298,9 @@ git_app = app.new()
 def git(
     call: Call,
     memory: Memory,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ARGS...", help="git's own arguments: log --stat, show HEAD, remote add, …"),
-    ] = None,
+    words: list[str] | None = Argument(
+        None, metavar="ARGS...", help="git's own arguments: log --stat, show HEAD, remote add, …"
+    ),
 ) -> None:
     """Run git on the bank's history.
 
@@ -336,33 +322,20 @@ forget_app = app.new(no_args_is_help=True)
 def forget(
     call: Call,
     memory: Memory,
-    target: Annotated[
-        list[str] | None, typer.Argument(metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file.")
-    ] = None,
-    query: Annotated[
-        str, typer.Option("--query", metavar="QUERY", help="Statements with all of these words.")
-    ] = "",
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the N best of these.")] = None,
-    session: Annotated[
-        str, typer.Option("--session", metavar="ID", help="Everything said in a session.")
-    ] = "",
-    entity: Annotated[str, typer.Option("--entity", metavar="NAME", help="Everything about somebody.")] = "",
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show exactly what would be removed and revised; change nothing."),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask. Your own lines that quote it stay.")
-    ] = False,
-    own_lines: Annotated[
-        bool, typer.Option("--own-lines", help="Remove your own lines that quote it too.")
-    ] = False,
-    purge: Annotated[
-        bool, typer.Option("--purge", help="Rewrite the history too; without ids, for everything forgotten.")
-    ] = False,
-    backup: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where a purge saves the old history.")
-    ] = None,
+    target: list[str] | None = Argument(None, metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file."),
+    query: str = Option("", "--query", metavar="QUERY", help="Statements with all of these words."),
+    limit: int | None = Option(None, metavar="N", min=1, help="Only the N best of these."),
+    session: str = Option("", "--session", metavar="ID", help="Everything said in a session."),
+    entity: str = Option("", "--entity", metavar="NAME", help="Everything about somebody."),
+    dry_run: bool = Option(
+        False, "--dry-run", help="Show exactly what would be removed and revised; change nothing."
+    ),
+    yes: bool = Option(False, "--yes", help="Do not ask. Your own lines that quote it stay."),
+    own_lines: bool = Option(False, "--own-lines", help="Remove your own lines that quote it too."),
+    purge: bool = Option(
+        False, "--purge", help="Rewrite the history too; without ids, for everything forgotten."
+    ),
+    backup: str | None = Option(None, metavar="FILE", help="Where a purge saves the old history."),
 ) -> None:
     """Remove a fact and what was derived from it.
 
@@ -461,11 +434,12 @@ def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
 
 
 scan_app = app.new()
-History = Annotated[bool, typer.Option("--history", help="Search every revision too.")]
 
 
 @app.verb(scan_app)
-def scan(call: Call, memory: Memory, history: History = False) -> None:
+def scan(
+    call: Call, memory: Memory, history: bool = Option(False, "--history", help="Search every revision too.")
+) -> None:
     """Find secrets in the files.
 
     What people write is never changed, so a secret in a hand-written note stays until they remove it; search

@@ -6,9 +6,10 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer import Argument, Option
 
 from ua_memory import caller, config
 from ua_memory.cli import app, fast
@@ -37,15 +38,13 @@ if TYPE_CHECKING:
 
 hook_app = app.new()
 
-Client = Annotated[str, typer.Option(metavar="NAME", help="The client (default: detected from the event).")]
-
 
 @hook_app.command(cls=app.Verb, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def hook(
     ctx: typer.Context,
-    client: Client = "",
-    pid: Annotated[int, typer.Option(hidden=True)] = 0,
-    modelled: Annotated[bool, typer.Option("--modelled", hidden=True)] = False,
+    client: str = Option("", metavar="NAME", help="The client (default: detected from the event)."),
+    pid: int = Option(0, hidden=True),
+    modelled: bool = Option(False, "--modelled", hidden=True),
     bank: app.Bank = None,
 ) -> None:
     """Handle an event of an agent's client.
@@ -83,8 +82,8 @@ COMPLETED, BOUND = ("bash", "zsh", "fish"), ("bash", "zsh")
 @completion_app.command(cls=app.Verb)
 def completion(
     ctx: typer.Context,
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    shell: str = Argument(..., metavar="SHELL", help="bash, zsh or fish."),
+    words: list[str] | None = Argument(None, hidden=True),
 ) -> None:
     """Print shell completions.
 

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
+from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.bench import compare
@@ -39,69 +40,42 @@ if TYPE_CHECKING:
 
 import_app, sync_app, export_app = app.new(), app.new(), app.new()
 
-Source = Annotated[
-    Literal["sessions", "openclaw", "claude-code", "basic-memory", "markdown", "hindsight", "archive"],
-    typer.Argument(
-        metavar="SOURCE",
-        help="sessions, openclaw, claude-code, basic-memory, markdown, hindsight or archive.",
-    ),
-]
-From = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PATH", help="The folder or file (default for sessions: where clients keep them)."
-    ),
-]
-Days = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=0, help="The newest N days of the source (default: 7).",
-
-    ),
-]  # fmt: skip
 DAYS = 7
 SINCE = "30d"
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DATE", help="Sessions with turns since: 30d (default), 2w, 2026-11-21.",
-
-    ),
-]  # fmt: skip
-Clients = Annotated[
-    list[str] | None, typer.Option("--client", metavar="NAME", help="Sessions of this client; repeatable.")
-]
-Project = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Sessions of this project, or in this folder and below.")
-]
 
 
 @app.verb(import_app, "import")
 def import_(
     call: Call,
     memory: Memory,
-    source: Source,
-    path: From = None,
-    days: Days = None,
-    everything: Annotated[bool, typer.Option("--all", help="Everything, regardless of its day.")] = False,
-    since: Since = None,
-    client: Clients = None,
-    project: Project = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")
-    ] = False,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Compare the old index with ours on the queries in FILE, one a line."
-        ),
-    ] = None,
-    old: Annotated[
-        str | None,
-        typer.Option(
-            metavar="INDEX", help="The old index: its SQLite file, or the URL of a bank of Hindsight."
-        ),
-    ] = None,
+    source: Literal[
+        "sessions", "openclaw", "claude-code", "basic-memory", "markdown", "hindsight", "archive"
+    ] = Argument(
+        ...,
+        metavar="SOURCE",
+        help="sessions, openclaw, claude-code, basic-memory, markdown, hindsight or archive.",
+    ),
+    path: str | None = Argument(
+        None, metavar="PATH", help="The folder or file (default for sessions: where clients keep them)."
+    ),
+    days: int | None = Option(None, metavar="N", min=0, help="The newest N days of the source (default: 7)."),
+    everything: bool = Option(False, "--all", help="Everything, regardless of its day."),
+    since: str | None = Option(
+        None, metavar="DATE", help="Sessions with turns since: 30d (default), 2w, 2026-11-21."
+    ),
+    client: list[str] | None = Option(
+        None, "--client", metavar="NAME", help="Sessions of this client; repeatable."
+    ),
+    project: str | None = Option(
+        None, metavar="NAME", help="Sessions of this project, or in this folder and below."
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Show what would be imported; change nothing."),
+    compare: str | None = Option(
+        None, metavar="FILE", help="Compare the old index with ours on the queries in FILE, one a line."
+    ),
+    old: str | None = Option(
+        None, metavar="INDEX", help="The old index: its SQLite file, or the URL of a bank of Hindsight."
+    ),
 ) -> None:
     """Import what another tool remembered.
 
@@ -279,12 +253,10 @@ def queries_of(call: Call, path: str) -> list[str]:
 def sync(
     call: Call,
     memory: Memory,
-    remote: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="The remote's address, as for git; needed once.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Fetch and show what would be done; change nothing.")
-    ] = False,
+    remote: str | None = Option(
+        None, metavar="ADDRESS", help="The remote's address, as for git; needed once."
+    ),
+    dry_run: bool = Option(False, "--dry-run", help="Fetch and show what would be done; change nothing."),
 ) -> None:
     """Sync with the remote.
 
@@ -302,13 +274,9 @@ def sync(
 def export(
     call: Call,
     memory: Memory,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The archive to write: a .tar outside the bank.")
-    ],
-    sessions: Annotated[bool, typer.Option("--sessions", help="Include what was said in sessions.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what it would contain; write nothing.")
-    ] = False,
+    file: str = Argument(..., metavar="FILE", help="The archive to write: a .tar outside the bank."),
+    sessions: bool = Option(False, "--sessions", help="Include what was said in sessions."),
+    dry_run: bool = Option(False, "--dry-run", help="Show what it would contain; write nothing."),
 ) -> None:
     """Export the whole bank to one file.
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
@@ -27,42 +28,29 @@ if TYPE_CHECKING:
 insert_app = app.new()
 
 
-Text = Annotated[
-    list[str] | None, typer.Argument(metavar="TEXT...", help="The fact; `-` or nothing reads standard input.")
-]
-Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeatable.")]
-Kind = Annotated[
-    Literal["world", "experience", "preference"],
-    typer.Option(metavar="KIND", help="world, experience or preference."),
-]
-When = Annotated[
-    str | None,
-    typer.Option(metavar="DATE", help="The day or time it is about, if not today: 2026-11-19, tomorrow."),
-]
-Entities = Annotated[
-    list[str] | None, typer.Option("--entity", metavar="NAME", help="Who or what it is about; repeatable.")
-]
-Came = Annotated[
-    Literal["person", "agent", "tool", "web", "import"] | None,
-    typer.Option(
-        metavar="WORD",
-        help="person, agent, tool, web or import (default: person at a terminal, agent for programs).",
-    ),
-]
-Client = Annotated[str | None, typer.Option(metavar="NAME", help="The program it came from.")]
-
-
 @app.verb(insert_app)
 def insert(
     call: Call,
     memory: Memory,
-    text: Text = None,
-    tag: Tags = None,
-    kind: Kind = "world",
-    when: When = None,
-    entity: Entities = None,
-    origin: Came = None,
-    client: Client = None,
+    text: list[str] | None = Argument(
+        None, metavar="TEXT...", help="The fact; `-` or nothing reads standard input."
+    ),
+    tag: list[str] | None = Option(None, "--tag", metavar="TAG", help="A tag; repeatable."),
+    kind: Literal["world", "experience", "preference"] = Option(
+        "world", metavar="KIND", help="world, experience or preference."
+    ),
+    when: str | None = Option(
+        None, metavar="DATE", help="The day or time it is about, if not today: 2026-11-19, tomorrow."
+    ),
+    entity: list[str] | None = Option(
+        None, "--entity", metavar="NAME", help="Who or what it is about; repeatable."
+    ),
+    origin: Literal["person", "agent", "tool", "web", "import"] | None = Option(
+        None,
+        metavar="WORD",
+        help="person, agent, tool, web or import (default: person at a terminal, agent for programs).",
+    ),
+    client: str | None = Option(None, metavar="NAME", help="The program it came from."),
     session: app.Session = None,
     request: app.Request = None,
 ) -> None:
@@ -97,9 +85,9 @@ retire_app = app.new()
 def retire(
     call: Call,
     memory: Memory,
-    target: Annotated[str, typer.Argument(metavar="^ID", help="The fact.", show_default=False)],
-    by: Annotated[str, typer.Option("--by", metavar="^ID", help="The fact that replaces it.")] = "",
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason.")] = "",
+    target: str = Argument(..., metavar="^ID", help="The fact.", show_default=False),
+    by: str = Option("", "--by", metavar="^ID", help="The fact that replaces it."),
+    why: str = Option("", "--why", metavar="TEXT", help="The reason."),
 ) -> None:
     """Note that a fact no longer holds.
 
@@ -122,7 +110,7 @@ vouch_app = app.new()
 def vouch(
     call: Call,
     memory: Memory,
-    target: Annotated[str, typer.Argument(metavar="^ID", help="The fact.", show_default=False)],
+    target: str = Argument(..., metavar="^ID", help="The fact.", show_default=False),
 ) -> None:
     """Stand by what an agent, a tool or the web said.
 
@@ -160,7 +148,7 @@ def core_list(call: Call, memory: Memory) -> None:
 def core_get(
     call: Call,
     memory: Memory,
-    name: Annotated[str | None, typer.Argument(help="A block's name (default: all).")] = None,
+    name: str | None = Argument(None, help="A block's name (default: all)."),
 ) -> None:
     """Read a block, or all of them."""
     blocks = [memory.core.get(name)] if name is not None else memory.core.list()
@@ -179,14 +167,11 @@ def core_get(
 def core_replace(
     call: Call,
     memory: Memory,
-    name: Annotated[str, typer.Argument(help="The block's name; created if new.")],
-    value: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="VALUE...", help="Its new text; `-` or nothing reads standard input."),
-    ] = None,
-    expect: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Refuse unless the block has this text now.")
-    ] = None,
+    name: str = Argument(..., help="The block's name; created if new."),
+    value: list[str] | None = Argument(
+        None, metavar="VALUE...", help="Its new text; `-` or nothing reads standard input."
+    ),
+    expect: str | None = Option(None, metavar="TEXT", help="Refuse unless the block has this text now."),
     session: app.Session = None,
     request: app.Request = None,
 ) -> None:
@@ -220,9 +205,9 @@ def core_accept(
     call: Call,
     memory: Memory,
     ids: Names,
-    block: Annotated[
-        str, typer.Option(metavar="NAME", help="The block that rules are added to; created if new.")
-    ] = RULES_BLOCK,
+    block: str = Option(
+        RULES_BLOCK, metavar="NAME", help="The block that rules are added to; created if new."
+    ),
 ) -> None:
     """Put proposals into core memory, or keep what an agent wrote there.
 

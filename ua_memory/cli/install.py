@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.cli import app
@@ -51,15 +52,6 @@ SESSIONS = {"pi": "sessions", "claude-code": "projects", "codex": "sessions"}
 LONGEST = 64 << 20
 """Bytes of a line that is looked at."""
 
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[PATH]... [confirm]",
-        help="Session files or folders (default: those of pi, Claude Code and Codex). `confirm` as the last "
-        "word strips them.",
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RecalledSession:
@@ -70,7 +62,15 @@ class RecalledSession:
 
 
 @app.verb(prune_recall_messages_app, opens=False)
-def prune_recall_messages(call: Call, words: Words = None) -> None:
+def prune_recall_messages(
+    call: Call,
+    words: list[str] | None = Argument(
+        None,
+        metavar="[PATH]... [confirm]",
+        help="Session files or folders (default: those of pi, Claude Code and Codex). `confirm` as the last "
+        "word strips them.",
+    ),
+) -> None:
     """Strip recalled memory from the session files of clients.
 
     Recall is for one turn: what is in a session file would be sent again when the session is resumed without
@@ -711,18 +711,12 @@ _both("cursor", "the MCP server of Cursor", cursor, model=False)
 @app.verb(install_app, "mcp", opens=False)
 def install_mcp(
     call: Call,
-    client: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help=f"In the form of one of {', '.join(filter(None, settings.SERVERS))}."
-        ),
-    ] = "",
-    print_: Annotated[
-        bool,
-        typer.Option(
-            "--print", show_default=False, help="Print it, as it does in any case; no file is changed."
-        ),
-    ] = True,
+    client: str = Option(
+        "", metavar="NAME", help=f"In the form of one of {', '.join(filter(None, settings.SERVERS))}."
+    ),
+    print_: bool = Option(
+        True, "--print", show_default=False, help="Print it, as it does in any case; no file is changed."
+    ),
 ) -> None:
     """Show the MCP server's entry for the settings of any client."""
     if client not in settings.SERVERS:
@@ -743,12 +737,11 @@ _both("hermes", "the memory provider of Hermes", hermes)
 @app.verb(install_app, "cron", opens=False)
 def install_cron(
     call: Call,
-    at: Annotated[str | None, typer.Option("--at", metavar="HH:MM", help="The time of day (03:30).")] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="cron, systemd or launchd (default: what this system has)."),
-    ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Set it up instead of showing it.")] = False,
+    at: str | None = Option(None, "--at", metavar="HH:MM", help="The time of day (03:30)."),
+    kind: str | None = Option(
+        None, metavar="KIND", help="cron, systemd or launchd (default: what this system has)."
+    ),
+    write: bool = Option(False, "--write", help="Set it up instead of showing it."),
     check: Check = False,
 ) -> None:
     """Show a nightly job that consolidates the bank, or set it up."""

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.caller import caller as caller_origin
@@ -41,11 +42,9 @@ ObservationId = Annotated[str, typer.Argument(metavar="^ID", help="The observati
 def observations_list(
     call: Call,
     memory: Memory,
-    stale: Annotated[
-        bool, typer.Option("--stale", help="Only those that are stale or whose facts changed.")
-    ] = False,
-    scope: Annotated[str | None, typer.Option(metavar="SCOPE", help="Only this scope.")] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="Only retired ones.")] = False,
+    stale: bool = Option(False, "--stale", help="Only those that are stale or whose facts changed."),
+    scope: str | None = Option(None, metavar="SCOPE", help="Only this scope."),
+    retired: bool = Option(False, "--retired", help="Only retired ones."),
 ) -> None:
     """List the current observations, file by file."""
     found = memory.observations.list(scope=scope, stale=stale, retired=retired)
@@ -66,7 +65,7 @@ def observations_retire(
     call: Call,
     memory: Memory,
     block: ObservationId,
-    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="The reason.")],
+    because: str = Option(..., "--because", metavar="TEXT", help="The reason."),
 ) -> None:
     """Retire an observation, with a reason. It stays in its file."""
     after, result = memory.observations.retire(block, because, by_person=is_person(call))
@@ -87,7 +86,7 @@ OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.")]
 def opinions_list(
     call: Call,
     memory: Memory,
-    everything: Annotated[bool, typer.Option("--all", help="Include dropped ones.")] = False,
+    everything: bool = Option(False, "--all", help="Include dropped ones."),
 ) -> None:
     """List the opinions, each with its confidence."""
     nothing = 'No opinions yet. Form some: ua-memory reflect --keep "…"'
@@ -106,13 +105,11 @@ def opinions_revise(
     call: Call,
     memory: Memory,
     block: OpinionId,
-    text: Annotated[list[str] | None, typer.Argument(metavar="[TEXT...]", help="The new wording.")] = None,
-    confidence: Annotated[
-        float | None, typer.Option(metavar="SHARE", min=0, max=1, help="From 0 to 1.")
-    ] = None,
-    because: Annotated[
-        list[str] | None, typer.Option("--because", metavar="^ID", help="Another fact that supports it.")
-    ] = None,
+    text: list[str] | None = Argument(None, metavar="[TEXT...]", help="The new wording."),
+    confidence: float | None = Option(None, metavar="SHARE", min=0, max=1, help="From 0 to 1."),
+    because: list[str] | None = Option(
+        None, "--because", metavar="^ID", help="Another fact that supports it."
+    ),
 ) -> None:
     """Change an opinion: its words, its confidence, its reasons.
 
@@ -132,7 +129,7 @@ def opinions_drop(
     call: Call,
     memory: Memory,
     block: OpinionId,
-    why: Annotated[list[str] | None, typer.Argument(metavar="[WHY...]", help="The reason.")] = None,
+    why: list[str] | None = Argument(None, metavar="[WHY...]", help="The reason."),
 ) -> None:
     """Drop an opinion.
 
@@ -211,10 +208,6 @@ pages_app = app.new(
 
 PageId = Annotated[str, typer.Argument(metavar="ID", help="The page's id: its file's name.")]
 Name = Annotated[str | None, typer.Option(help="Its name.")]
-Query = Annotated[
-    str | None,
-    typer.Option("--query", "--source-query", metavar="TEXT", help="The question that it answers."),
-]
 Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.")]
 
 
@@ -244,9 +237,9 @@ def pages_create(
     call: Call,
     memory: Memory,
     id: PageId,
-    query: Annotated[
-        str, typer.Option("--query", "--source-query", metavar="TEXT", help="The question that it answers.")
-    ],
+    query: str = Option(
+        ..., "--query", "--source-query", metavar="TEXT", help="The question that it answers."
+    ),
     name: Name = None,
     tag: Tag = None,
 ) -> None:
@@ -260,7 +253,14 @@ def pages_create(
 
 @app.verb(pages_app, "update")
 def pages_update(
-    call: Call, memory: Memory, id: PageId, name: Name = None, query: Query = None, tag: Tag = None
+    call: Call,
+    memory: Memory,
+    id: PageId,
+    name: Name = None,
+    query: str | None = Option(
+        None, "--query", "--source-query", metavar="TEXT", help="The question that it answers."
+    ),
+    tag: Tag = None,
 ) -> None:
     """Change what a page is called or tracks.
 
@@ -280,13 +280,13 @@ def pages_delete(call: Call, memory: Memory, id: PageId) -> None:
 def pages_refresh(
     call: Call,
     memory: Memory,
-    id: Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All pages.")] = False,
-    stale: Annotated[bool, typer.Option("--stale", help="All pages that are stale.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Create them from scratch, stale or not.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change, and the price; calls the model.")
-    ] = False,
+    id: list[str] | None = Argument(None, metavar="[ID...]", help="Only these."),
+    every: bool = Option(False, "--all", help="All pages."),
+    stale: bool = Option(False, "--stale", help="All pages that are stale."),
+    full: bool = Option(False, "--full", help="Create them from scratch, stale or not."),
+    dry_run: bool = Option(
+        False, "--dry-run", help="Show what would change, and the price; calls the model."
+    ),
 ) -> None:
     """Refresh pages.
 
@@ -434,12 +434,8 @@ Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="M
 def entities_list(
     call: Call,
     memory: Memory,
-    suggest: Annotated[
-        bool, typer.Option("--suggest", help="Pairs of names that may be the same, with reasons.")
-    ] = False,
-    every: Annotated[
-        bool, typer.Option("--all", help="Paths, handles, identifiers and doubtful words too.")
-    ] = False,
+    suggest: bool = Option(False, "--suggest", help="Pairs of names that may be the same, with reasons."),
+    every: bool = Option(False, "--all", help="Paths, handles, identifiers and doubtful words too."),
     limit: Limit = 30,
 ) -> None:
     """List the names, the most frequent first.
@@ -467,7 +463,7 @@ def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 1
 def entities_graph(
     call: Call,
     memory: Memory,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="Only these names.")] = None,
+    names: list[str] | None = Argument(None, metavar="[NAME...]", help="Only these names."),
     limit: Limit = 60,
 ) -> None:
     """Count which names appear together: the most frequent ones, or those given."""
@@ -486,7 +482,7 @@ def entities_alias(
     call: Call,
     memory: Memory,
     name: EntityName,
-    alias: Annotated[str, typer.Argument(metavar="ALIAS", help="The alias.")],
+    alias: str = Argument(..., metavar="ALIAS", help="The alias."),
 ) -> None:
     """Add an alias to a name."""
     _show_decision(call, memory.entities.alias(name, alias, by_person=is_person(call)))
@@ -496,8 +492,8 @@ def entities_alias(
 def entities_merge(
     call: Call,
     memory: Memory,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that stays.")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The name that becomes an alias.")],
+    name: str = Argument(..., metavar="NAME", help="The name that stays."),
+    other: str = Argument(..., metavar="OTHER", help="The name that becomes an alias."),
 ) -> None:
     """Merge two names.
 
@@ -511,7 +507,7 @@ def entities_split(
     call: Call,
     memory: Memory,
     name: EntityName,
-    alias: Annotated[str, typer.Argument(metavar="OTHER", help="The other name.")],
+    alias: str = Argument(..., metavar="OTHER", help="The other name."),
 ) -> None:
     """Mark two names as different."""
     _show_decision(call, memory.entities.split(name, alias, by_person=is_person(call)))
@@ -521,8 +517,8 @@ def entities_split(
 def entities_rename(
     call: Call,
     memory: Memory,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The old name.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its name.")],
+    old: str = Argument(..., metavar="OLD", help="The old name."),
+    new: str = Argument(..., metavar="NEW", help="Its name."),
 ) -> None:
     """Rename; the old name stays as an alias."""
     _show_decision(call, memory.entities.rename(old, new, by_person=is_person(call)))
@@ -556,41 +552,31 @@ def model_test(call: Call, memory: Memory) -> None:
 
 reflect_app = app.new()
 
-Question = Annotated[list[str] | None, typer.Argument(metavar="QUESTION...", help="The question.")]
-Budget = Annotated[
-    str, typer.Option("--budget", metavar="SIZE", help="low, mid or high: how much to search.")
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens", metavar="N", min=20, max=20_000,
-        help="Token limit of the answer (default: 500, 1,000 or 2,000).",
-    ),
-]  # fmt: skip
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        "--schema", metavar="FILE",
-        help="A JSON schema for an additional structured answer; - reads standard input.",
-    ),
-]  # fmt: skip
-Context = Annotated[str, typer.Option("--context", metavar="TEXT", help="Why the question is asked.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Form or revise opinions, in memory/opinions.md.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show each step and what it found.")]
-
 
 @app.verb(reflect_app)
 def reflect(
     call: Call,
     memory: Memory,
     *,
-    question: Question = None,
-    budget: Budget = "low",
-    max_tokens: MaxTokens = None,
-    schema: Schema = None,
-    context_of: Context = "",
-    keep: Keep = False,
-    explain: Explain = False,
+    question: list[str] | None = Argument(None, metavar="QUESTION...", help="The question."),
+    budget: str = Option("low", "--budget", metavar="SIZE", help="low, mid or high: how much to search."),
+    max_tokens: int | None = Option(
+        None,
+        "--max-tokens",
+        metavar="N",
+        min=20,
+        max=20_000,
+        help="Token limit of the answer (default: 500, 1,000 or 2,000).",
+    ),
+    schema: str | None = Option(
+        None,
+        "--schema",
+        metavar="FILE",
+        help="A JSON schema for an additional structured answer; - reads standard input.",
+    ),
+    context_of: str = Option("", "--context", metavar="TEXT", help="Why the question is asked."),
+    keep: bool = Option(False, "--keep", help="Form or revise opinions, in memory/opinions.md."),
+    explain: bool = Option(False, "--explain", help="Show each step and what it found."),
     where: ScopeOptions,
 ) -> None:
     """Answer a question from memory, with sources.
@@ -639,26 +625,17 @@ LOG = "consolidate.log"
 def consolidate(
     call: Call,
     memory: Memory,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the diff without a model, and the price of one.")
-    ] = False,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the N oldest facts.")] = None,
-    max_usd: Annotated[
-        float | None, typer.Option(metavar="USD", min=0, help="Cost limit of this run.")
-    ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Retry facts that were set aside.")] = False,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Allow more than a quarter of the observations to be retired.")
-    ] = False,
-    batch_api: Annotated[
-        bool,
-        typer.Option(
-            "--batch-api", help="Use the batch API at half the price; a later run collects the answers."
-        ),
-    ] = False,
-    log: Annotated[
-        bool, typer.Option("--log", help="Write to local/consolidate.log in the state folder instead.")
-    ] = False,
+    dry_run: bool = Option(False, "--dry-run", help="Show the diff without a model, and the price of one."),
+    limit: int | None = Option(None, metavar="N", min=1, help="Only the N oldest facts."),
+    max_usd: float | None = Option(None, metavar="USD", min=0, help="Cost limit of this run."),
+    retry: bool = Option(False, "--retry", help="Retry facts that were set aside."),
+    accept: bool = Option(
+        False, "--accept", help="Allow more than a quarter of the observations to be retired."
+    ),
+    batch_api: bool = Option(
+        False, "--batch-api", help="Use the batch API at half the price; a later run collects the answers."
+    ),
+    log: bool = Option(False, "--log", help="Write to local/consolidate.log in the state folder instead."),
 ) -> None:
     """Create observations from facts that no run has considered.
 

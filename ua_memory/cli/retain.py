@@ -9,6 +9,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.caller import caller as caller_origin
@@ -35,64 +36,27 @@ if TYPE_CHECKING:
 
 retain_app = app.new()
 
-Text = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TEXT... | FILE", help="The text, or a file; `-` or nothing reads standard input.",
-
-    ),
-]  # fmt: skip
-DocumentId = Annotated[
-    str | None, typer.Option(metavar="ID", help="Id of the document; unchanged parts cost nothing.")
-]
-Append = Annotated[bool, typer.Option("--append", help="Add to the document, instead of replacing it.")]
-Mode = Annotated[
-    Literal["concise", "verbatim", "chunks", "custom"],
-    typer.Option(
-        metavar="MODE",
-        help="concise; verbatim: your wording, the model adds dates and names; chunks: as it is, no model; "
-        "custom: by --instructions.",
-    ),
-]
-Mission = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="What to look for (default: the bank's mission).")
-]
-Instructions = Annotated[str | None, typer.Option(metavar="TEXT", help="How to choose and word facts.")]
-About = Annotated[
-    str | None, typer.Option("--context", metavar="TEXT", help="What the text is: minutes of …")
-]
-Timestamp = Annotated[
-    str | None, typer.Option(metavar="TIME", help="When it was written, if not now: 2026-11-19.")
-]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag for all its facts; repeatable.")
-]
-Metadata = Annotated[
-    list[str] | None,
-    typer.Option("--metadata", metavar="KEY=VALUE", help="A tag KEY:VALUE of the text; repeatable."),
-]
-Came = Annotated[
-    Literal["person", "agent", "tool", "web", "import"] | None,
-    typer.Option(metavar="WORD", help="Whose words: person, agent, tool, web or import."),
-]
-Client = Annotated[str | None, typer.Option(metavar="NAME", help="The program it came from.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the model and show the result.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
 Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again too.")]
-Batch = Annotated[bool, typer.Option("--batch", help="Input is JSON lines: text, ….")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
     """The options of how a text is read."""
 
-    append: Append = False
-    mode: Mode = "concise"
-    mission: Mission = None
-    instructions: Instructions = None
-    about: About = None
-    timestamp: Timestamp = None
-    tag: Tags = None
+    append: bool = Option(False, "--append", help="Add to the document, instead of replacing it.")
+    mode: Literal["concise", "verbatim", "chunks", "custom"] = Option(
+        "concise",
+        metavar="MODE",
+        help="concise; verbatim: your wording, the model adds dates and names; chunks: as it is, no model; "
+        "custom: by --instructions.",
+    )
+    mission: str | None = Option(None, metavar="TEXT", help="What to look for (default: the bank's mission).")
+    instructions: str | None = Option(None, metavar="TEXT", help="How to choose and word facts.")
+    about: str | None = Option(None, "--context", metavar="TEXT", help="What the text is: minutes of …")
+    timestamp: str | None = Option(None, metavar="TIME", help="When it was written, if not now: 2026-11-19.")
+    tag: list[str] | None = Option(None, "--tag", metavar="TAG", help="A tag for all its facts; repeatable.")
 
     def chosen(self, memory: Memory) -> dict[str, Any]:
         """As `memory.documents.item` takes them."""
@@ -108,16 +72,24 @@ def retain(
     call: Call,
     memory: Memory,
     *,
-    text: Text = None,
-    document_id: DocumentId = None,
+    text: list[str] | None = Argument(
+        None, metavar="TEXT... | FILE", help="The text, or a file; `-` or nothing reads standard input."
+    ),
+    document_id: str | None = Option(
+        None, metavar="ID", help="Id of the document; unchanged parts cost nothing."
+    ),
     how: ReadingOptions,
-    metadata: Metadata = None,
-    origin: Came = None,
-    client: Client = None,
+    metadata: list[str] | None = Option(
+        None, "--metadata", metavar="KEY=VALUE", help="A tag KEY:VALUE of the text; repeatable."
+    ),
+    origin: Literal["person", "agent", "tool", "web", "import"] | None = Option(
+        None, metavar="WORD", help="Whose words: person, agent, tool, web or import."
+    ),
+    client: str | None = Option(None, metavar="NAME", help="The program it came from."),
     session: app.Session = None,
     request: app.Request = None,
     redo: Redo = False,
-    batch: Batch = False,
+    batch: bool = Option(False, "--batch", help="Input is JSON lines: text, …."),
     wait: Wait = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -188,17 +160,14 @@ def _batched(call: Call, memory: Memory, words: list[str] | None, common: dict[s
 
 ingest_app = app.new()
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Markdown, text, HTML, PDF or DOCX.")]
-IngestId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the document (default: its path).")]
-
 
 @app.verb(ingest_app)
 def ingest(
     call: Call,
     memory: Memory,
     *,
-    file: Files,
-    document_id: IngestId = None,
+    file: list[str] = Argument(..., metavar="FILE...", help="Markdown, text, HTML, PDF or DOCX."),
+    document_id: str | None = Option(None, metavar="ID", help="Id of the document (default: its path)."),
     how: ReadingOptions,
     redo: Redo = False,
     wait: Wait = False,
@@ -231,8 +200,6 @@ def ingest(
 watch_app = app.new(no_args_is_help=True, help="Retain outside files when they change.")
 
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or files outside the bank.")]
-Accept = Annotated[bool, typer.Option("--accept", help="Delete the facts of files that are gone.")]
-Now = Annotated[bool, typer.Option("--now", help="Include files saved a moment ago.")]
 
 
 @app.verb(watch_app, "add")
@@ -271,7 +238,11 @@ def watch_remove(call: Call, memory: Memory, path: Paths) -> None:
 
 @app.verb(watch_app, "run")
 def watch_run(
-    call: Call, memory: Memory, accept: Accept = False, now: Now = False, dry_run: DryRun = False
+    call: Call,
+    memory: Memory,
+    accept: bool = Option(False, "--accept", help="Delete the facts of files that are gone."),
+    now: bool = Option(False, "--now", help="Include files saved a moment ago."),
+    dry_run: DryRun = False,
 ) -> None:
     """Retain what has changed, as the daemon does."""
     model = call.model(memory)
@@ -289,42 +260,32 @@ def watch_run(
 
 flush_app = app.new()
 
-Transcript = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[TRANSCRIPT | -]", help="A client's transcript (default: standard input, else the queue)."
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Flush below the threshold too.")]
-FlushDryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be saved, and what a model would cost.")
-]
-Detach = Annotated[
-    bool, typer.Option("--detach/--wait", help="Queue it and return; the work continues in the background.")
-]
-Again = Annotated[bool, typer.Option("--again", help="Have a model read kept sessions that none has read.")]
-AgainSince = Annotated[
-    str | None,
-    typer.Option("--since", metavar="DATE", help="With --again: begun on this day or later: 30d.",
-                 show_default=False),
-]  # fmt: skip
-AgainYes = Annotated[bool, typer.Option("--yes", help="With --again: do not ask.")]
-FlushClient = Annotated[str | None, typer.Option(metavar="NAME", help="The client (default: detected).")]
-
 
 @app.verb(flush_app, opens=False)
 def flush(
     call: Call,
-    transcript: Transcript = None,
-    force: Force = False,
-    dry_run: FlushDryRun = False,
-    detach: Detach = False,
+    transcript: str | None = Argument(
+        None,
+        metavar="[TRANSCRIPT | -]",
+        help="A client's transcript (default: standard input, else the queue).",
+    ),
+    force: bool = Option(False, "--force", help="Flush below the threshold too."),
+    dry_run: bool = Option(False, "--dry-run", help="Show what would be saved, and what a model would cost."),
+    detach: bool = Option(
+        False, "--detach/--wait", help="Queue it and return; the work continues in the background."
+    ),
     session: app.Session = None,
-    client: FlushClient = None,
-    again: Again = False,
-    since: AgainSince = None,
-    yes: AgainYes = False,
-    behind: Annotated[bool, typer.Option("--behind", hidden=True)] = False,
+    client: str | None = Option(None, metavar="NAME", help="The client (default: detected)."),
+    again: bool = Option(False, "--again", help="Have a model read kept sessions that none has read."),
+    since: str | None = Option(
+        None,
+        "--since",
+        metavar="DATE",
+        help="With --again: begun on this day or later: 30d.",
+        show_default=False,
+    ),
+    yes: bool = Option(False, "--yes", help="With --again: do not ask."),
+    behind: bool = Option(False, "--behind", hidden=True),
 ) -> None:
     """Save what matters from a conversation.
 
@@ -474,8 +435,6 @@ def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> N
 
 queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wait for a model.")
 
-Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY...]", help="Only these (default: all).")]
-
 
 @app.verb(queue_app, "list")
 def queue_list(call: Call, memory: Memory) -> None:
@@ -486,7 +445,11 @@ def queue_list(call: Call, memory: Memory) -> None:
 
 
 @app.verb(queue_app, "retry")
-def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
+def queue_retry(
+    call: Call,
+    memory: Memory,
+    key: list[str] | None = Argument(None, metavar="[KEY...]", help="Only these (default: all)."),
+) -> None:
     """Flush and retain what is queued, now."""
     texts = [each for each in key or () if memory.queue.is_text(each)]
     turns = [each for each in key or () if each not in texts]
@@ -512,7 +475,7 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
 def queue_drop(
     call: Call,
     memory: Memory,
-    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to discard.")],
+    key: list[str] = Argument(..., metavar="KEY...", help="What to discard."),
 ) -> None:
     """Discard what is queued."""
     gone = [memory.queue.drop(one) for one in key]

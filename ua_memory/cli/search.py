@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
+from typer import Argument, Option
 
 from ua_memory.caller import given, is_person
 from ua_memory.cli import app
@@ -54,17 +55,6 @@ Since = Annotated[
     ),
 ]
 Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to and including this day.")]
-Batch = Annotated[
-    bool,
-    typer.Option("--batch", help="Read one query a line from standard input; print a line of JSON for each."),
-]
-WhyNot = Annotated[
-    str,
-    typer.Option(
-        metavar="^ID|PATH:LINE", help="Tell why this was not found: its rank in each retriever, what cut it."
-    ),
-]
-Explain = Annotated[bool, typer.Option("--explain", help="Show how each hit was found and scored.")]
 
 
 def _several(option: str, metavar: str, says: str) -> Any:
@@ -98,11 +88,6 @@ Retired = Annotated[bool, typer.Option("--retired", help="Include what no longer
 Now = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."),
-]
-
-
-Interactive = Annotated[
-    bool, typer.Option("--interactive", "-i", help="Search as you type, and choose with the arrow keys.")
 ]
 
 
@@ -156,10 +141,18 @@ def search(
     source: Sources = None,
     retired: Retired = False,
     now: Now = None,
-    explain: Explain = False,
-    interactive: Interactive = False,
-    why_not: WhyNot = "",
-    batch: Batch = False,
+    explain: bool = Option(False, "--explain", help="Show how each hit was found and scored."),
+    interactive: bool = Option(
+        False, "--interactive", "-i", help="Search as you type, and choose with the arrow keys."
+    ),
+    why_not: str = Option(
+        "",
+        metavar="^ID|PATH:LINE",
+        help="Tell why this was not found: its rank in each retriever, what cut it.",
+    ),
+    batch: bool = Option(
+        False, "--batch", help="Read one query a line from standard input; print a line of JSON for each."
+    ),
 ) -> None:
     """Find facts and notes by keywords and meaning.
 
@@ -234,20 +227,14 @@ def list_(
     call: Call,
     memory: Memory,
     *,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, help="Number of items.")
-    ] = LISTED,
+    limit: int = Option(LISTED, "--limit", "-n", metavar="N", min=1, help="Number of items."),
     where: ScopeOptions,
     kind: Kinds = None,
     source: Sources = None,
-    person: Annotated[
-        str, typer.Option(metavar="NAME", help="About somebody or something, by name or alias.")
-    ] = "",
-    session: Annotated[str, typer.Option(metavar="ID", help="Said in this session.")] = "",
+    person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
+    session: str = Option("", metavar="ID", help="Said in this session."),
     retired: Retired = False,
-    days: Annotated[
-        bool, typer.Option("--days", help="Count the facts said on each day; --limit counts days.")
-    ] = False,
+    days: bool = Option(False, "--days", help="Count the facts said on each day; --limit counts days."),
 ) -> None:
     """List facts and notes, the newest first.
 
@@ -395,25 +382,6 @@ def sessions_off(call: Call, memory: Memory, yes: Yes = False) -> None:
 
 recall_app = app.new()
 
-Budget = Annotated[
-    str,
-    typer.Option(
-        "--budget",
-        metavar="SIZE",
-        help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget).",
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens",
-        metavar="N",
-        min=1,
-        max=1_000_000,
-        help="Token limit, marks included (default: recall.max_tokens).",
-    ),
-]
-
 
 @app.verb(recall_app)
 def recall(
@@ -423,8 +391,20 @@ def recall(
     query: Query = None,
     limit: Limit = None,
     min_score: MinScore = None,
-    budget: Budget = "",
-    max_tokens: MaxTokens = None,
+    budget: str = Option(
+        "",
+        "--budget",
+        metavar="SIZE",
+        help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget).",
+    ),
+    max_tokens: int | None = Option(
+        None,
+        "--max-tokens",
+        metavar="N",
+        min=1,
+        max=1_000_000,
+        help="Token limit, marks included (default: recall.max_tokens).",
+    ),
     where: ScopeOptions,
     kind: Kinds = None,
     source: Sources = None,
@@ -457,7 +437,7 @@ explain_app = app.new()
 def explain(
     call: Call,
     memory: Memory,
-    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="As for search.")],
+    query: list[str] = Argument(..., metavar="QUERY...", help="As for search."),
     now: Now = None,
 ) -> None:
     """Show how a query is interpreted: its time, its names, its search terms.
@@ -481,14 +461,12 @@ get_app = app.new()
 def get(
     call: Call,
     memory: Memory,
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH[:FROM-TO] | ^ID | DAY",
-            help="A file such as memory/2026-11-21.md, optionally with lines, an id, or a day such as "
-            "2026-11-21 or yesterday; any form that a command prints.",
-        ),
-    ],
+    target: str = Argument(
+        ...,
+        metavar="PATH[:FROM-TO] | ^ID | DAY",
+        help="A file such as memory/2026-11-21.md, optionally with lines, an id, or a day such as "
+        "2026-11-21 or yesterday; any form that a command prints.",
+    ),
     raw: app.Raw = False,
 ) -> None:
     """Read a file, some of its lines, or a fact."""
@@ -580,9 +558,7 @@ def open_(
     call: Call,
     memory: Memory,
     target: Target = "",
-    only: Annotated[
-        bool, typer.Option("--print", help="Print what would be opened, and open nothing.")
-    ] = False,
+    only: bool = Option(False, "--print", help="Print what would be opened, and open nothing."),
 ) -> None:
     """Open the bank or a note outside of the terminal.
 

@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from typer import Option
 
 from ua_memory.caller import Call
 from ua_memory.cli import app
@@ -67,14 +67,10 @@ web_app = app.new()
 def web(
     call: Call,
     memory: Memory,
-    no_open: Annotated[
-        bool, typer.Option("--no-open", help="Print a one-time link; open no browser.")
-    ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Let the page undo, forget and edit.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End the page that runs.")] = False,
-    port: Annotated[
-        int, typer.Option(metavar="N", min=0, max=65535, help="The port (default: the last one, else any).")
-    ] = 0,
+    no_open: bool = Option(False, "--no-open", help="Print a one-time link; open no browser."),
+    write: bool = Option(False, "--write", help="Let the page undo, forget and edit."),
+    stop: bool = Option(False, "--stop", help="End the page that runs."),
+    port: int = Option(0, metavar="N", min=0, max=65535, help="The port (default: the last one, else any)."),
 ) -> None:
     """Look at the bank in a browser.
 
