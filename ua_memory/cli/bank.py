@@ -206,8 +206,7 @@ def verify(
     health = memory.health
     found, unchecked = (health.quick(), ()) if quick else health.verified(lambda what: progress(call, what))
     files = len(memory.store.survey().files)
-    emit(call, views.verified_shape(found, unchecked, files))
-    views.show_verified(Screen(call), found, unchecked, files)
+    show(call, found, views.verified_shape, views.show_verified, unchecked, files)
     if found:
         raise typer.Exit(ProblemsFound.exit_code)
 
@@ -284,8 +283,7 @@ def stats(
         bench.drawable(file := caller.absolute(call, plot))
         if spent.by_both:
             bench.draw_cost(spent, file)
-    emit(call, views.costs_shape(spent, memory.config))
-    return views.show_costs(Screen(call), spent, memory.config)
+    return show(call, spent, views.costs_shape, views.show_costs, memory.config)
 
 
 # -- bench -------------------------------------------------------------------------------------------------

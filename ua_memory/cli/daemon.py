@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import signal
 import time
@@ -16,14 +18,17 @@ from typing import TYPE_CHECKING, Any, cast
 from typer import Option
 
 from ua_memory import caller
+from ua_memory.caller import Call
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions
 from ua_memory.daemon import spawn
-from ua_memory.daemon.server import given
-from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
+from ua_memory.daemon.server import CallerStream, Service, given
+from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, process_lock, runs
+from ua_memory.daemon.worker import Warm
 from ua_memory.errors import Busy, Usage
 from ua_memory.hooks.context import places, records_of_caller
+from ua_memory.index import embedding
 from ua_memory.mcp import relay, tools
 from ua_memory.mcp.tools import offered
 from ua_memory.paths import default_bank, is_bank
@@ -34,10 +39,8 @@ from ua_memory.views.output import Screen, count, emit, note
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 
-    from ua_memory.caller import Call
     from ua_memory.daemon.server import Output, Request
     from ua_memory.daemon.spawn import Daemon
-    from ua_memory.daemon.worker import Warm
     from ua_memory.index.filters import Filters
     from ua_memory.mcp.tools import Caller
     from ua_memory.memory import Memory
@@ -200,8 +203,6 @@ def mcp(
     does the work. Without --tools it has the ten tools that suit every client. With --http it serves until it
     is stopped, and prints where its token is.
     """
-    import json
-
     names = relay.split_names(tools_ or "")
     tools.chosen(names)
     if http and not once:
@@ -218,8 +219,6 @@ def mcp(
 
 def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
     """Serve over HTTP. Each request is answered by a command of its own, as the relay has it done."""
-    import os
-
     if find_spec("mcp") is None:
         raise Usage("serving over HTTP needs the MCP SDK", hint="pip install 'ua-memory[http]'")
     with caller.opened(call) as memory:
@@ -254,17 +253,13 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
     session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
     here = {**places(call), "session": session or ""}
     tags = said_in(known, here, TOOL, memory.config.observation_scopes)
+    project = call.env.get("CLAUDE_PROJECT_DIR")  # that the client says it works in
     return tools.Caller(
-        known,
-        session,
-        call.model(memory),
-        behind,
-        _folders(call),
-        lambda bank, args: _scope(call, bank, args),
-        tags,
+        known, session, call.model(memory), behind, (call.cwd, *([Path(project)] if project else [])),
+        lambda bank, args: _scope(call, bank, args), tags,
         lambda: _words(memory, given.get("process"), session or ""),
-        lambda: _banks(call),
-    )
+        lambda: [root for root in (caller.found(call), default_bank(call.home)) if root and is_bank(root)],
+    )  # fmt: skip
 
 
 MOST_SESSIONS = 4
@@ -288,23 +283,7 @@ def _words(memory: Memory, process: object, session: str) -> TranscriptWords | N
     return TranscriptWords(said, outputs, len(read) == len(records) and all(w.complete for w in read))
 
 
-def _folders(call: Call) -> tuple[Path, ...]:
-    """Where the client was started, and the project that it says it works in."""
-    from pathlib import Path
-
-    project = call.env.get("CLAUDE_PROJECT_DIR")
-    return (call.cwd, *([Path(project)] if project else []))
-
-
-def _banks(call: Call) -> list[Path]:
-    """The banks that the caller could name without knowing of any: here and above, and the default one."""
-    each = (caller.found(call), default_bank(call.home))
-    return [root for root in each if root is not None and is_bank(root)]
-
-
 def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
-    import json
-
     where = ScopeOptions(
         since=given.get("since"), until=given.get("until"), tag=given.get("tags"),
         tags_match=given.get("tags_match", "any_strict"),
@@ -329,30 +308,18 @@ FLAGS = ("--json", "--explain")
 
 def perform_request(request: Request, output: Output, warm: Warm) -> int:
     """Run a command as its caller would have, in the bank that is kept warm, and return the exit code."""
-    from ua_memory.caller import Call
-    from ua_memory.cli.app import run
-    from ua_memory.daemon.server import CallerStream
-
     if query := likely(request.argv):
         warm.expect(query)
     streams = [CallerStream(output, n, request.encodings[n - 1]) for n in (1, 2)]
     call = Call(
-        argv=request.argv,
-        cwd=Path(request.cwd),
-        home=Path(request.home),
-        env=request.env,
-        stdin=cast("BinaryIO", given(request.stdin)),
-        stdout=cast("TextIO", streams[0]),
-        stderr=cast("TextIO", streams[1]),
-        terminals=request.terminals,
-        width=request.width,
+        argv=request.argv, cwd=Path(request.cwd), home=Path(request.home), env=request.env,
+        stdin=cast("BinaryIO", given(request.stdin)), stdout=cast("TextIO", streams[0]),
+        stderr=cast("TextIO", streams[1]), terminals=request.terminals, width=request.width,
         opener=partial(warm.opened, env=request.env),
-    )
+    )  # fmt: skip
     with _lent(request.env):
-        code = run(call)
+        code = app.run(call)
         if warm.unreported and not ANSWERS_AGENTS & set(request.argv[:3]):
-            from ua_memory.views.output import note
-
             for text in dict.fromkeys(warm.unreported):
                 note(call, text)
             warm.unreported.clear()
@@ -397,13 +364,6 @@ def _exchange(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 def serve(call: Call, memory: Memory) -> str:
     """Be the bank's daemon until there is a reason to leave, and return it. AlreadyRuns."""
-    import gc
-
-    from ua_memory.daemon.server import Service
-    from ua_memory.daemon.spawn import process_lock
-    from ua_memory.daemon.worker import Warm
-    from ua_memory.index import embedding
-
     embedding.share_heap()
     # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -96,7 +95,7 @@ def import_(
         if everything and since:
             raise Usage("--all and --since cannot be used together")
         past = None if everything else since or SINCE
-        return _sessions(call, memory, SessionsRequest(path, past, tuple(client or ()), project, dry_run))
+        return _sessions(call, memory, path, past, client or (), project, dry_run=dry_run)
     if path is None:
         what = "FILE" if source == "archive" else "PATH"
         raise Usage(f"{what} is missing", hint=f"ua-memory import {source} {what}")
@@ -111,8 +110,7 @@ def import_(
         return _compare(call, found, root, files, compare, old)
     within = found.within(None if everything else DAYS if days is None else days)
     done = import_contents(memory.store, within, door=memory.door, dry_run=dry_run)
-    emit(call, views_flushed.import_shape(done, unread))
-    return views_flushed.show_imported(Screen(call), done, unread)
+    return show(call, done, views_flushed.import_shape, views_flushed.show_imported, unread)
 
 
 APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": ()}
@@ -142,58 +140,45 @@ def _compare(
 # `ua-memory import sessions`: find transcripts on this machine, tell what is in them, flush what is new.
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsRequest:
-    """Which sessions: no `since` is all, no `clients` are all of them, no `path` the machine."""
-
-    path: str | None
-    since: str | None
-    clients: tuple[str, ...]
-    project: str | None
-    dry_run: bool
-
-
-def _sessions(call: Call, memory: Memory, asked: SessionsRequest) -> None:
-    """Find, tell and, unless it is a dry run, flush."""
-    sessions.require_known(asked.clients)
+def _sessions(
+    call: Call, memory: Memory, path: str | None, since: str | None, clients: Sequence[str],
+    project: str | None, *, dry_run: bool,
+) -> None:  # fmt: skip
+    """Find, tell and, unless it is a dry run, flush: all where no `since`, client or project is named, on the
+    machine where no `path` is."""
+    sessions.require_known(clients)
     if not memory.config.enabled:
         off = memory.flush().notes  # it says so, and does nothing
-        emit(call, views_flushed.survey_shape(asked.dry_run, notes=off))
+        emit(call, views_flushed.survey_shape(dry_run, notes=off))
         return Screen(call).note(*off)
-    since = parse_since(asked.since, memory.store.now())
-    if not asked.dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
+    day = parse_since(since, memory.store.now())
+    if not dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
-    found = _survey(call, memory, asked, since)
-    chosen = [one for one in found.sessions if _fits(call, one, asked)]
+    if path is None:
+        transcripts = sessions.on_machine(call, clients or sessions.CLIENTS)
+        places = sessions.shown_places(call, clients)
+    else:
+        transcripts, places = sessions.below(caller.absolute(call, path)), [path]
+    there = list(transcripts)
+    with progress(call, "Reading sessions") as tell:
+        open_ones = context.open_sessions(memory.store.bank.pending)
+        found = memory.transcripts.survey(there, since=day, going=open_ones, tell=tell)
+    named = [one for one in found.sessions if not clients or one.family in clients]
+    chosen = [one for one in named if project is None or _is_of(call, one, project)]
     fresh = [one for one in chosen if one.new or one.waits]
-    places = [asked.path] if asked.path is not None else sessions.shown_places(call, asked.clients)
-    views_flushed.show_survey(Screen(call), found, chosen, f"{since:%Y-%m-%d}" if since else None, places)
-    if asked.dry_run:
+    views_flushed.show_survey(Screen(call), found, chosen, f"{day:%Y-%m-%d}" if day else None, places)
+    if dry_run:
         return _preview(call, memory, found, chosen, fresh)
     return _flush(call, memory, found, chosen, fresh)
 
 
-def _survey(call: Call, memory: Memory, asked: SessionsRequest, since: datetime | None) -> Survey:
-    if asked.path is None:
-        transcripts = list(sessions.on_machine(call, asked.clients or sessions.CLIENTS))
-    else:
-        transcripts = list(sessions.below(caller.absolute(call, asked.path)))
-    with progress(call, "Reading sessions") as tell:
-        open_ones = context.open_sessions(memory.store.bank.pending)
-        return memory.transcripts.survey(transcripts, since=since, going=open_ones, tell=tell)
-
-
-def _fits(call: Call, one: FoundSession, asked: SessionsRequest) -> bool:
-    """Whether it is of a client and a project that are meant: by the project's name, or a folder above it."""
-    if asked.clients and one.family not in asked.clients:
-        return False
-    if asked.project is None:
-        return True
+def _is_of(call: Call, one: FoundSession, project: str) -> bool:
+    """Whether it is of a project: by that one's name, or a folder above it."""
     folder = Path(one.session.cwd) if one.session.cwd else None
-    named = caller.absolute(call, asked.project).resolve()
+    named = caller.absolute(call, project).resolve()
     names = (one.project, folder.name if folder else "")
     below = folder is not None and named in (folder, *folder.parents)
-    return below or asked.project.casefold() in map(str.casefold, names)
+    return below or project.casefold() in map(str.casefold, names)
 
 
 def _preview(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +79,7 @@ def prune_recall_messages(
     `~/.local/share/ua-memory/pruned` first; then only those lines change, in place, without a change of
     length.
     """
-    does = bool(words) and words is not None and words[-1] == CONFIRM
+    does = (words or [])[-1:] == [CONFIRM]
     given = [caller.absolute(call, word) for word in (words or [])[: -1 if does else None]]
     found = [held for path in _files(call, given) if (held := _held(path)).lines]
     rows = [_row(held, _backup(call, held.path) if does else None) for held in found]
@@ -109,11 +110,8 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
     """The session files below the paths, or in the clients' own folders. NotFound."""
     for path in given:
         if not path.exists():
-            raise NotFound(
-                "no such file or folder",
-                where=str(path),
-                hint="give session files or folders, or leave it out for all",
-            )
+            hint = "give session files or folders, or leave it out for all"
+            raise NotFound("no such file or folder", where=str(path), hint=hint)
     own = (sessions.folder(call, client) / sub for client, sub in SESSIONS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
@@ -253,7 +251,8 @@ def carry_out(steps: Iterable[InstallStep]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            opener = None if step.before is None else _owners  # ~/.claude.json holds a login
+            # ~/.claude.json holds a login
+            opener = None if step.before is None else partial(os.open, mode=0o600)
             with open(beside, "xb", opener=opener) as file:
                 file.write(step.after)
                 file.flush()
@@ -264,10 +263,6 @@ def carry_out(steps: Iterable[InstallStep]) -> None:
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
-
-
-def _owners(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
 
 
 def _unchanged(step: InstallStep) -> None:
@@ -449,11 +444,9 @@ def carry_out_cron(call: Call, steps: list[InstallStep], *, out: bool = False) -
     """Write what differs, and tell what runs it. CannotWrite in its words where it refuses."""
     changed = [step for step in steps if step.does != "keep"]
     if not changed:
-        return
-    for step in changed:
-        if str(step.file) == CRONTAB:
-            _must(call, ["crontab", "-"], step.after or b"")
-            return
+        return None
+    if str(changed[0].file) == CRONTAB:
+        return _must(call, ["crontab", "-"], changed[0].after or b"")
     timers = [step.file.name for step in steps if step.file.suffix == ".timer"]
     agents = [str(step.file) for step in steps if step.file.suffix == ".plist"]
     systemctl = ["systemctl", "--user"]
@@ -466,20 +459,25 @@ def carry_out_cron(call: Call, steps: list[InstallStep], *, out: bool = False) -
         _must(call, [*systemctl, "daemon-reload"])
     for each in () if out else words:
         _must(call, each)
+    return None
 
 
 def _crontab(call: Call) -> str | None:
     """The caller's crontab, None where there is none yet. CannotWrite where that cannot be told for certain:
     what is not read would be lost, since `crontab -` takes the place of all of it."""
     done = _done(call, ["crontab", "-l"])
-    said = done.stderr.decode("utf-8", "replace")
     if not done.returncode:
         return done.stdout.decode("utf-8", ODD)
-    if any(none in said.lower() for none in NONE_YET):
+    if any(none in done.stderr.decode("utf-8", "replace").lower() for none in NONE_YET):
         return None
-    why = (said.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     hint = "ua-memory install cron shows the line to add"
-    raise CannotWrite(f"cannot be read: {why}", where="crontab -l", hint=hint)
+    raise CannotWrite(f"cannot be read: {_why(done)}", where="crontab -l", hint=hint)
+
+
+def _why(done: subprocess.CompletedProcess[bytes]) -> str:
+    """Why a command has failed: the last line that it said."""
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return (said or [f"exit code {done.returncode}"])[-1]
 
 
 def _cron_there(call: Call, name: str) -> bool:
@@ -497,9 +495,7 @@ def _ran(call: Call, words: list[str]) -> bool:
 def _must(call: Call, words: list[str], given: bytes = b"") -> None:
     done = _done(call, words, given)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = (said or [f"exit code {done.returncode}"])[-1]
-        raise CannotWrite(why, where=" ".join(words), hint=f"run it yourself: {' '.join(words)}")
+        raise CannotWrite(_why(done), where=" ".join(words), hint=f"run it yourself: {' '.join(words)}")
 
 
 def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -690,10 +686,27 @@ def _both(
         call: Call, model: ModelOption = None, agents_md: Agents = None, dry_run: DryRun = False,
         check: Check = False, **chosen: Any,
     ) -> None:  # fmt: skip
-        _install(call, _with_model(call, where(call, **chosen), model), agents_md, dry_run, check)
+        target = _with_line(call, _with_model(call, where(call, **chosen), model), agents_md)
+        steps = plan(target.pieces)
+        if check:
+            return check_pieces(call, target, steps)
+        if not dry_run:
+            carry_out(steps)
+        show(call, target, steps, dry=dry_run, line=agents_md is None)
+        try:
+            caller.bank_root(call)
+        except NoBank as none:
+            note(call, f"{none.what}; until there is one, nothing is saved: {none.hint}")
+        return None
 
     def take(call: Call, agents_md: Agents = None, dry_run: DryRun = False, **chosen: Any) -> None:
-        _uninstall(call, where(call, **chosen), agents_md, dry_run)
+        target = _with_line(call, where(call, **chosen), agents_md)._replace(notes=())
+        of_model = settings.model_piece(str(caller.user_file(call)), target.client)
+        pieces = (*target.pieces, *target.left, of_model)
+        steps = [step for step in plan(pieces, out=True) if step.does != "keep"]
+        if not dry_run:
+            carry_out(steps)
+        show(call, target, steps, dry=dry_run)
 
     works: list[Any] = [put, take]
     for work in works:
@@ -722,8 +735,7 @@ def install_mcp(
     if client not in settings.SERVERS:
         known = ", ".join(filter(None, settings.SERVERS))
         raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
-    found = settings.recipe(client, command_of(call))
-    _show_pieces(call, found)
+    _show_pieces(call, settings.recipe(client, command_of(call)))
 
 
 _both("codex", "hooks and the MCP server of Codex", codex)
@@ -748,14 +760,12 @@ def install_cron(
     job = in_place(call, kind) if check and not at else target(call, kind or kind_here(call), at or DEFAULT)
     if not write and not check:
         notes = job.notes if call.as_json else ("to set it up, add --write", *job.notes)
-        _show_pieces(call, job._replace(notes=notes))
-        return
+        return _show_pieces(call, job._replace(notes=notes))
     steps = cron_plan(call, job)
     if check:
-        check_pieces(call, job, steps)
-        return
+        return check_pieces(call, job, steps)
     carry_out_cron(call, steps)
-    show(call, job, steps)
+    return show(call, job, steps)
 
 
 @app.verb(uninstall_app, "cron", opens=False)
@@ -783,28 +793,6 @@ def _show_pieces(call: Call, job: ClientTarget) -> None:
         note(call, each)
 
 
-def _install(call: Call, target: ClientTarget, agents_md: str | None, dry: bool, check: bool) -> None:
-    target = _with_line(call, target, agents_md)
-    steps = plan(target.pieces)
-    if check:
-        check_pieces(call, target, steps)
-        return
-    if not dry:
-        carry_out(steps)
-    show(call, target, steps, dry=dry, line=agents_md is None)
-    _without_bank(call)
-
-
-def _uninstall(call: Call, target: ClientTarget, agents_md: str | None, dry: bool) -> None:
-    target = _with_line(call, target, agents_md)._replace(notes=())
-    model = settings.model_piece(str(caller.user_file(call)), target.client)
-    pieces = (*target.pieces, *target.left, model)
-    steps = [step for step in plan(pieces, out=True) if step.does != "keep"]
-    if not dry:
-        carry_out(steps)
-    show(call, target, steps, dry=dry)
-
-
 def _with_model(call: Call, target: ClientTarget, model: str | None) -> ClientTarget:
     """The client's own program as the model, too. Usage for one that cannot be."""
     if model is None:
@@ -824,10 +812,3 @@ def _with_line(call: Call, target: ClientTarget, agents_md: str | None) -> Clien
         return target
     line = agents_line(str(caller.absolute(call, agents_md)), target.client)
     return target._replace(pieces=(*target.pieces, line))
-
-
-def _without_bank(call: Call) -> None:
-    try:
-        caller.bank_root(call)
-    except NoBank as none:
-        note(call, f"{none.what}; until there is one, nothing is saved: {none.hint}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -408,9 +411,6 @@ def _text(call: Call, words: list[str] | None, before: str) -> str:
 
 def _edited(call: Call, before: str) -> str:
     """What the caller's editor makes of a text. Usage where there is none, or where it fails."""
-    import tempfile
-    from pathlib import Path
-
     words = editor_of(call, default="vi")
     with tempfile.TemporaryDirectory(prefix="ua-memory-") as folder:  # only its owner may look into it
         file = Path(folder) / "model.md"
@@ -454,9 +454,7 @@ def entities_list(
 @app.verb(entities_app, "show")
 def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 10) -> None:
     """Show a name: its facts, the names it appears with, a timeline."""
-    found = memory.entities.get(name)
-    emit(call, views.entity_shape(found, limit))
-    views.show_entity(Screen(call), found, limit)
+    show(call, memory.entities.get(name), views.entity_shape, views.show_entity, limit)
 
 
 @app.verb(entities_app, "graph")
@@ -593,14 +591,11 @@ def reflect(
             " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens,
             schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
-    emit(call, hits.shape(found, explain))
-    hits.show_answer(Screen(call), found, explain)
+    show(call, found, hits.shape, hits.show_answer, explain)
 
 
 def _schema(call: Call, given: str | None) -> Any:
     """The JSON of a schema file. Usage where it is none."""
-    import json
-
     if given is None:
         return None
     try:
@@ -648,8 +643,8 @@ def consolidate(
         if log:
             _to_log(call, memory)
         if dry_run:
-            _preview(call, memory, limit, batch_api)
-            return
+            found = memory.observations.preview(model=call.model(memory), limit=limit, batch_api=batch_api)
+            return show(call, found, views.preview_shape, views.show_preview)
         if batch_api and call.model(memory) is None:
             raise Usage("no model is configured", hint="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
@@ -675,6 +670,7 @@ def consolidate(
                 emit(call, told)
         if done.ended:
             raise done.ended
+        return None
 
 
 def _to_log(call: Call, memory: Memory) -> None:
@@ -690,8 +686,3 @@ def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
     """A page that was stale, as `pages refresh` tells it."""
     shapes.append(views.refreshed_shape(page, None))
     views.show_refreshed(Screen(call), page)
-
-
-def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> None:
-    found = memory.observations.preview(model=call.model(memory), limit=limit, batch_api=batch_api)
-    show(call, found, views.preview_shape, views.show_preview)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -118,7 +119,8 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
     elif model is None or wait or all(item.mode == "chunks" for item in items):
         with progress(call, "Reading chunks") as tell:
             done = memory.documents.retain(items, model=model, tell=tell)
-        _show_retained(call, done, modelled=model is not None)
+        emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
+        flushed.show_retained(Screen(call), done, modelled=model is not None)
     else:
         spawn.survive()
         keys = memory.documents.enqueue(items, model=model)
@@ -127,29 +129,25 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
         flushed.show_offered(Screen(call), items, log)
 
 
-def _show_retained(call: Call, done: Sequence[RetainResult], *, modelled: bool) -> None:
-    emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
-    flushed.show_retained(Screen(call), done, modelled=modelled)
-
-
 def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
-    path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
-    if path is not None and _is_file(path):
+    if path := _file(call, words):
         return memory.documents.read(path, **{**common, "origin": "import"})
     return memory.documents.item(read_text(call, words), **common)
 
 
-def _is_file(path: Any) -> bool:
+def _file(call: Call, words: list[str] | None) -> Path | None:
+    """The file that the words name, None where they do not name one."""
+    path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     try:
-        return bool(path.exists() and not path.is_dir())  # a pipe is told to be none
+        return path if path and path.exists() and not path.is_dir() else None  # a pipe is told to be none
     except (OSError, ValueError):  # a sentence is too long for a path
-        return False
+        return None
 
 
 def _batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[TextItem]:
     """The texts of a file or of standard input, one JSON object a line. Usage, TooLarge."""
-    path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
-    if words and words != ["-"] and (path is None or not _is_file(path)):
+    path = _file(call, words)
+    if words and words != ["-"] and path is None:
         raise Usage("--batch needs a file or standard input", hint="ua-memory retain --batch FILE")
     return memory.documents.read_lines(given(call, path), **common)
 
@@ -311,17 +309,10 @@ def flush(
         if stream is None and memory.config.enabled and not dry_run:  # what hooks left behind
             queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
         if dry_run:
-            _preview(call, memory, stream, chosen)
+            found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
+            show(call, found, flushed.shape_of_preview, flushed.show_preview, cost)
         elif detach:
-            found = memory.conversations.enqueue(stream, model=call.model(memory), **chosen)
-            _told(
-                call,
-                memory,
-                found,
-                spawn.start_detached(memory.store.bank, call.env)
-                if memory.config.enabled and memory.queue.conversations()
-                else None,
-            )
+            _detach(call, memory, memory.conversations.enqueue(stream, model=call.model(memory), **chosen))
         else:
             _flush(call, memory, partial(memory.flush, stream, **chosen))
             # The next session's start, too, finds its words at hand where no daemon has read what is new.
@@ -410,21 +401,15 @@ def _flush(
     flushed.conclude_flush(Screen(call), found, done, bool(model))
 
 
-def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
-    found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
-    emit(call, flushed.shape_of_preview(found, cost))
-    flushed.show_preview(Screen(call), found, cost)
-
-
-def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> None:
+def _detach(call: Call, memory: Memory, found: Flush | None) -> None:
+    """Have a process behind flush what is queued, and say so."""
     waiting = memory.queue.conversations()
+    log = spawn.start_detached(memory.store.bank, call.env) if memory.config.enabled and waiting else ""
     emit(call, {**flushed.flushed_shape(found, [], len(waiting)), **({"log": log} if log else {})})
     if log:
-        turns = sum(len(each.turns) for each in waiting)
-        Screen(call).line(
-            f"{count(turns, 'turn')} queued; the flush continues in the background and writes to ",
-            (log, "path"),
-        )
+        turns = count(sum(len(each.turns) for each in waiting), "turn")
+        said = f"{turns} queued; the flush continues in the background and writes to "
+        Screen(call).line(said, (log, "path"))
     else:
         flushed.conclude_flush(Screen(call), found, [], True)
 

@@ -169,9 +169,10 @@ def search(
         memory.close()  # the thread of each search has a bank of its own
         return pick(call, memory.store.bank.root, " ".join(query or ()), named)
     if why_not:
-        return _show_why_not(
-            call, memory, one(query), why_not, limit=limit, min_score=min_score, filters=filters
-        )
+        text = one(query)
+        found = memory.searching.why_not(text, why_not, limit=limit, min_score=min_score, filters=filters)
+        emit(call, views.trace_shape(text, found))
+        return views.show_trace(Screen(call), found)
     if filters and not batch and not " ".join(query or ()).strip():
         return show_list(call, memory, filters, limit or LISTED)
     queries = _lines(call) if batch else [one(query)]
@@ -187,12 +188,6 @@ def search(
     for answer in answers:
         print_json(call, views.search_shape(answer, explain), line=batch)
     return None
-
-
-def _show_why_not(call: Call, memory: Memory, query: str, target: str, **how: Any) -> None:
-    found = memory.searching.why_not(query, target, **how)
-    emit(call, views.trace_shape(query, found))
-    views.show_trace(Screen(call), found)
 
 
 def at(memory: Memory, now: str | None) -> datetime | None:

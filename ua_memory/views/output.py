@@ -129,12 +129,14 @@ def note(call: Call, text: str) -> None:
         call.stderr.write(f"ua-memory: {visible(text)}\n")
 
 
-def show(call: Call, found: T, shape: Callable[[T], object], people: Callable[[Screen, T], None]) -> None:
-    """Print a result: its JSON for a script, or what `people` says of it."""
+def show(
+    call: Call, found: object, shape: Callable[..., object], people: Callable[..., None], *more: object
+) -> None:
+    """Print a result: its JSON for a script, or what `people` says of it. Both take what there is `more`."""
     if call.as_json:
-        emit(call, shape(found))
+        emit(call, shape(found, *more))
     else:
-        people(Screen(call), found)
+        people(Screen(call), found, *more)
 
 
 def show_list(
