@@ -25,9 +25,9 @@ OFF = (
 """What every tool of an agent answers then."""
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """`1 fact`, `3 facts`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 RULES_BLOCK = "Rules"

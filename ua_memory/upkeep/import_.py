@@ -163,37 +163,36 @@ class Copies:
         if note.hash in self.by_hash:
             yield ImportedItem("note", note.path, self.by_hash[note.hash], "same")
             return
-        taken = [self._block(note, block) for block in curated.blocks]
+        taken = [self._block(block) for block in curated.blocks]
         yield from taken
         placed = [b for b, t in zip(curated.blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
         body = _without(note.data, [block.place for block in placed])
         yield self.take(replace(note, body=body), {PLACED: names or None})
 
-    def _block(self, note: CopiedNote, block: CoreBlock) -> ImportedItem:
+    def _block(self, block: CoreBlock) -> ImportedItem:
         path = core.core_path(self.store)
         known = markdown_document.parse(self.draft.read(path), path).of(CoreBlock)
         ours = next((b for b in known if b.name.casefold() == block.name.casefold()), None)
-        label = f"## {block.name}"
+
+        def told(state: State, why: str = "") -> ImportedItem:
+            return ImportedItem("block", f"## {block.name}", path, state, why)
+
         if ours and ours.value == strip_blank(self.draft.redact(block.value)):
-            return ImportedItem("block", label, path, "same")
+            return told("same")
         if ours and ours.value:
-            return ImportedItem(
-                "block", label, path, "left", "core memory already has a block of this name, which stays"
-            )
+            return told("left", "core memory already has a block of this name, which stays")
         if self.forgotten.stands_in(block.value):
-            return ImportedItem("block", label, path, "left", tombstones.WHY)
+            return told("left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
-            return ImportedItem(
-                "block", label, path, "left", f"its {size} tokens do not fit into core memory"
-            )
+            return told("left", f"its {size} tokens do not fit into core memory")
         try:
             core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
         except (TooLarge, Usage, Malformed) as error:
-            return ImportedItem("block", label, path, "left", error.what)
-        return ImportedItem("block", label, path, "new")
+            return told("left", error.what)
+        return told("new")
 
 
 def slug(name: str) -> str:
@@ -247,9 +246,8 @@ def _take(draft: Draft, record: MentalModel | Page, path: str) -> ImportedItem:
     ours = next(iter(markdown_document.parse(draft.read(path), path).of(type(record))), None)
     if ours and _says(ours) == _says(record):
         return ImportedItem(what, record.name, path, "same")
-    return ImportedItem(
-        what, record.name, path, "left", f"this bank already has a {what} of this id, which stays"
-    )
+    why = f"this bank already has a {what} of this id, which stays"
+    return ImportedItem(what, record.name, path, "left", why)
 
 
 def _says(record: MentalModel | Page) -> tuple[str, str]:
@@ -505,17 +503,12 @@ def ask_backend(
         if asking and _of_this(path, files):
             return asking
     if found.source == "hindsight":
-        return Comparison(
-            "words", "to compare with Hindsight itself, give its bank with --old URL", _looked(found)
-        )
-    note = (
-        ""
-        if found.source in ("markdown", "claude-code")
-        else "no index of it was found (give one with --old); "
-    )
-    return Comparison(
-        "grep", f"{note}lines ordered by how many of the query's words they have", _grepped(files)
-    )
+        ask = _most_words([(f"^{item.id}", 0, item.record.text) for item in found.items])
+        return Comparison("words", "to compare with Hindsight itself, give its bank with --old URL", ask)
+    note = "lines ordered by how many of the query's words they have"
+    if found.source not in ("markdown", "claude-code"):
+        note = f"no index of it was found (give one with --old); {note}"
+    return Comparison("grep", note, _grepped(files))
 
 
 def _places(source: str, home: Path, root: Path) -> Iterator[Path]:
@@ -544,13 +537,9 @@ def _index(path: Path) -> Comparison | None:
 
 def _of_this(path: Path, files: Mapping[str, bytes]) -> bool:
     """Whether an index that lay about is of these files: it names at least one of them."""
-    for query in (
-        "SELECT DISTINCT path FROM memory_index_chunks_fts", "SELECT DISTINCT path FROM chunks_fts",
-        "SELECT DISTINCT file_path FROM search_index",
-    ):  # fmt: skip
-        if any(str(row[0]) in files for row in _rows(path, query, ()) or ()):
-            return True
-    return False
+    named = ("path FROM memory_index_chunks_fts", "path FROM chunks_fts", "file_path FROM search_index")
+    found = (_rows(path, f"SELECT DISTINCT {each}", ()) or () for each in named)
+    return any(str(row[0]) in files for rows in found for row in rows)
 
 
 def _rows(path: Path, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
@@ -642,10 +631,6 @@ def _grepped(files: Mapping[str, bytes]) -> Ask:
         if line.strip()
     ]
     return _most_words(lines)
-
-
-def _looked(found: SourceContents) -> Ask:
-    return _most_words([(f"^{item.id}", 0, item.record.text) for item in found.items])
 
 
 def _most_words(lines: Sequence[tuple[str, int, str]]) -> Ask:

@@ -109,17 +109,15 @@ class SourceContents:
         for item in self.items:
             day_of[item.id] = max((day_of[p] for p in item.proofs if p in day_of), default=day_of[item.id])
         known = sorted({day for day in (*(n.day for n in self.notes), *day_of.values()) if day})
-        first = _days_before(known[-1], days - 1) if known and days else "9999-12-31"
+        first = "9999-12-31"
+        if known and days:
+            first = (date.fromisoformat(known[-1]) - timedelta(days=days - 1)).isoformat()
         notes = tuple(n for n in self.notes if n.curated or (n.day or "") >= first)
         chosen = {item.id for item in self.items if not (day := day_of[item.id]) or day >= first}
         chosen |= {proof for item in self.items if item.id in chosen for proof in item.proofs}
         items = tuple(item for item in self.items if item.id in chosen)
         later = len(self.notes) - len(notes) + len(self.items) - len(items)
         return replace(self, notes=notes, items=items, later=later)
-
-
-def _days_before(day: str, days: int) -> str:
-    return (date.fromisoformat(day) - timedelta(days=days)).isoformat()
 
 
 def stable_id(source: str, key: str) -> str:
@@ -193,7 +191,7 @@ def collect(files: Files, *, curated: bool) -> tuple[list[CopiedNote], list[Prob
             continue
         first[made.hash] = path
         notes.append(made)
-        problems += trouble(made)
+        problems += trouble(made, f"memory/{made.name}")
     return notes, problems, left
 
 
@@ -204,10 +202,10 @@ def note(path: str, data: bytes, curated: bool) -> CopiedNote:
     return CopiedNote(path, fitting(path, day), data, day, curated and not day)
 
 
-def trouble(note: CopiedNote) -> Iterator[Problem]:
-    """What cannot be read of a note as it would stand in a bank, at its place in the source."""
-    for problem in markdown_document.parse(note.data, f"memory/{note.name}").problems:
-        yield Problem(note.path, problem.line, problem.message)
+def trouble(note: CopiedNote, path: str) -> list[Problem]:
+    """What cannot be read of a note as it would stand at a path of a bank, at its place in the source."""
+    found = markdown_document.parse(note.data, path).problems
+    return [Problem(note.path, each.line, each.message) for each in found]
 
 
 def fitting(path: str, day: str | None) -> str:
@@ -309,9 +307,10 @@ _INDEX_LINE = re.compile(r"\s*[-*] \[[^\]]*\]\(([^)]+\.md)\)")
 def read_claude_code(name: str, files: Files) -> SourceContents:
     """The memory files and instructions below a folder. Usage where there are none."""
     talks = sum(path.endswith(".jsonl") for path in files)
-    chosen = {path: data for path, data in files.items() if _wanted(path)}
-    if not chosen and any(_has_front(data) for path, data in files.items() if "/" not in path):
-        chosen = {path: data for path, data in files.items() if "/" not in path}  # the memory folder itself
+    chosen = {path: data for path, data in files.items() if path in INSTRUCTIONS or _MEMORY.fullmatch(path)}
+    top = {path: data for path, data in files.items() if "/" not in path}
+    if not chosen and any(map(_has_front, top.values())):
+        chosen = top  # the memory folder itself
     made, problems, left = collect(dict(sorted(chosen.items())), curated=True)
     index = {note.path for note in made if _is_index(note, chosen)}
     left += [f"{path}: an index of the other notes" for path in sorted(index)]
@@ -329,10 +328,6 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
             hint="give ~/.claude, or ~/.claude/projects/PROJECT/memory",
         )  # fmt: skip
     return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
-
-
-def _wanted(path: str) -> bool:
-    return path in INSTRUCTIONS or bool(_MEMORY.fullmatch(path))
 
 
 def _has_front(data: bytes) -> bool:
@@ -562,15 +557,15 @@ def _belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json) -> I
     if kind == "opinion":
         sure = one.get("confidence_score")
         confidence = float(sure) if isinstance(sure, int | float) and 0 <= sure <= 1 else None
-        held = Opinion(
+        record: Opinion | Observation = Opinion(
             fact.text, fact.id, confidence=confidence, because=proofs, entities=fact.entities, tags=tags
         )
-        return replace(item, record=held, proofs=tuple(each.id for each in sources))
-    days = sorted(each.day for each in sources if each.day)
-    record = Observation(
-        fact.text, fact.id, proofs, since=days[0] if days else None, last=days[-1] if days else None,
-        entities=fact.entities, tags=tags, origin="import",
-    )  # fmt: skip
+    else:
+        days: list[str | None] = [*sorted(each.day for each in sources if each.day)] or [None]
+        record = Observation(
+            fact.text, fact.id, proofs, since=days[0], last=days[-1], entities=fact.entities, tags=tags,
+            origin="import",
+        )  # fmt: skip
     return replace(item, record=record, proofs=tuple(each.id for each in sources))
 
 
@@ -632,7 +627,8 @@ DREAMS = ("DREAMS.md", "dreams.md")
 
 def read_openclaw(name: str, files: Files) -> SourceContents:
     """What a workspace holds. Usage where there is none."""
-    roots = [root for root in ("", *_workspaces(files)) if _is_workspace(files_below(files, root))]
+    inner = sorted({path.split("/")[0] for path in files if path.startswith("workspace") and "/" in path})
+    roots = [root for root in ("", *inner) if _is_workspace(files_below(files, root))]
     if not roots:
         raise Usage(
             "not an OpenClaw workspace: it has neither MEMORY.md nor memory/*.md", where=name,
@@ -644,13 +640,8 @@ def read_openclaw(name: str, files: Files) -> SourceContents:
     raise Usage(f"several workspaces: {several}", where=name, hint="give one of them")
 
 
-def _workspaces(files: Files) -> list[str]:
-    return sorted({path.split("/")[0] for path in files if path.startswith("workspace") and "/" in path})
-
-
 def _is_workspace(files: Files) -> bool:
-    core = any(path in CORE_NAMES for path in files)
-    return core or any(path.startswith("memory/") and path.endswith(".md") for path in files)
+    return any(p in CORE_NAMES or (p.startswith("memory/") and p.endswith(".md")) for p in files)
 
 
 def _workspace(name: str, files: Files, root: str) -> SourceContents:
@@ -663,7 +654,7 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
         notes.insert(0, note(path, files[path], True))
     core = _core(files)
     if core:
-        problems = [*_core_trouble(core.note), *problems]
+        problems = [*trouble(core.note, CORE_NAMES[0]), *problems]
     told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
     if told:
         left.append(f"{', '.join(told)}: instructions for the agent, not memories")
@@ -679,11 +670,6 @@ def _core(files: Files) -> CoreSource | None:
         return None
     blocks = markdown_document.parse(files[path], CORE_NAMES[0]).of(CoreBlock)
     return CoreSource(CopiedNote(path, fitting(path, None), files[path], None, True), blocks)
-
-
-def _core_trouble(note: CopiedNote) -> list[Problem]:
-    found = markdown_document.parse(note.data, CORE_NAMES[0]).problems
-    return [Problem(note.path, problem.line, problem.message) for problem in found]
 
 
 # -- files -----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from difflib import SequenceMatcher
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -188,8 +189,7 @@ def joined(parts: Iterable[bytes], lines_of: Callable[[Key], bytes]) -> bytes:
 def _is_text(raw: bytes) -> bool:
     """Whether a part is a paragraph, which what stands above it would take in."""
     first = raw.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
-    shapes = [block.shape for block in scan([first])]
-    return shapes == [BlockShape.PARAGRAPH]
+    return [block.shape for block in scan([first])] == [BlockShape.PARAGRAPH]
 
 
 # -- settling ----------------------------------------------------------------------------------------------
@@ -225,9 +225,7 @@ def settle(base: MergeUnit | None, ours: MergeUnit | None, theirs: MergeUnit | N
         if base is None or left is None:
             return SettledUnit(left)
         return SettledUnit(None) if _same(left, base) else SettledUnit(left, why="kept")
-    path = theirs.path if base and ours.path == base.path else ours.path
-    if base and ours.path != base.path != theirs.path:
-        path = theirs.path
+    path = theirs.path if base and base.path != theirs.path else ours.path
     if _same(ours, theirs) or (base and _same(ours, base)):
         return SettledUnit(replace(theirs, path=path))
     if base and _same(theirs, base):
@@ -250,8 +248,9 @@ def _both(base: MergeUnit | None, ours: MergeUnit, theirs: MergeUnit, path: str)
     if ours.key[0] == FRONT:
         return SettledUnit(theirs, why="theirs")
     if isinstance(ours.record, CoreBlock):
-        both = settled_lines(base.lines if base else None, ours.lines, theirs.lines)
-        unit = _read(theirs.key, path, both)
+        # Two readings of one line stand below each other.
+        both = parts(_rows(base.lines) if base else None, _rows(ours.lines), _rows(theirs.lines))
+        unit = _read(theirs.key, path, b"".join(both))
         return SettledUnit(replace(unit or theirs, path=path), why="both")
     record = _by_field(base.record if base else None, ours.record, theirs.record)
     if record is not None:
@@ -269,11 +268,6 @@ def merged_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None
     return None if clashes else b"".join(out)
 
 
-def settled_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
-    """Three-way by lines, two readings of one line below each other."""
-    return b"".join(parts(None if base is None else _rows(base), _rows(ours), _rows(theirs)))
-
-
 def _rows(text: bytes) -> list[bytes]:
     return BytesIO(text if text.endswith(b"\n") else text + b"\n").readlines()
 
@@ -284,8 +278,8 @@ def parts(
     """The same of texts in parts. Without a base what both have in common stands for it. `met` hears of each
     stretch that both changed: base, ours, theirs."""
     if base is None:
-        _, common = _common(ours, theirs)
-        base = common
+        alike = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+        base = [part for block in alike for part in ours[block.a : block.a + block.size]]
 
     def both(*sides: list[bytes]) -> list[bytes]:
         if met:
@@ -293,13 +287,6 @@ def parts(
         return side_by_side(*sides)
 
     return merge_parts(base, ours, theirs, both)[0]
-
-
-def _common(ours: list[bytes], theirs: list[bytes]) -> tuple[int, list[bytes]]:
-    from difflib import SequenceMatcher
-
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    return len(blocks), [part for block in blocks for part in ours[block.a : block.a + block.size]]
 
 
 def side_by_side(old: list[bytes], ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
@@ -317,21 +304,19 @@ def side_by_side(old: list[bytes], ours: list[bytes], theirs: list[bytes]) -> li
 
 def _read(key: Key, path: str, lines: bytes) -> MergeUnit | None:
     """The unit that lines make up, if they are that one and nothing else."""
+    document = markdown_document.parse(lines, path)
     if key[0] == FRONT:
-        document = markdown_document.parse(lines, path)
         whole = document.front and document.front_end == len(document.lines) and not document.problems
         return MergeUnit(key, path, lines, None) if whole else None
-    found = [record for record in markdown_document.parse(lines, path).records if key_of(record)]
-    if len(found) != 1 or key_of(found[0]) != key or markdown_document.parse(lines, path).problems:
-        return None
-    return MergeUnit(key, path, lines, found[0])
+    found = [record for record in document.records if key_of(record)]
+    alone = len(found) == 1 and key_of(found[0]) == key and not document.problems
+    return MergeUnit(key, path, lines, found[0]) if alone else None
 
 
 def _by_field(base: Any, ours: Any, theirs: Any) -> Record | None:
     """A record whose fields are merged one by one; None where one field says two things."""
-    if type(ours) is not type(theirs) or not isinstance(
-        ours, Fact | Observation | Opinion | Entity | Tombstone
-    ):
+    fields_of = Fact | Observation | Opinion | Entity | Tombstone
+    if type(ours) is not type(theirs) or not isinstance(ours, fields_of):
         return None
     base = base if type(base) is type(ours) else None
     values: dict[str, Any] = {}
@@ -383,14 +368,6 @@ def _copy(ours: MergeUnit, path: str) -> MergeUnit | None:
 
 def _shown(record: Record) -> bytes:
     return (printer.show(record) + "\n").encode("utf-8", "surrogateescape")
-
-
-def with_origin(unit: MergeUnit, said: Any) -> MergeUnit:
-    """The same fact with who said it in its own lines: the heading that did stands above it no more."""
-    if not isinstance(unit.record, Fact):
-        return unit
-    record = replace(unit.record, origin=said)
-    return replace(unit, lines=_shown(record), record=record)
 
 
 # -- renamed -----------------------------------------------------------------------------------------------
@@ -556,7 +533,7 @@ class _Merging:
             if done.beside and done.beside.key not in {**self.mine.units, **self.other.units}:
                 self.units[done.beside.key] = done.beside
             if done.why:
-                said = [_text(side) for side in (o, t)]
+                said = [side.lines.decode("utf-8", "replace").strip() if side else "" for side in (o, t)]
                 what = NAMED.get(key[0], "{}'s " + key[0]).format(key[1])
                 what = what.removeprefix("^") if "#^" in what else what
                 self.notes.append(MergeNote(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
@@ -670,14 +647,15 @@ class _Merging:
         for record in markdown_document.parse(data, path).of(Fact):
             key = key_of(record)
             unit = self.units.get(key) if key else None
-            if key and unit and unit.path == path and (said := self._said(key)) and said != record.said_by:
-                self.units[key] = with_origin(unit, said)
+            if not key or not unit or unit.path != path or not isinstance(unit.record, Fact):
+                continue
+            sides = (side.units.get(key) for side in (self.other, self.mine))
+            said: Any = next((each.said for each in sides if each), unit.said)
+            if said and said != record.said_by:
+                fact = replace(unit.record, origin=said)
+                self.units[key] = replace(unit, lines=_shown(fact), record=fact)
                 done = True
         return done
-
-    def _said(self, key: Key) -> str:
-        sides = (side.units.get(key) for side in (self.other, self.mine))
-        return next((unit.said for unit in sides if unit), self.units[key].said)
 
     def _says(self, path: str, data: bytes) -> bool:
         """Whether a file, read again, has the units it should and no words that neither side has."""
@@ -740,10 +718,6 @@ class _Merging:
         for key, unit in self.units.items():
             if unit.path == path and key not in self.mine.units and token(key) not in theirs:
                 yield key, unit.lines
-
-
-def _text(unit: MergeUnit | None) -> str:
-    return "" if unit is None else unit.lines.decode("utf-8", "replace").strip()
 
 
 # -- forgotten elsewhere -------------------------------------------------------------------------------------
@@ -946,21 +920,16 @@ def foreign_files(
     head = history.head()
     here = history.differing(base, head) if head else {}
     there = history.differing(base, other)
-    plain = not head or history.is_within(head, other)
     linked = [path for path in foreign if there[path][0][:3] not in ("100", "")]
-    if linked and not plain:
+    if linked and head and not history.is_within(head, other):
         raise Conflict("links and submodules are not merged here", where=linked[0], hint="ua-memory git pull")
     both = sorted(path for path in foreign if path in here and here[path] != there[path])
-    data = {
-        path: history.blob(blob) if blob else None
-        for path, blob in foreign.items()
-        if there[path][0] != "160000"
-    }
+    theirs = {path: blob for path, blob in foreign.items() if there[path][0] != "160000" and path not in both}
     notes = [
         f"{path} was changed on both machines; this one's version is kept, {other[:10]} has the other"
         for path in both
     ]
-    return {path: each for path, each in data.items() if path not in both}, notes
+    return {path: history.blob(blob) if blob else None for path, blob in theirs.items()}, notes
 
 
 def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[str, str]) -> list[str]:
@@ -1148,8 +1117,7 @@ def _compared(store: Store, other: str) -> bool:
     if there is None:
         raise Conflict("not a memory bank: it has no ua-memory.toml", where=other[:10], hint=_SEE)
     here = {"id": store.config.id, "trail": store.config.trail}
-    alike = all(there.get(key, here[key]) == value for key, value in here.items())
-    if alike:
+    if all(there.get(key, value) == value for key, value in here.items()):
         return False
     if there.get("trail", "beside") != store.config.trail:
         raise Conflict(
@@ -1176,9 +1144,6 @@ def _new(store: Store) -> bool:
     """Whether a bank is as `init` made it."""
     log = store.history.log(limit=2)
     files = {file.path for file in store.survey().files}
-    made = len(log) == 1 and log[0].trailer("Memory-Op") == "init"
-    return (
-        made
-        and files <= {CORE_NAMES[0], SETTINGS}
-        and _read_joined(store, CORE_NAMES[0]) in (None, init.CORE)
-    )
+    if len(log) != 1 or log[0].trailer("Memory-Op") != "init" or not files <= {CORE_NAMES[0], SETTINGS}:
+        return False
+    return _read_joined(store, CORE_NAMES[0]) in (None, init.CORE)

@@ -96,9 +96,8 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     if not chosen:
         raise NotFound("nothing to purge: nothing was forgotten", hint="ua-memory forget ^id --purge")
     if strange := next((block for block in chosen if block not in known), None):
-        raise Usage(
-            "this was not forgotten", where=f"^{strange}", hint=f"ua-memory forget ^{strange} --purge"
-        )
+        hint = f"ua-memory forget ^{strange} --purge"
+        raise Usage("this was not forgotten", where=f"^{strange}", hint=hint)
     store.require_settled()
     rewrite.refuse(store.history)
     paths = rewrite.named_objects(store.history)
@@ -115,14 +114,12 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
             raise _still(paths[name])
         else:
             citing.add(paths[name])
-    remotes = [
-        ref.name.removeprefix("refs/remotes/") for ref in rewrite.refs(store.history, ["refs/remotes/*"])
-    ]
-    refs = rewrite.refs(store.history)
-    unknown = unknown if not sought else set()
-    own, around = store.bank.own, _around(store)
-    rest = tuple(remotes), tuple(sorted(unknown)), around, tuple(sorted(citing))
-    return PurgePlan(chosen, tuple(refs), contents, sure, own, *rest)
+    theirs = rewrite.refs(store.history, ["refs/remotes/*"])
+    return PurgePlan(
+        chosen, tuple(rewrite.refs(store.history)), contents, sure, store.bank.own,
+        tuple(ref.name.removeprefix("refs/remotes/") for ref in theirs),
+        tuple(sorted(unknown if not sought else ())), _around(store), tuple(sorted(citing)),
+    )  # fmt: skip
 
 
 def _around(store: Store) -> str:
@@ -219,15 +216,9 @@ def without(
         records = (r for r in document.parse(data, path).records if isinstance(r, Statement))
         targets = [ForgetTarget(r.place, r.text, r) for r in records if not _names(r).isdisjoint(ids)]
         past = ForgetPlanner(
-            {path: data},
-            targets,
-            lambda *_: True,
-            date.min,
-            take=True,
-            patterns=patterns,
-            ids=ids,
+            {path: data}, targets, lambda *_: True, date.min, take=True, patterns=patterns, ids=ids,
             strict=False,
-        )
+        )  # fmt: skip
         changed = ForgetEdits(past).plan().files.get(path)
         data = data if changed is None else changed[1] or b""
     if any(needle.within(data) for needle in sought):
@@ -269,11 +260,8 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
 def outside(store: Store, backup: Path) -> None:
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if backup.resolve().is_relative_to(inner.resolve()):
-            raise Usage(
-                "a backup inside the bank would keep the forgotten text",
-                where=str(backup),
-                hint="give a folder outside the bank",
-            )
+            what = "a backup inside the bank would keep the forgotten text"
+            raise Usage(what, where=str(backup), hint="give a folder outside the bank")
 
 
 def unfinished(store: Store) -> list[Unfinished]:
@@ -418,13 +406,9 @@ def _side_by_side(
         if one == other or found.get(one) == other:
             continue
         was, now = here.get(one), there.get(other)
-        if (
-            one in found
-            or not was
-            or not now
-            or was.stamp != now.stamp
-            or len(was.parents) != len(now.parents)
-        ):
+        if one in found or not was or not now or was.stamp != now.stamp:
+            return {}
+        if len(was.parents) != len(now.parents):
             return {}
         found[one] = other
         left += zip(was.parents, now.parents, strict=True)

@@ -147,8 +147,7 @@ def _found(history: History, address: str) -> tuple[str, str]:
 def _is_sign(path: str) -> bool:
     """Whether a file marks a folder as a bank, as `paths.is_bank` has it."""
     folder, _, name = path.rpartition("/")
-    log = folder == LOGS and name.endswith(".md") and is_dated(name)
-    return path in (SETTINGS, *CORE_NAMES) or bool(log)
+    return path in (SETTINGS, *CORE_NAMES) or bool(folder == LOGS and name.endswith(".md") and is_dated(name))
 
 
 def _check_out(history: History, files: dict[str, tuple[str, str]]) -> None:
@@ -372,9 +371,8 @@ class _Syncing:
     def together(self) -> SyncResult:
         store, history = self.store, self.store.history
         if any(not one.done and not one.sync for one in purge.unfinished(store)):
-            raise Conflict(
-                "a purge was interrupted here", where=str(store.bank.root), hint="ua-memory forget --purge"
-            )
+            where = str(store.bank.root)
+            raise Conflict("a purge was interrupted here", where=where, hint="ua-memory forget --purge")
         self.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
             Cleanup(store, self.index).finish()
@@ -508,7 +506,8 @@ class _Syncing:
         purge.note(self.store, self._unfinished(backup, proof.holds))
         # What was dropped here was in revisions that are no more.
         dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
-        holding = () if proof.holds else tuple(self._holding())
+        named = [] if proof.holds else rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
+        holding = tuple(ref.short for ref in named if ref.name != history.ref())
         self.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
         return replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
 
@@ -585,12 +584,6 @@ class _Syncing:
         contents = {blob: new for blob, _, new in changes if blob not in here}
         rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
         return history.fetch_objects(str(space.git_dir), history.ref())
-
-    def _holding(self) -> list[str]:
-        """What of the owner's leads to the history from before."""
-        history = self.store.history
-        named = rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
-        return [ref.short for ref in named if ref.name != history.ref()]
 
     def _finish(self) -> None:
         """A sync that was killed after the branch had moved has left old objects: let go of them."""

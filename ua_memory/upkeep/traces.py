@@ -397,20 +397,16 @@ def _answers(store: Store, needles: Sequence[Needle], ids: Collection[str]) -> b
     answers = Answers(store.bank.pending)
     there = answers.all()
     marks = {f"^{block}" for block in ids}
-    kept = [
-        one
-        for one in there
-        if not one.rests_on & marks and not any(needle.within(_plain(one)) for needle in needles)
-    ]
+    left = [(one, _plain(one)) for one in there if not one.rests_on & marks]
+    kept = [one for one, said in left if not any(needle.within(said) for needle in needles)]
     if len(kept) == len(there):
         return False
     try:
         with locked(store.bank.state / CLAIM, store.config.lock_seconds):
             answers.keep_only(kept)
     except Busy as error:
-        raise Busy(
-            "a consolidation is running", where=error.where, hint="try again when it is done"
-        ) from error
+        hint = "try again when it is done"
+        raise Busy("a consolidation is running", where=error.where, hint=hint) from error
     return True
 
 
@@ -425,9 +421,8 @@ def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) 
     if index.generations.folder.exists():
         with index.turn:
             index.close()
-            fresh = CurrentIndex(
-                index.generations
-            )  # of a row that is only deleted, free pages and the log keep the text
+            fresh = CurrentIndex(index.generations)
+            # Of a row that is only deleted, free pages and the log keep the text.
             fresh.anew("something was forgotten")
             fresh.close()
             done = index.refresh(vectors=False)
