@@ -95,7 +95,7 @@ def test_adversarial_questions_are_kept_apart() -> None:
             "Otters hold hands.",
             questions=(
                 Question("What do otters do?", frozenset("1"), "plain"),
-                Question("Does the heron hold hands?", frozenset("0"), "trap", adversarial=True),
+                Question("Does the heron hold hands?", frozenset("0"), "adversarial"),
             ),
         )
     ]

@@ -253,8 +253,12 @@ def test_a_daemon_that_dies_over_a_command(tmp_path: Path) -> None:
         (["log"], b'{"jsonrpc":"2.0","method":"taken","params":[]}\n', 0),
         (["insert", "x y"], b'{"jsonrpc":"2.0","method":"taken","params":[]}\n', 5),
         (["insert", "not taken"], b"", 0),
-        (["insert", "turned away"], messages.refusal(None, asking.BUSY, "too many callers"), 0),
-        (["insert", "failed"], messages.refusal(1, asking.INTERNAL, "oh"), 5),
+        (
+            ["insert", "turned away"],
+            messages.line(id=None, error={"code": asking.BUSY, "message": "too many"}),
+            0,
+        ),
+        (["insert", "failed"], messages.line(id=1, error={"code": asking.INTERNAL, "message": "oh"}), 5),
     ):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(place.socket()))

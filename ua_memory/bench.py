@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from hashlib import sha256
@@ -141,8 +141,11 @@ class BenchQuestion:
     text: str
     evidence: frozenset[str]
     category: str
-    adversarial: bool = False
     now: datetime | None = None
+
+    @property
+    def adversarial(self) -> bool:
+        return self.category in ("5", LOCOMO[5], "adversarial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,6 @@ HINT = "the formats are in docs/bench.md"
 
 LOCOMO = {1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop", 5: "5 adversarial"}
 """What LoCoMo's numbers stand for in its authors' code."""
-ADVERSARIAL = {5, "5", "adversarial"}
 
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -245,12 +247,8 @@ def _dialogue(name: str, sessions: Iterable[BenchSession], asked: Iterable[Bench
     """Put together; questions whose evidence is not in the conversation cannot be scored and are counted."""
     kept = tuple(sessions)
     known = {turn.id for session in kept for turn in session.turns}
-    questions = [(one, one.evidence & known) for one in asked]
-    scored = tuple(
-        BenchQuestion(one.text, found, one.category, one.adversarial, one.now)
-        for one, found in questions
-        if found
-    )
+    questions = [replace(one, evidence=one.evidence & known) for one in asked]
+    scored = tuple(one for one in questions if one.evidence)
     return Dialogue(name, kept, scored, len(questions) - len(scored))
 
 
@@ -272,10 +270,7 @@ def _sessions(record: Mapping[str, Any], name: str) -> Dialogue:
         for number, one in enumerate(record["sessions"])
     ]
     asked = (
-        BenchQuestion(
-            q["q"], frozenset(q["evidence"]), _category(q["category"]), q["category"] in ADVERSARIAL
-        )
-        for q in record["questions"]
+        BenchQuestion(q["q"], frozenset(q["evidence"]), _category(q["category"])) for q in record["questions"]
     )
     return _dialogue(str(record.get("name", name)), sessions, asked)
 
@@ -292,12 +287,7 @@ def _locomo(record: Mapping[str, Any], name: str) -> Dialogue:
         for n in numbers
     ]
     asked = (
-        BenchQuestion(
-            str(q["question"]),
-            frozenset(_cited(q.get("evidence") or ())),
-            _category(q["category"]),
-            q["category"] in ADVERSARIAL,
-        )
+        BenchQuestion(str(q["question"]), frozenset(_cited(q)), _category(q["category"]))
         for q in record["qa"]
     )
     return _dialogue(str(record.get("sample_id", name)), sessions, asked)
@@ -308,9 +298,9 @@ def _said(turn: Mapping[str, Any]) -> BenchTurn:
     return BenchTurn(turn["dia_id"], turn["speaker"], " ".join(f"{turn['text']}{shown}".split()))
 
 
-def _cited(evidence: Iterable[str]) -> Iterator[str]:
+def _cited(question: Mapping[str, Any]) -> Iterator[str]:
     """Turn ids, mended: some stand several in one text, some as `D30:05` or `D:11:26`."""
-    for text in evidence:
+    for text in question.get("evidence") or ():
         for session, turn in re.findall(r"D:?(\d+):(\d+)", text):
             yield f"D{int(session)}:{int(turn)}"
 
@@ -334,12 +324,8 @@ def _longmemeval(record: Mapping[str, Any], _: str) -> Dialogue:
     Evidence are the turns with `has_answer`, whoever spoke. An abstention has none and is not scored.
     """
     sessions, evidence = [], []
-    numbered = enumerate(
-        zip(
-            record["haystack_session_ids"], record["haystack_dates"], record["haystack_sessions"], strict=True
-        )
-    )
-    for number, (session, when, said) in numbered:
+    haystack = (record[f"haystack_{name}"] for name in ("session_ids", "dates", "sessions"))
+    for number, (session, when, said) in enumerate(zip(*haystack, strict=True)):
         turns = []
         for place, turn in enumerate(said):
             turns.append(BenchTurn(f"{number}:{place}", turn["role"], turn["content"]))
@@ -347,11 +333,9 @@ def _longmemeval(record: Mapping[str, Any], _: str) -> Dialogue:
         sessions.append(BenchSession(session, _written(when), tuple(turns)))
     abstains = record["question_id"].endswith("_abs")
     asked = BenchQuestion(
-        record["question"],
-        frozenset() if abstains else frozenset(evidence),
-        record["question_type"],
-        now=_written(record["question_date"]),
-    )
+        record["question"], frozenset(() if abstains else evidence), record["question_type"],
+        _written(record["question_date"]),
+    )  # fmt: skip
     sessions.sort(key=lambda one: one.when)
     return _dialogue(record["question_id"], sessions, [asked])
 
@@ -380,7 +364,8 @@ def _lines(file: Path, text: str) -> Dialogue:
             if "question" in record:
                 asked.append((number, _question(record)))
                 continue
-            when, turn = _item(record)
+            turn = BenchTurn(str(record["id"]), str(record.get("who", "")), str(record["text"]))
+            when = datetime.fromisoformat(record["when"])
             if turn.id in known:
                 raise ValueError(f"the id {turn.id!r} occurs twice")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -397,23 +382,14 @@ def _lines(file: Path, text: str) -> Dialogue:
     return _dialogue(file.stem, sessions, (one for _, one in asked))
 
 
-def _item(record: Mapping[str, Any]) -> tuple[datetime, BenchTurn]:
-    turn = BenchTurn(str(record["id"]), str(record.get("who", "")), str(record["text"]))
-    return datetime.fromisoformat(record["when"]), turn
-
-
 def _question(record: Mapping[str, Any]) -> BenchQuestion:
-    category = record.get("category", "questions")
-    evidence = record["evidence"]
+    evidence, now = record["evidence"], record.get("now")
     if not isinstance(evidence, list):
         raise TypeError("evidence is a list of ids")
     return BenchQuestion(
-        str(record["question"]),
-        frozenset(map(str, evidence)),
-        str(category),
-        category in ADVERSARIAL,
-        datetime.fromisoformat(record["now"]) if record.get("now") else None,
-    )
+        str(record["question"]), frozenset(map(str, evidence)), str(record.get("category", "questions")),
+        datetime.fromisoformat(now) if now else None,
+    )  # fmt: skip
 
 
 # -- rankings --------------------------------------------------------------------------------------------
@@ -493,12 +469,13 @@ class OwnRanking:
     def __init__(self, dialogue: Dialogue, root: Path, now: Callable[[], datetime] | None = None) -> None:
         self.where: Mapping[tuple[str, int], str] = write_bank(dialogue, root)
         self.at: datetime | None = None
-        self.clock = now or Config().clock()
-        self.memory = Memory.open(root, now=self._now, door="bench")
-        self.notes: set[str] = set()
+        clock = now or Config().clock()
 
-    def _now(self) -> datetime:
-        return self.at.astimezone() if self.at else self.clock()
+        def asked() -> datetime:
+            return self.at.astimezone() if self.at else clock()
+
+        self.memory = Memory.open(root, now=asked, door="bench")
+        self.notes: set[str] = set()
 
     def index(self) -> None:
         """Build the index, as the first search would."""
@@ -516,13 +493,10 @@ class OwnRanking:
             texts = [" ".join(questions[number].text.split()) for number in numbers]
             for number, answer in zip(numbers, self.memory.search_many(texts, limit=limit), strict=True):
                 self.notes.update(answer.notes)
-                places = (hit.item.place for hit in answer.hits)
-                found[number] = [self._covered(at.path, at.line, at.end) for at in places]
+                for at in (hit.item.place for hit in answer.hits):
+                    lines = ((at.path, line) for line in range(at.line, at.end + 1))
+                    found[number].append(tuple(self.where[place] for place in lines if place in self.where))
         return found
-
-    def _covered(self, path: str, first: int, last: int) -> tuple[str, ...]:
-        at = ((path, line) for line in range(first, last + 1))
-        return tuple(self.where[place] for place in at if place in self.where)
 
 
 # -- report ----------------------------------------------------------------------------------------------
@@ -717,7 +691,8 @@ def draw_cost(spent: Spent, file: Path) -> None:
     tokens where no model sent a bill. CannotWrite where the file system refuses."""
     from matplotlib.figure import Figure
 
-    days = _days(spent.by_both)
+    first, last = (date.fromisoformat(pick(spent.by_both)) for pick in (min, max))
+    days = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
     priced = spent.total.usd > 0
     figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
@@ -733,12 +708,6 @@ def draw_cost(spent: Spent, file: Path) -> None:
     axes.grid(axis="y", alpha=0.3)
     axes.legend()
     _save(figure, file)
-
-
-def _days(found: Mapping[str, object]) -> list[str]:
-    """Every day from the first to the last, those on which nothing was asked, too."""
-    first, last = date.fromisoformat(min(found)), date.fromisoformat(max(found))
-    return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
 
 
 def _height(one: Totals | None, priced: bool) -> float:
@@ -796,10 +765,10 @@ def compare(
     started = time.perf_counter()
     before = [old.ask(query, RESULTS) for query in queries]
     asked = time.perf_counter()
-    with (
-        tempfile.TemporaryDirectory(prefix="ua-memory-compare-") as folder,
-        _empty_bank(Path(folder), now) as memory,
-    ):
+    with ExitStack() as until_done:
+        folder = Path(until_done.enter_context(tempfile.TemporaryDirectory(prefix="ua-memory-compare-")))
+        (folder / "MEMORY.md").touch()  # the words of a new one are nobody's answer
+        memory = until_done.enter_context(Memory.init(folder, now=now, door="import"))
         done = import_contents(memory.store, found, door=memory.door)
         left = _embed(memory, queries, progress)
         memory.search_many(queries[:1], limit=RESULTS)  # models are loaded once, not with each query
@@ -820,12 +789,6 @@ def _embed(memory: Memory, queries: Sequence[str], progress: Progress) -> int:
         memory.index.embed_first(first, tell)
         until = time.perf_counter() + SECONDS_A_QUERY
         return memory.refresh(tell, stop=lambda: time.perf_counter() > until).left_texts
-
-
-def _empty_bank(folder: Path, now: Clock | None) -> Memory:
-    """A bank whose core memory is empty: the words of a new one are nobody's answer."""
-    (folder / "MEMORY.md").touch()
-    return Memory.init(folder, now=now, door="import")
 
 
 # -- probes ----------------------------------------------------------------------------------------------
@@ -943,10 +906,7 @@ class Probes:
         ids = tuple(dict.fromkeys(str(one.id) for one in found))
         before = self._text()
         line = f"- {query} → {' '.join(f'^{block}' for block in ids)}\n"
-        if not before:
-            line = f"# Probes\n\n{line}"
-        elif not before.endswith("\n"):
-            line = f"\n{line}"
+        line = ("" if before.endswith("\n") else "\n" if before else "# Probes\n\n") + line
         with writing(self._file), self._file.open("a", encoding="utf-8") as file:
             file.write(line)
         return Probe((before + line).count("\n"), query, ids)

@@ -138,7 +138,7 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
         deadline = time.monotonic() + seconds
         while runs(bank.local) and time.monotonic() < deadline:
             # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
-            if how == signal.SIGKILL or found is None or spawn.stop(bank.root, call.env) is None:
+            if how == signal.SIGKILL or found is None or spawn.status(bank.root, call.env, "stop") is None:
                 spawn.wake(holder(bank.local), how)
             time.sleep(0.05)
     if runs(bank.local):
@@ -290,7 +290,8 @@ def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
         tag_groups=json.dumps(given["tag_groups"]) if given.get("tag_groups") else "",
     )  # fmt: skip
     asked_at = memory.documents.moment(given.get("query_timestamp"))
-    return where.filters(call, memory, given.get("kinds"), None, bool(given.get("retired")), asked_at)
+    kinds, retired = given.get("kinds") or (), bool(given.get("retired")) or None
+    return where.filters(call, memory, asked_at, kinds=kinds, retired=retired)
 
 
 # -- serving -----------------------------------------------------------------------------------------------

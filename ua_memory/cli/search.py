@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -57,34 +61,6 @@ Since = Annotated[
 Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to and including this day.")]
 
 
-def _several(option: str, metavar: str, says: str) -> Any:
-    return typer.Option(option, metavar=metavar, help=says)
-
-
-Tags = Annotated[
-    list[str] | None,
-    _several("--tag", "TAG", "With this tag or one below it; {project}, {cwd} … are filled in."),
-]
-TagsMatch = Annotated[
-    str,
-    typer.Option(
-        "--tags-match",
-        metavar="MODE",
-        help="any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required; "
-        "exact: these and no other.",
-    ),
-]
-TagGroups = Annotated[
-    str, typer.Option(metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.")
-]
-Kinds = Annotated[
-    list[str] | None,
-    _several("--kind", "KIND", "Of this kind: world, experience, preference, passage, core, …"),
-]
-Sources = Annotated[
-    list[str] | None, _several("--source", "WORD", "Of this origin (person, agent, web, …) or client.")
-]
-Retired = Annotated[bool, typer.Option("--retired", help="Include what no longer holds.")]
 Now = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."),
@@ -93,34 +69,53 @@ Now = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeOptions:
-    """The options of days and tags."""
+    """The options of days and tags; all are given where it is not a verb that makes it."""
 
     since: Since = None
     until: Until = None
-    tag: Tags = None
-    tags_match: TagsMatch = "any_strict"
-    tag_groups: TagGroups = ""
+    tag: list[str] | None = Option(
+        None, "--tag", metavar="TAG", help="With this tag or one below it; {project}, {cwd} … are filled in."
+    )
+    tags_match: str = Option(
+        "any_strict", "--tags-match", metavar="MODE",
+        help="any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required; "
+        "exact: these and no other.",
+    )  # fmt: skip
+    tag_groups: str = Option("", metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.")
 
-    def filters(
-        self, call: Call, memory: Memory, kinds: Kinds = None, sources: Sources = None, retired: bool = False,
-        asked_at: datetime | None = None,
-    ) -> Filters:  # fmt: skip
-        """What they let through, with the caller's places filled in. Usage for a date that is none, for no
-        such kind or mode, and for groups that are no JSON."""
+    def filters(self, call: Call, memory: Memory, asked_at: datetime | None = None, **more: Any) -> Filters:
+        """What they let through, with the caller's places filled in, and `more`. Usage for a date that is
+        none, for no such kind or mode, and for groups that are no JSON."""
         now = asked_at or memory.store.now()
         since = parse_day(self.since, "--since", now)
         until = parse_day(self.until, "--until", now, end=True)
         known = places(call) if self.tag or self.tag_groups else {}
         groups = filled_groups(_read_groups(self.tag_groups), known) if self.tag_groups else ()
         return memory.filters(
-            since=since, until=until, tags=filled(self.tag or (), known), groups=groups, kinds=kinds or (),
-            sources=sources or (), match=self.tags_match, retired=retired or None, asked_at=asked_at,
+            since=since, until=until, tags=filled(self.tag or (), known), groups=groups,
+            match=self.tags_match, asked_at=asked_at, **more,
         )  # fmt: skip
 
 
-def _read_groups(text: str) -> Any:
-    import json
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions(ScopeOptions):
+    """The options of days, tags and kinds."""
 
+    kind: list[str] | None = Option(
+        None, "--kind", metavar="KIND",
+        help="Of this kind: world, experience, preference, passage, core, …",
+    )  # fmt: skip
+    source: list[str] | None = Option(
+        None, "--source", metavar="WORD", help="Of this origin (person, agent, web, …) or client."
+    )
+    retired: bool = Option(False, "--retired", help="Include what no longer holds.")
+
+    def filters(self, call: Call, memory: Memory, asked_at: datetime | None = None, **more: Any) -> Filters:
+        more |= {"kinds": self.kind or (), "sources": self.source or (), "retired": self.retired or None}
+        return super().filters(call, memory, asked_at, **more)
+
+
+def _read_groups(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -136,10 +131,7 @@ def search(
     query: Query = None,
     limit: Limit = None,
     min_score: MinScore = None,
-    where: ScopeOptions,
-    kind: Kinds = None,
-    source: Sources = None,
-    retired: Retired = False,
+    where: FilterOptions,
     now: Now = None,
     explain: bool = Option(False, "--explain", help="Show how each hit was found and scored."),
     interactive: bool = Option(
@@ -159,11 +151,11 @@ def search(
     The index is updated first, so what was just written or edited is found. With filters and no query it
     lists what passes them, as `ua-memory list` does.
     """
-    filters = where.filters(call, memory, kind, source, retired, at(memory, now))
+    filters = where.filters(call, memory, at(memory, now))
     if interactive:
         from ua_memory.cli.web import pick
 
-        first = {"tag": (where.tag or [""])[0], "kind": (kind or [""])[0], "source": (source or [""])[0]}
+        first = {name: (getattr(where, name) or [""])[0] for name in ("tag", "kind", "source")}
         given = {"since": filters.since, "until": filters.until, **first}
         named = {name: value for name, value in given.items() if value}
         memory.close()  # the thread of each search has a bank of its own
@@ -223,12 +215,9 @@ def list_(
     memory: Memory,
     *,
     limit: int = Option(LISTED, "--limit", "-n", metavar="N", min=1, help="Number of items."),
-    where: ScopeOptions,
-    kind: Kinds = None,
-    source: Sources = None,
+    where: FilterOptions,
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
     session: str = Option("", metavar="ID", help="Said in this session."),
-    retired: Retired = False,
     days: bool = Option(False, "--days", help="Count the facts said on each day; --limit counts days."),
 ) -> None:
     """List facts and notes, the newest first.
@@ -236,7 +225,7 @@ def list_(
     Each stands under the day it is about, else the day it was said, which is what --since and --until
     compare. With --kind other records are listed: observation, opinion, page, core, session.
     """
-    filters = where.filters(call, memory, kind, source, retired)
+    filters = where.filters(call, memory)
     if days:
         if person or session:
             raise Usage("--days counts for no person or session", hint="--tag, --kind, --source")
@@ -329,8 +318,8 @@ def sessions_search(
 ) -> None:
     """Find what was said, by keywords and meaning."""
     tag = [f"project:{project}"] if project else None
-    where = ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict")
-    filters = where.filters(call, memory, ["session"])
+    where = ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict", tag_groups="")
+    filters = where.filters(call, memory, kinds=["session"])
     text = one(query)
     with progress(call, "Indexing") as tell:
         (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
@@ -400,10 +389,7 @@ def recall(
         max=1_000_000,
         help="Token limit, marks included (default: recall.max_tokens).",
     ),
-    where: ScopeOptions,
-    kind: Kinds = None,
-    source: Sources = None,
-    retired: Retired = False,
+    where: FilterOptions,
     now: Now = None,
 ) -> None:
     """Format search hits as a block for a prompt.
@@ -412,7 +398,7 @@ def recall(
     hits, and at most 9,500 characters; with a budget, as many as its tokens hold. If nothing is found,
     nothing is printed.
     """
-    filters = where.filters(call, memory, kind, source, retired, at(memory, now))
+    filters = where.filters(call, memory, at(memory, now))
     with progress(call, "Indexing") as tell:
         found = memory.recall(
             one(query), budget=budget, max_tokens=max_tokens, limit=limit, min_score=min_score,
@@ -513,8 +499,6 @@ def edit(call: Call, memory: Memory, target: Target = "") -> None:
 
 def editor_of(call: Call, default: str = "") -> list[str]:
     """The caller's editor, with its arguments. Usage where there is none."""
-    import shlex
-
     named = next((one for one in map(call.env.get, ("VISUAL", "EDITOR")) if one and one.strip()), default)
     try:
         words = shlex.split(named)
@@ -537,8 +521,6 @@ def at_line(editor: str, file: str, line: int) -> list[str]:
 
 def run_editor(call: Call, words: list[str]) -> None:
     """Wait until an editor ends. Usage where it cannot be started, or fails."""
-    import subprocess
-
     call.stdout.flush()
     try:
         code = subprocess.run(words, env=dict(call.env), check=False).returncode
@@ -575,9 +557,6 @@ def open_(
 
 def _opens(call: Call, address: str) -> bool:
     """Open a file, folder or link with the system's own program; whether that worked."""
-    import shutil
-    import subprocess
-
     tool = shutil.which("open" if sys.platform == "darwin" else "xdg-open", path=call.env.get("PATH"))
     if not tool:
         return False

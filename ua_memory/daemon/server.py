@@ -97,24 +97,9 @@ def request(params: Mapping[str, Any]) -> Request:
     return found
 
 
-def answer(number: object, result: object) -> bytes:
-    """The line of a result."""
-    return line({"jsonrpc": "2.0", "id": number, "result": result})
-
-
-def refusal(number: object, code: int, message: str) -> bytes:
-    """The line of an error."""
-    return line({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}})
-
-
-def notice(method: str, params: object) -> bytes:
-    """The line of a notification."""
-    return line({"jsonrpc": "2.0", "method": method, "params": params})
-
-
-def line(message: object) -> bytes:
+def line(**message: object) -> bytes:
     """A message as one line of ASCII."""
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
 
 
 # -- peer --------------------------------------------------------------------------------------------------
@@ -236,11 +221,9 @@ class Code:
         the folders and of the modules that are loaded, a tenth of all; what is installed changes a folder."""
         if not self._changed and time.monotonic() - self._looked > EVERY:
             self._looked = time.monotonic()
-            self._changed = not self._same(_loaded()) or not self._settled()
+            same = (_state(file) == self._files[file] for file in _loaded() if file in self._files)
+            self._changed = not all(same) or not self._settled()
         return self._changed
-
-    def _same(self, files: list[str]) -> bool:
-        return all(_state(file) == self._files[file] for file in files if file in self._files)
 
     def _settled(self) -> bool:
         """Whether folders are as they were, or hold what they held: what Python compiles is new there."""
@@ -403,7 +386,7 @@ class Service:
             return
         if not self._callers.acquire(blocking=False):
             with caller, contextlib.suppress(OSError):
-                caller.send(refusal(None, connect.BUSY, "too many callers"))
+                caller.send(line(id=None, error={"code": connect.BUSY, "message": "too many callers"}))
             self.log.say(f"rejected: {CALLERS} callers already")
             return
         threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
@@ -415,22 +398,22 @@ class Service:
                 if uid(caller) != os.getuid():
                     self.log.say("rejected: another user")
                     return
-                for line in _lines(caller):
-                    caller.sendall(self._answered(line, caller))
+                for asked in _lines(caller):
+                    caller.sendall(self._answered(asked, caller))
         except OSError:  # they left, or were silent for too long: nobody to tell
             pass
         finally:
             self._callers.release()
 
-    def _answered(self, line: bytes, caller: socket.socket) -> bytes:
+    def _answered(self, asked: bytes, caller: socket.socket) -> bytes:
         number: object = None
         try:
-            number, method, params = parsed(line)
-            return answer(number, self._do(method, params, caller))
+            number, method, params = parsed(asked)
+            return line(id=number, result=self._do(method, params, caller))
         except RequestRefused as refused:
             if refused.code == connect.INTERNAL:
                 self.log.say(f"failed: {refused.message}")
-            return refusal(number, refused.code, refused.message)
+            return line(id=number, error={"code": refused.code, "message": refused.message})
 
     def _do(self, method: str, params: dict[str, Any], caller: socket.socket) -> object:
         if method == "run":
@@ -451,15 +434,15 @@ class Service:
             raise RequestRefused(connect.OTHER_CODE, f"the daemon exits: {self._why}")
         asked = request(params)
         # A caller who gets no word does it themselves: then it must not be done here.
-        caller.sendall(notice("taken", []))
+        caller.sendall(line(method="taken", params=[]))
 
         def work(job: Job) -> object:
-            output = Output(lambda chunks: job.tell(chunks))
+            output = Output(job.tell)
             code = self.perform(asked, output, self.warm)
             return {"code": code, "output": output.taken()}
 
         def tell(chunks: Any) -> None:
-            caller.sendall(notice("alive", []) if chunks is None else notice("write", chunks))
+            caller.sendall(line(method="alive" if chunks is None else "write", params=chunks or []))
 
         return self.worker.ask(Job(work), tell)
 

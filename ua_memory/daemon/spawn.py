@@ -332,25 +332,11 @@ def wake(pid: int, number: signal.Signals) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-def status(root: Path, env: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the bank's daemon says of itself; None if none answers."""
-    return _asked(root, env, "status")
-
-
-def stop(root: Path, env: Mapping[str, str]) -> int | None:
-    """Ask it to leave; its process id, or None if none answers."""
-    found = _asked(root, env, "stop")
-    return int(found["pid"]) if found else None
-
-
-def _asked(root: Path, env: Mapping[str, str], method: str) -> dict[str, Any] | None:
+def status(root: Path, env: Mapping[str, str], method: str = "status") -> dict[str, Any] | None:
+    """What the bank's daemon says of itself, or to be told to `stop`; None if none answers."""
     name = connect.socket_name(os.path.realpath(root))
-    for folder in connect.socket_folders(env):
-        if not connect.is_private(folder):
-            continue
-        if found := ask(f"{folder}/{name}", method):
-            return found
-    return None
+    folders = filter(connect.is_private, connect.socket_folders(env))
+    return next(filter(None, (ask(f"{folder}/{name}", method) for folder in folders)), None)
 
 
 def silent(root: Path, env: Mapping[str, str]) -> bool:
@@ -373,13 +359,12 @@ def ask(path: str, method: str) -> dict[str, Any] | None:
                 found = dict(json.loads(lines.readline())["result"])
     except TimeoutError:
         connect.note_answer(path, False)
+        return None
     except (OSError, ValueError, KeyError, TypeError):
-        pass
-    else:
-        if known:
-            connect.note_answer(path, True)
-        return found
-    return None
+        return None
+    if known:
+        connect.note_answer(path, True)
+    return found
 
 
 # -- checks ----------------------------------------------------------------------------------------------
@@ -405,7 +390,6 @@ def checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
         yield Check("watch", True, seen)
         return
     why = watch["why"]  # on a shared file system it cannot hear of changes, and that is no fault
-    limited = "limit" in why
-    hint = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
-    seen = f"no events ({why}); the files are polled"
-    yield Check("watch", "unheard" in why, seen, hint or "ua-memory daemon restart")
+    limits = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)"
+    hint = limits if "limit" in why else "ua-memory daemon restart"
+    yield Check("watch", "unheard" in why, f"no events ({why}); the files are polled", hint)

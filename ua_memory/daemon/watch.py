@@ -58,9 +58,7 @@ Opens = Callable[[Path, Path, Callable[[], None]], Native]
 
 def native(root: Path, probes: Path, on_change: Callable[[], None]) -> Native:
     """This system's events. OSError or ImportError where there are none to be had."""
-    if sys.platform != "linux":
-        return Observed(root, probes, on_change)
-    return Inotify(root, probes, on_change)
+    return (Inotify if sys.platform == "linux" else Observed)(root, probes, on_change)
 
 
 class Watch:
@@ -157,11 +155,9 @@ class Watch:
         with contextlib.suppress(OSError):
             self.beat()
         when = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.beaten)) if self.beaten else ""
-        found = self._native
-        told = {"mode": "polling" if found is None else "events", "heartbeat": when, "why": self.why}
-        return {key: value for key, value in told.items() if value} | (
-            {"folders": found.folders - 1} if found is not None else {}
-        )
+        told = {"mode": "polling" if self.polls else "events", "heartbeat": when, "why": self.why}
+        folders = {"folders": self._native.folders - 1} if self._native else {}
+        return {key: value for key, value in told.items() if value} | folders
 
     def _polled(self, why: str) -> None:
         self.stop()
@@ -367,7 +363,8 @@ class Inotify:
             if event.is_queue_overflow:
                 self.on_queue_overflow()
             elif event.is_ignored:
-                self.on_watch_deleted(event.wd)
+                if self._folders.pop(event.wd, None):
+                    self._mark()
             else:
                 self.on_event(event)
 
@@ -383,15 +380,14 @@ class Inotify:
                 self.blind = "its folder was removed"
             return
         if not event.name:
-            self._of_itself(folder, event)
+            if folder == self._root and (event.is_delete_self or event.is_move_self):
+                self.blind = "the bank's folder was removed"
+            self._mark()
         elif self._matters(folder, event):
             if event.is_directory:
                 self._of_folder(folder + b"/" + event.name, event)
-            self._mark(None if event.is_directory else self._below(folder) + event.name)
-
-    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
-        if self._folders.pop(wd, None):
-            self._mark()
+            below = b"./" if folder == self._root else folder[len(self._root) + 1 :] + b"/"
+            self._mark(None if event.is_directory else below + event.name)
 
     def on_queue_overflow(self) -> None:
         with contextlib.suppress(OSError):
@@ -403,20 +399,12 @@ class Inotify:
             return event.name.lower() in TOP
         return not event.name.startswith(b".") and (event.is_directory or event.name.endswith(b".md"))
 
-    def _of_itself(self, folder: bytes, event: InotifyEvent) -> None:
-        if folder == self._root and (event.is_delete_self or event.is_move_self):
-            self.blind = "the bank's folder was removed"
-        self._mark()
-
     def _of_folder(self, path: bytes, event: InotifyEvent) -> None:
         if event.is_moved_from:
             self._drop_all(path)
         elif event.is_create or event.is_moved_to:
             with contextlib.suppress(OSError):
                 self._add_tree(path)
-
-    def _below(self, folder: bytes) -> bytes:
-        return b"./" if folder == self._root else folder[len(self._root) + 1 :] + b"/"
 
     def _mark(self, name: bytes | None = None) -> None:
         self._marks += 1
@@ -435,13 +423,12 @@ class Inotify:
             return
         try:
             with os.scandir(path) as entries:
-                below = [
-                    e.path for e in entries if not e.name.startswith(b".") and e.is_dir(follow_symlinks=False)
-                ]
+                inner = [each for each in entries if each.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return
-        for folder in below:
-            self._add_tree(folder)
+        for each in inner:
+            if not each.name.startswith(b"."):
+                self._add_tree(each.path)
 
     def _add(self, path: bytes, mask: Mask = MASK) -> bool:
         """Watch one folder; False if there is none any more. OSError, and `blind`, if that cannot be."""

@@ -224,11 +224,8 @@ def due(waiting: Sequence[QueueEntry], now: datetime, *, modelled: bool) -> Queu
     for one in waiting:
         fresh = one.newest is not None and now - one.newest < timedelta(seconds=YOUNG)
         early = one.tried.again is not None and now < one.tried.again
-        if (
-            not (fresh or early or one.aside or one.gathers(now))
-            and one.turns
-            and (modelled or one.modelled is False)
-        ):
+        waits = fresh or early or one.aside or one.gathers(now) or not one.turns
+        if not waits and (modelled or one.modelled is False):
             return one
     return None
 
