@@ -159,8 +159,9 @@ def core_get(
     elif name is not None:
         Screen(call).raw(blocks[0].value)
     elif blocks:
-        text = "\n\n".join(f"{views.block_heading(block)}\n\n{block.value}" for block in blocks)
-        Screen(call).raw(text)
+        heads = (f"[{block.name}]" if block.labelled else block.name for block in blocks)
+        both = zip(heads, blocks, strict=True)
+        Screen(call).raw("\n\n".join(f"## {head}\n\n{block.value}" for head, block in both))
 
 
 @app.verb(core_app, "replace")

@@ -425,7 +425,7 @@ queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wai
 def queue_list(call: Call, memory: Memory) -> None:
     """List what is queued, since when, and why."""
     waiting = memory.queue.list()
-    emit(call, flushed.queue_shape(waiting))
+    emit(call, {"waiting": [flushed.waiting_shape(one) for one in waiting]})
     flushed.show_queue(Screen(call), waiting, memory.store.now())
 
 

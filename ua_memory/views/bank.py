@@ -69,16 +69,20 @@ def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str
     return [*found, *(each for each in more if each[0] not in dict(found))][:3]
 
 
-def _show_steps(screen: Screen, steps: Sequence[NextStep]) -> None:
+def _show_steps(screen: Screen, steps: Sequence[NextStep], *, more: bool = False) -> None:
+    """What to do next, and with `more` what tells of all commands."""
     screen.line()
     screen.line("Next:")
     wide = max(output.cells(command) for command, _ in steps) + 4 + max(len(says) for _, says in steps)
     if wide <= screen.width or not screen.fancy:
-        return screen.rows([[f"  {command}", (says, "faint")] for command, says in steps])
-    for command, says in steps:
-        screen.item("  ", command)
-        screen.item("    ", (says, "faint"))
-    return None
+        screen.rows([[f"  {command}", (says, "faint")] for command, says in steps])
+    else:
+        for command, says in steps:
+            screen.item("  ", command)
+            screen.item("    ", (says, "faint"))
+    if more:
+        screen.line()
+        screen.line("ua-memory help lists all commands.")
 
 
 LAST = 100
@@ -90,14 +94,12 @@ def show_overview(
     steps: Sequence[NextStep],
 ) -> None:  # fmt: skip
     """Where the bank is, its files, what its newest revision did, and what to do next."""
-    rows: list[list[Piece]] = [[("Bank", "strong"), (str(root), "path")]]
-    rows.append([("Files", "strong"), f"{files:,}"])
+    rows: list[list[Piece]] = [[("Bank", "strong"), (str(root), "path")], [("Files", "strong"), f"{files:,}"]]
     if newest:
         last = textwrap.shorten(last, LAST, placeholder=" …")
         rows.append([("Last", "strong"), f"{ago(newest.when.astimezone(now.tzinfo), now)}, {last}"])
     screen.rows(rows)
-    _show_steps(screen, steps)
-    _show_more(screen)
+    _show_steps(screen, steps, more=True)
 
 
 def show_no_bank(screen: Screen, default: Path) -> None:
@@ -107,13 +109,7 @@ def show_no_bank(screen: Screen, default: Path) -> None:
         ("ua-memory init", f"make one at {default}, for everything"),
         ("ua-memory init .", "make one in this folder, for this project"),
     ]
-    _show_steps(screen, steps)
-    _show_more(screen)
-
-
-def _show_more(screen: Screen) -> None:
-    screen.line()
-    screen.line("ua-memory help lists all commands.")
+    _show_steps(screen, steps, more=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +273,7 @@ def show_status(
     screen: Screen, found: Status, last: str, watch: Mapping[str, Any], jobs: Sequence[JobView], now: datetime
 ) -> None:
     """How a bank stands; `last` is what its newest revision did, `watch` as `status_shape` has it."""
+    pending = "\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else ""
     rows: list[tuple[str, Piece]] = [
         ("Bank", (found.root, "path")),
         ("History", "its own git repository" if found.own else f"a separate repository, in {found.trail}"),
@@ -285,12 +282,9 @@ def show_status(
         ("Files", f"{found.files:,}"),
         ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),
         ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
-        (
-            "Pending",
-            ("\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else "", "warn"),
-        ),
+        ("Pending", (pending, "warn")),
+        ("Waiting", (_waiting(found), "warn")),
     ]
-    rows.append(("Waiting", (_waiting(found), "warn")))
     shown = [job for job in jobs if job.last or job.name in UNASKED]
     told = {"flush"} if any(one.reason for one in found.waiting) else set()
     work = [_job(job, now, relative=screen.fancy, told=job.name in told) for job in shown]
@@ -301,10 +295,9 @@ def show_status(
         said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
         said += f", {beliefs.aside} set aside" if beliefs.aside else ""
         rows.append(("Beliefs", said))
-        said = f"{count(beliefs.posted, 'fact')} submitted on {beliefs.since}"
-        rows.append(
-            ("Batch", f"{said}: ua-memory consolidate collects the answers" if beliefs.posted else "")
-        )
+        if beliefs.posted:
+            said = f"{count(beliefs.posted, 'fact')} submitted on {beliefs.since}"
+            rows.append(("Batch", f"{said}: ua-memory consolidate collects the answers"))
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
@@ -524,15 +517,8 @@ def _weight(one: Totals, spent: Spent) -> float:
 
 def _row(name: str, one: Totals) -> list[Any]:
     used = one.usage
-    new = used.input + used.cache_write
-    return [
-        name,
-        f"{one.requests:,}",
-        f"{new:,}",
-        f"{used.cache_read:,}",
-        f"{used.output:,}",
-        dollars(one.usd).removeprefix("$"),
-    ]
+    figures = (one.requests, used.input + used.cache_write, used.cache_read, used.output)
+    return [name, *(f"{figure:,}" for figure in figures), dollars(one.usd).removeprefix("$")]
 
 
 # -- bench -----------------------------------------------------------------------------------------------
@@ -564,13 +550,9 @@ def _ranking(one: Ranking) -> dict[str, Any]:
 
 def show_bench(screen: Screen, report: BenchReport) -> None:
     """A table of all rankings, and one of the stricter figures."""
-    said = [
-        count(report.conversations, "conversation"),
-        count(report.turns, "turn"),
-        f"indexed in {report.index_seconds:.1f} s",
-    ]
+    said = f"{count(report.conversations, 'conversation')}, {count(report.turns, 'turn')}"
     left = f"; {count(report.unanswered, 'question')} without evidence left out" if report.unanswered else ""
-    screen.line(", ".join(said) + left)
+    screen.line(f"{said}, indexed in {report.index_seconds:.1f} s{left}")
     screen.line()
     _bench_table(screen, report, [*SHARES, *RANKS], len(report.rankings[0].rows))
     totals = [row.name for row in report.rankings[0].rows if row.name in ("all", "adversarial")]
@@ -692,13 +674,8 @@ def setting_rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
     """Each setting, or the one that is named. NotFound lists what there is."""
     rows = []
     for name, toml, env, says, default in config_module.settings():
-        row = {
-            "key": toml,
-            "value": plain(_hidden(name, getattr(loaded, name))),
-            "source": loaded.sources[name],
-            "default": plain(default),
-            "says": says,
-        }
+        row = {"key": toml, "value": plain(_hidden(name, getattr(loaded, name)))}
+        row |= {"source": loaded.sources[name], "default": plain(default), "says": says}
         if name in loaded.untrusted:
             row["untrusted"] = plain(_hidden(name, loaded.untrusted[name]))
         rows.append(row | ({"env": env} if env else {}))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Group
 
-    from ua_memory.bench import Compared
+    from ua_memory.bench import Compared, Pair
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
     from ua_memory.retain.flush import Flush, FlushedSession
@@ -39,9 +39,8 @@ SHORT = 8
 def show_flushed(screen: Screen, one: FlushedSession) -> None:
     """One session's flush: what came in, then file by file what was added and changed."""
     session = f" session {one.session[:SHORT]}" if one.session else ""
-    screen.line(
-        f"{count(one.turns, 'turn')} of {one.client}{session}: {_counted(one)} (", commit(one.revision), ")"
-    )
+    what = f"{count(one.turns, 'turn')} of {one.client}{session}"
+    screen.line(f"{what}: {_counted(one)} (", commit(one.revision), ")")
     for path, facts in groupby(one.facts, key=lambda fact: fact.place.path):
         screen.line()
         screen.line((path, "path"))
@@ -63,9 +62,7 @@ def conclude_flush(
     screen: Screen, found: Flush | None, done: Sequence[FlushedSession], modelled: bool
 ) -> None:
     """What there is to say at the end: why nothing happened, what was taken out, that a model does better."""
-    if not done and found is None:
-        screen.line("Nothing to flush: the queue is empty.")
-    elif not done and found is not None and (found.due or not found.notes):
+    if not done and (found is None or found.due or not found.notes):
         _nothing(screen, found)
     if found:
         screen.removed(found.redacted, "it was stored or sent")
@@ -74,8 +71,8 @@ def conclude_flush(
         screen.note(NO_MODEL)
 
 
-def _nothing(screen: Screen, found: Flush) -> None:
-    if found.due is None:
+def _nothing(screen: Screen, found: Flush | None) -> None:
+    if found is None or found.due is None:
         screen.line("Nothing to flush: the queue is empty.")
     elif found.silent:
         screen.line("It contains no turns.")
@@ -445,7 +442,7 @@ def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
 
 def show_imported(screen: Screen, done: ImportResult, unread: list[str]) -> None:
     """The report: what was found and how well, what was not taken, and what to do next."""
-    found, changed = done.found, _changes(done)
+    found, changed = done.found, sum(each.state in ("new", "updated") for each in done.taken)
     if done.result is None:
         screen.line(("Would import", "strong"), f" {found.name} ({found.source}):")
     elif changed:
@@ -454,13 +451,11 @@ def show_imported(screen: Screen, done: ImportResult, unread: list[str]) -> None
         screen.line(f"Nothing new in {found.name} ({found.source}): all of it is already here.")
     screen.rows([["  " + label, text] for label, text in _figures(done)])
     for title, lines in _lists(done, unread):
-        _listed(screen, title, lines)
+        if lines:
+            screen.line((title, "strong"))
+            _first(screen, "  ", lines)
     _next(screen, done, changed)
     screen.note(*(done.result.notes if done.result else ()))
-
-
-def _changes(done: ImportResult) -> int:
-    return sum(1 for each in done.taken if each.state in ("new", "updated"))
 
 
 def _figures(done: ImportResult) -> Iterator[tuple[str, str]]:
@@ -493,13 +488,6 @@ def _lists(done: ImportResult, unread: list[str]) -> Iterator[tuple[str, list[st
     yield "Updated:", [t.path for t in done.taken if t.state == "updated"]
     yield "Skipped:", [*done.found.left, *unread]
     yield "Unreadable or read as plain text:", [str(problem) for problem in done.found.problems]
-
-
-def _listed(screen: Screen, title: str, lines: list[str]) -> None:
-    if not lines:
-        return
-    screen.line((title, "strong"))
-    _first(screen, "  ", lines)
 
 
 def _first(screen: Screen, mark: Piece, lines: Sequence[str]) -> None:
@@ -539,11 +527,6 @@ def waiting_why(one: QueueEntry) -> str:
     return details
 
 
-def queue_shape(waiting: Sequence[QueueEntry]) -> dict[str, Any]:
-    """What waits, as JSON."""
-    return {"waiting": [waiting_shape(one) for one in waiting]}
-
-
 def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> None:
     """What waits, since when, and why."""
     if not waiting:
@@ -576,15 +559,11 @@ def show_caught(screen: Screen, caught: WatchResult, modelled: bool) -> None:
     """What a look at the watched paths retained, and what it left for later."""
     show_retained(screen, caught.done, modelled=modelled)
     if not caught.done:
-        screen.line(
-            "Nothing has changed."
-            if not caught.young
-            else "Nothing to read yet: recent saves wait until they settle."
-        )
+        waits = "Nothing to read yet: recent saves wait until they settle."
+        screen.line(waits if caught.young else "Nothing has changed.")
     if caught.young:
-        screen.note(
-            f"{count(len(caught.young), 'file')} saved just now; to read them: ua-memory watch run --now"
-        )
+        young = count(len(caught.young), "file")
+        screen.note(f"{young} saved just now; to read them: ua-memory watch run --now")
     for name, why in caught.failed:
         screen.note(f"not read: {name}: {why}")
     for name in caught.gone:
@@ -631,14 +610,8 @@ def show_watches(screen: Screen, found: Sequence[tuple[WatchedPath, WatchedChang
 def watched_shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:
     """A watched path; `missing` and `failed` only where there is such."""
     failed = [{"path": name, "reason": stood.error} for name, stood in one.files.items() if stood.error]
-    return {
-        "path": one.path,
-        "files": len(one.files),
-        "changed": sorted((*look.ready, *look.young)),
-        "gone": list(look.gone),
-        **({"failed": failed} if failed else {}),
-        **({"missing": True} if look.missing else {}),
-    }
+    known = {"path": one.path, "files": len(one.files), "changed": sorted((*look.ready, *look.young))}
+    return known | fields(look, "gone") | ({"failed": failed} if failed else {}) | fields(look, "missing?")
 
 
 def caught_shape(caught: WatchResult) -> dict[str, Any]:
@@ -668,19 +641,14 @@ def comparison_shape(done: Compared) -> dict[str, Any]:
         "old": fields(done.old, "name", "note"),
         "seconds": {"old": round(done.seconds[0], 4), "ours": round(done.seconds[1], 4)},
         "byWordsAlone": done.by_words,
-        "compared": [
-            {
-                "query": pair.query,
-                "old": [
-                    _result(o.path, o.line, o.end, o.score, o.text) for o in pair.old
-                ],
-                "ours": [
-                    _result(done.source(h), h.item.line, h.item.end, h.score, h.snippet) for h in pair.ours
-                ],
-            }
-            for pair in done.pairs
-        ],
-    }  # fmt: skip
+        "compared": [_pair(done, pair) for pair in done.pairs],
+    }
+
+
+def _pair(done: Compared, pair: Pair) -> dict[str, Any]:
+    ours = [_result(done.source(h), h.item.line, h.item.end, h.score, h.snippet) for h in pair.ours]
+    old = [_result(each.path, each.line, each.end, each.score, each.text) for each in pair.old]
+    return {"query": pair.query, "old": old, "ours": ours}
 
 
 def _result(path: str, line: int, end: int, score: float, text: str) -> dict[str, Any]:
@@ -744,10 +712,5 @@ def _sum(screen: Screen, done: Compared) -> None:
         f"{count(len(done.pairs), 'query', 'queries')}: both found something for {both:,} "
         f"(the same file first: {same:,}), only the old for {alone:,}, only ours for {ours:,}."
     )
-    milliseconds = [f"{1000 * each:,.0f} ms" for each in done.seconds]
-    screen.line(
-        (
-            f"Median time of a query: {milliseconds[0]} there, {milliseconds[1]} here. Nothing was kept.",
-            "faint",
-        )
-    )
+    there, here = (f"{1000 * each:,.0f} ms" for each in done.seconds)
+    screen.line((f"Median time of a query: {there} there, {here} here. Nothing was kept.", "faint"))

@@ -98,11 +98,7 @@ def entries(
     """Revisions, newest first, as entries; those in a row that are alike are one, unless `each` is wanted.
     `others` are revisions that these took or brought back."""
     logged = [_logged(one, brought.get(one.id, ()), one.id in taken_back, zone) for one in revisions]
-    runs = (
-        [[one] for one in logged]
-        if each
-        else [list(run) for _, run in groupby(logged, lambda one: one.alike)]
-    )
+    runs = [list(run) for _, run in groupby(logged, lambda one: one.one.id if each else one.alike)]
     more = [_logged(one, brought.get(one.id, ()), False, zone) for one in others]
     known = {each.one.id: each for each in (*more, *logged)}
     return [DiaryEntry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone) for run in runs]
@@ -240,34 +236,26 @@ def quoting(found: ForgetResult) -> list[Piece]:
 
 def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, str]) -> None:
     """What would go, be revised and be left, with its words."""
-    plan = found.plan
-    screen.line(("Will be removed:", "strong"))
-    _pieces(screen, plan.gone, "gone", patterns)
-    if plan.revised:
-        screen.line(("Will be revised:", "strong"))
-        _pieces(screen, plan.revised, "revised", patterns)
-    if plan.left:
-        screen.line(("Your own lines, which stay:", "strong"))
-        _pieces(screen, plan.left, "left", patterns)
-    if found.near:
-        screen.line(("Near matches, which stay (forget ^ID removes one):", "strong"))
-        _pieces(screen, found.near, "near", patterns)
+    plan, near = found.plan, "Near matches, which stay (forget ^ID removes one):"
+    for title, kind, pieces in (
+        ("Will be removed:", "gone", plan.gone), ("Will be revised:", "revised", plan.revised),
+        ("Your own lines, which stay:", "left", plan.left), (near, "near", found.near),
+    ):  # fmt: skip
+        if pieces or kind == "gone":
+            screen.line((title, "strong"))
+        sign, style = SIGNS[kind]
+        for piece in pieces:
+            text = " ".join(_masked(piece, patterns).split())
+            more: list[Words] = [(f"  ^{piece.id}", "id")] if piece.id else []
+            screen.item([(f"  {sign} ", style)], text, *more)
+            place = f"{piece.place.path}:{piece.place.line}"
+            screen.item("      ", (f"{place}  {_named(piece)}", "faint"))
     for one in found.waiting:
         turns = count(len(one.turns), "turn")
         screen.line(f"Queued turns of this session will be removed too: {turns} ({one.key})")
     if found.touched:
         screen.line(f"Will be removed from the queue: {', '.join(found.touched)}")
     screen.line(("The history keeps it.", "faint"))
-
-
-def _pieces(screen: Screen, pieces: Sequence[Piece], kind: str, patterns: Mapping[str, str]) -> None:
-    sign, style = SIGNS[kind]
-    for piece in pieces:
-        text = " ".join(_masked(piece, patterns).split())
-        more: list[Words] = [(f"  ^{piece.id}", "id")] if piece.id else []
-        screen.item([(f"  {sign} ", style)], text, *more)
-        place = f"{piece.place.path}:{piece.place.line}"
-        screen.item("      ", (f"{place}  {_named(piece)}", "faint"))
 
 
 def _name(piece: Piece) -> str:
@@ -371,9 +359,8 @@ def show_purge(screen: Screen, planned: PurgePlan) -> None:
         screen.line(f"  {', '.join(planned.remotes)}")
     if planned.unknown:
         names = ", ".join(f"^{block}" for block in planned.unknown)
-        screen.line(
-            ("The history has no text of", "warn"), f" {names}: they were removed before, or had no id and"
-        )
+        why = f" {names}: they were removed before, or had no id and"
+        screen.line(("The history has no text of", "warn"), why)
         screen.line("  more than one line; what it says of these is not found.")
     if planned.citing:
         where = ", ".join(planned.citing)
@@ -507,25 +494,19 @@ def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
         how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
         screen.line((f"{name} has both versions. To resolve it: {how}", "faint"))
     if "text" in both:
-        screen.line(
-            ("Both versions of a text are in the file, one after the other: delete the wrong one.", "faint")
-        )
-
-    _dropped(screen, done)
-
-
-def _dropped(screen: Screen, done: SyncResult | RestoreResult) -> None:
-    """What was written or changed on one machine and forgotten on the other: where it was, not its words."""
-    for each in done.merge.dropped:
-        name = f" ^{each.id}" if each.id else ""
-        which = ("on the other machine", "here") if each.side == "here" else ("here", "there")
+        how = "Both versions of a text are in the file, one after the other: delete the wrong one."
+        screen.line((how, "faint"))
+    # What was written or changed on one machine and forgotten on the other: where it was, not its words.
+    for lost in done.merge.dropped:
+        name = f" ^{lost.id}" if lost.id else ""
+        which = ("on the other machine", "here") if lost.side == "here" else ("here", "there")
         said = f" was forgotten {which[0]}, and was removed with later changes {which[1]}"
-        screen.line((f"{each.path}:{each.line}", "path"), (name, "id"), (said, "warn"))
-        if "/" in each.revision:
-            screen.line("  only the old history still has it: ", (each.revision, "path"))
-        elif each.revision:
-            there = f": ua-memory git show {each.revision[:10]}:{each.path}"
-            screen.line("  still in ", (each.revision[:7], "rev"), there)
+        screen.line((f"{lost.path}:{lost.line}", "path"), (name, "id"), (said, "warn"))
+        if "/" in lost.revision:
+            screen.line("  only the old history still has it: ", (lost.revision, "path"))
+        elif lost.revision:
+            there = f": ua-memory git show {lost.revision[:10]}:{lost.path}"
+            screen.line("  still in ", (lost.revision[:7], "rev"), there)
         else:
             screen.line("  still in the file, not committed yet")
     if done.merge.dropped:
@@ -613,10 +594,8 @@ def show_undone(screen: Screen, done: UndoResult, said: str, back: str) -> None:
         screen.line(f"{said}, ", commit(result.revision))
         screen.line((f"To reverse this: {back}", "faint"))
     else:
-        where = ", ".join(result.paths)
-        screen.line(
-            "Restored what had disappeared from ", (where, "path"), " (", commit(result.revision), ")"
-        )
+        where: Words = (", ".join(result.paths), "path")
+        screen.line("Restored what had disappeared from ", where, " (", commit(result.revision), ")")
     screen.outcome(result)
 
 
@@ -731,15 +710,8 @@ def show_blame(screen: Screen, lines: Sequence[BlameLine], now: datetime) -> Non
         when = one.when.astimezone(now.tzinfo)
         revision: Words = (one.revision[:7], "rev") if known else ("not yet", "faint")
         author: Words = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
-        rows.append(
-            [
-                revision,
-                (f"{when:%Y-%m-%d}" if known else "", "faint"),
-                author,
-                (f"{one.line:>3}", "faint"),
-                one.text,
-            ]
-        )
+        day: Words = (f"{when:%Y-%m-%d}" if known else "", "faint")
+        rows.append([revision, day, author, (f"{one.line:>3}", "faint"), one.text])
     screen.rows(rows, gap=1 if screen.width < 60 else 2)
 
 
@@ -820,12 +792,12 @@ class _Tree:
             source = f" ({quote.source})" if quote.source else ""
             self._text(f"“{quote.text}”{source}", rest, rest, "match")
         said = step.session
-        parts = [f"said by {said.origin}"]
-        parts += [f"in {said.client}"] if said.client else []
-        parts += [f"session {said.session}"] if said.session else []
-        parts += [" ".join(filter(None, (said.day, said.time)))] if said.day or said.time else []
-        parts += [said.trail] if said.trail else []
-        self._text(", ".join(parts), rest, rest, "faint")
+        parts = (
+            f"said by {said.origin}", said.client and f"in {said.client}",
+            said.session and f"session {said.session}", " ".join(filter(None, (said.day, said.time))),
+            said.trail,
+        )  # fmt: skip
+        self._text(", ".join(filter(None, parts)), rest, rest, "faint")
         if said.words:
             self._text(f"“{' '.join(said.words.split())}”", rest, rest, "match")
         elif said.trail and said.trail.startswith("[["):

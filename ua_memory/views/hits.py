@@ -570,18 +570,9 @@ def _piece(piece: EvidencePiece) -> dict[str, Any]:
 
 def session_shape(one: SessionFile) -> dict[str, Any]:
     """A session without its words."""
-    about = (
-        "session",
-        "client",
-        "project?",
-        "started?",
-        "title?",
-        "outcome?",
-        "open?",
-        "read_by?",
-        "parent?",
-    )
-    return {"name": one.name, "path": str(one.path), **fields(one, *about), "turns": len(one.turns)}
+    about = ("project?", "started?", "title?", "outcome?", "open?", "read_by?", "parent?")
+    known = {"name": one.name, "path": str(one.path), **fields(one, "session", "client", *about)}
+    return known | {"turns": len(one.turns)}
 
 
 def full_session_shape(one: SessionFile) -> dict[str, Any]:

@@ -40,17 +40,12 @@ def inserted_shape(done: InsertResult) -> dict[str, Any]:
 
 
 def show_inserted(screen: Screen, done: InsertResult) -> None:
-    did = "Remembered in"
-    if done.repeated:
-        did = "This request was answered before:"
-    elif done.sighting:
-        did = "Already known:"
+    did = "Already known:" if done.sighting else "Remembered in"
+    did = "This request was answered before:" if done.repeated else did
     fact = done.fact
     block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
-    place: list[Piece] = (
-        [(f"{fact.place.path}:{fact.place.line}", "path")] if fact.place.path else ["removed since"]
-    )
-    screen.line(f"{did} ", *place, " (", *block, commit(done.result.revision), ")")
+    place: Piece = (f"{fact.place.path}:{fact.place.line}", "path") if fact.place.path else "removed since"
+    screen.line(f"{did} ", place, " (", *block, commit(done.result.revision), ")")
     screen.outcome(done.result)
 
 
@@ -63,10 +58,6 @@ def show_budgets(screen: Screen, budgets: list[Budget]) -> None:
         bar = screen.bar(one.used / one.limit, size)
         rows.append([name, *bar[:-1], f"{used}" + ("  over its budget" if one.used > one.limit else "")])
     screen.rows(rows)
-
-
-def block_heading(block: CoreBlock) -> str:
-    return f"## [{block.name}]" if block.labelled else f"## {block.name}"
 
 
 def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
@@ -179,9 +170,8 @@ def show_observation(screen: Screen, one: ObservationView) -> None:
     said += [("Fresh", "\n".join(one.freshness.why) or "yes")]
     screen.rows([[(name, "strong"), text] for name, text in said])
     for proof in each.proofs:
-        screen.item(
-            [("  “", "faint")], proof.quote or "…", ("”  ", "faint"), (f"[[{proof.file}#^{proof.id}]]", "id")
-        )
+        link = (f"[[{proof.file}#^{proof.id}]]", "id")
+        screen.item([("  “", "faint")], proof.quote or "…", ("”  ", "faint"), link)
     for was in each.was:
         screen.item([("  was ", "faint")], was.text, (f"  until {was.until}", "faint"))
 
@@ -224,9 +214,8 @@ def show_opinion(screen: Screen, one: Opinion) -> None:
     """An opinion with what it rests on."""
     screen.item([(f"{one.confidence or 0:.2f}  ", CONFIDENCE[word(one)])], *_opinion(one))
     for proof in one.because:
-        screen.item(
-            [("      because ", "faint")], (f"[[{proof.file}#^{proof.id}]] ", "id"), f"“{proof.quote}”"
-        )
+        link = (f"[[{proof.file}#^{proof.id}]] ", "id")
+        screen.item([("      because ", "faint")], link, f"“{proof.quote}”")
     details = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
     if any(details):
         screen.item("      ", (", ".join(filter(None, details)), "faint"))
@@ -313,8 +302,7 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
         screen.item(front, "up to date")
         screen.note(*one.notes)
         return
-    did = "would be created" if one.full and one.dry_run else "created" if one.full else "refreshed"
-    did = "would be refreshed" if one.dry_run and not one.full else did
+    did = ("would be " if one.dry_run else "") + ("created" if one.full else "refreshed")
     where: list[Any] = [" (dry run)"] if one.dry_run else [" (", commit(one.revision), ")"]
     why = f": {one.why or 'asked for'}" if str(one.why) != "never refreshed" else " (first refresh)"
     screen.item(front, f"{did}{why}", *where)
@@ -328,9 +316,8 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     for fact in one.flagged:
         screen.item([("  ? ", "warn")], f"memory contradicts it: {fact.text} ", (f"({fact.flag})", "faint"))
     if one.left_out:
-        screen.item(
-            [("  ! ", "warn")], f"no room for {count(one.left_out, 'more fact')} (max_tokens in its header)"
-        )
+        left = count(one.left_out, "more fact")
+        screen.item([("  ! ", "warn")], f"no room for {left} (max_tokens in its header)")
     _refused(screen, one.by, one.refused)
     screen.removed(one.redacted)
     screen.note(*one.notes)
@@ -416,11 +403,8 @@ def show_suggestions(screen: Screen, pairs: Sequence[Suggestion]) -> None:
         names = f"{shlex.quote(one.name)} {shlex.quote(one.other)}"
         screen.line((f"  ua-memory entities merge {names}", "faint"))
     if pairs:
-        screen.line(
-            "\nIf two are different, ",
-            ("ua-memory entities split NAME OTHER", "strong"),
-            " records that.",
-        )
+        how = ("ua-memory entities split NAME OTHER", "strong")
+        screen.line("\nIf two are different, ", how, " records that.")
 
 
 def show_entity(screen: Screen, found: EntityDetails, limit: int) -> None:
@@ -431,9 +415,8 @@ def show_entity(screen: Screen, found: EntityDetails, limit: int) -> None:
     if _also(one):
         screen.item("", _also(one))
     if found.beside:
-        screen.item(
-            [("appears with  ", "faint")], ", ".join(f"{n} ({k})" for n, k in [*found.beside.items()][:12])
-        )
+        beside = ", ".join(f"{name} ({number})" for name, number in [*found.beside.items()][:12])
+        screen.item([("appears with  ", "faint")], beside)
     if len(found.timeline) > 1:
         screen.line()
         _draw(screen, found.timeline)
@@ -538,9 +521,8 @@ def show_consolidated(screen: Screen, done: ConsolidationResult) -> None:
         head = f"{count(done.facts, 'fact')} considered {by}: {_counted(done.changes)} ("
         screen.line(head, commit(done.revision), ")")
     _changes(screen, done.changes)
-    if others := [
-        path for path in done.paths if path not in {each.after.place.path for each in done.changes}
-    ]:
+    changed = {each.after.place.path for each in done.changes}
+    if others := [path for path in done.paths if path not in changed]:
         screen.line()
         screen.item([("Block ids added to the lines they cite in ", "faint")], (", ".join(others), "path"))
     _at_odds(screen, done.at_odds)
@@ -548,10 +530,8 @@ def show_consolidated(screen: Screen, done: ConsolidationResult) -> None:
     screen.note(*done.notes)
     screen.removed(done.redacted)
     if done.stale:
-        old = (
-            f"{count(done.stale, 'observation rests', 'observations rest')} on nothing from the last 90 days"
-        )
-        screen.note(f"{old}: ua-memory observations list --stale")
+        old = count(done.stale, "observation rests", "observations rest")
+        screen.note(f"{old} on nothing from the last 90 days: ua-memory observations list --stale")
     if done.left:
         screen.note(f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
     if done.committed and not done.by:
@@ -612,18 +592,12 @@ def _asides(screen: Screen, done: ConsolidationResult) -> None:
         screen.line()
         screen.line(("Set aside without an answer (ua-memory consolidate --retry):", "warn"))
     for fact, why in done.aside:
-        screen.item(
-            [("  ! ", "warn")], fact.text, (f"  {fact.place.citation}", "path"), (f"  {why}", "faint")
-        )
+        at = (f"  {fact.place.citation}", "path")
+        screen.item([("  ! ", "warn")], fact.text, at, (f"  {why}", "faint"))
     if done.held:
+        more = f"{count(done.held, 'observation')} more would be retired or merged than one run allows: "
         screen.line()
-        screen.line(
-            (
-                f"{count(done.held, 'observation')} more would be retired or merged than one run allows: ",
-                "warn",
-            ),
-            "ua-memory consolidate --accept",
-        )
+        screen.line((more, "warn"), "ua-memory consolidate --accept")
 
 
 def show_preview(screen: Screen, found: Preview) -> None:
