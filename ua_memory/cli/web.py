@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Option
 
-from ua_memory.caller import Call
+from ua_memory.caller import Call, settings_of
 from ua_memory.cli import app
 from ua_memory.daemon.connect import NoAnswer, exchange
 from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
@@ -293,8 +293,6 @@ class WebBank:
         yield self._opened(config, now)
 
     def _opened(self, config: Config | None = None, now: Clock | None = None) -> Memory:
-        from ua_memory.caller import settings_of
-
         if self._memory is not None and config not in (None, self._memory.config):
             self._memory.close()
             self._memory = None

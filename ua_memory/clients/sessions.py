@@ -9,9 +9,8 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from ua_memory import caller, discovery
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN
+from ua_memory.transcripts.databases import open_database
 from ua_memory.transcripts.reader import Transcript, sniff
 
 if TYPE_CHECKING:
@@ -85,36 +85,39 @@ class StoredSession:
     machine: str = ""
 
 
+_STORED = {
+    "hermes": ({"sessions", "messages"},
+        "SELECT session_id AS id, max(timestamp) AS at, '' AS machine FROM messages GROUP BY session_id"),
+    "opencode": ({"session", "message", "part"},
+        "SELECT session.id, max(message.time_created) / 1000.0 AS at, "
+        "CASE WHEN parent_id IS NULL THEN '' ELSE 'sub-agent' END AS machine "
+        "FROM session JOIN message ON message.session_id = session.id GROUP BY session.id"),
+    "openclaw": ({"transcript_events"},
+        "SELECT session_id AS id, max(created_at) / 1000.0 AS at, '' AS machine FROM transcript_events "
+        "GROUP BY session_id"),
+}  # fmt: skip
+"""Client: the tables of its database, and its sessions with the time of the last word, and what alone speaks
+in one."""
+
+
 def kept(path: Path) -> list[StoredSession]:
     """The sessions in a database; none where it is not one that is known. OSError where it cannot be read."""
-    with _opened(path) as there:
+    with open_database(path) as there:
         names = {str(row["name"]) for row in _rows(there, "SELECT name FROM sqlite_master")}
-        if {"sessions", "messages"} <= names:
-            query = "SELECT session_id AS id, max(timestamp) AS at FROM messages GROUP BY session_id"
-            return [StoredSession("hermes", str(row["id"]), _at(row["at"])) for row in _rows(there, query)]
-        if {"session", "message", "part"} <= names:
-            query = (
-                "SELECT session.id, max(message.time_created) / 1000.0 AS at, parent_id IS NULL AS own "
-                "FROM session JOIN message ON message.session_id = session.id GROUP BY session.id"
-            )
-            return [
-                StoredSession("opencode", str(row["id"]), _at(row["at"]), "" if row["own"] else "sub-agent")
-                for row in _rows(there, query)
-            ]
-        if "transcript_events" in names:
-            query = (
-                "SELECT session_id AS id, max(created_at) AS at FROM transcript_events GROUP BY session_id"
-            )
-            machines = _machines(there, names)
-            found = ((str(row["id"]), _at(row["at"] / 1000)) for row in _rows(there, query))
-            return [StoredSession("openclaw", id, at, machines.get(id, "")) for id, at in found]
+        for client, (tables, query) in _STORED.items():
+            if tables <= names:
+                machines, found = _machines(there, names), []
+                for row in _rows(there, query):
+                    id, at = str(row["id"]), datetime.fromtimestamp(float(row["at"] or 0), UTC)
+                    found.append(StoredSession(client, id, at, row["machine"] or machines.get(id, "")))
+                return found
     return []
 
 
 @contextmanager
 def stream(path: Path, one: StoredSession) -> Iterator[IO[bytes]]:
     """A session's lines. OSError; Malformed where they are packed and nothing here unpacks them."""
-    with _opened(path) as there, tempfile.SpooledTemporaryFile(max_size=HELD) as lines:
+    with open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=HELD) as lines:
         for row in _LINES[one.client](there, one.session):
             lines.write(row + b"\n")
         lines.seek(0)
@@ -140,9 +143,8 @@ def _hermes(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
     for row in _rows(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
         yield _line({key: value for key, value in row.items() if key not in left_out})
     for row in _rows(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
-        yield _line(
-            {k: v for k, v in row.items() if v is not None and not k.startswith(("reason", "codex_"))}
-        )
+        kept = {key: value for key, value in row.items() if not key.startswith(("reason", "codex_"))}
+        yield _line({key: value for key, value in kept.items() if value is not None})
 
 
 def _openclaw(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
@@ -199,36 +201,12 @@ def machine_of(key: str) -> str:
     return "sub-agent" if found == "subagent" else found
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    discovery.open_regular(path).close()  # SQLite would wait for somebody at the other end of a pipe
-    name = urllib.parse.quote(str(path))
-    for how in ("mode=ro", "mode=ro&immutable=1"):  # a log that may not be opened is left aside
-        try:
-            there = sqlite3.connect(f"file:{name}?{how}", uri=True)
-            with closing(there):
-                there.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
-                there.row_factory = sqlite3.Row
-                try:
-                    yield there
-                except sqlite3.Error as error:
-                    raise OSError(0, str(error), str(path)) from error
-                return
-        except sqlite3.Error:
-            continue
-    raise OSError(0, "not a readable SQLite database", str(path))
-
-
 def _rows(there: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> list[Row]:
     return [dict(row) for row in there.execute(query, values)]
 
 
 def _line(row: Row) -> bytes:
     return json.dumps(row, default=lambda value: None).encode()
-
-
-def _at(seconds: float | None) -> datetime:
-    return datetime.fromtimestamp(float(seconds or 0), UTC)
 
 
 def keys_of(index: Iterable[tuple[str, Any]]) -> dict[str, str]:
@@ -269,23 +247,16 @@ def places(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 def shown_places(call: Call, clients: Iterable[str]) -> list[str]:
     """The same folders as a person writes them; of all clients where none is named."""
-    folders = [folder for _, folder in places(call, clients or CLIENTS)]
-    home = call.home
-    return list(
-        dict.fromkeys(
-            f"~/{each.relative_to(home)}" if each.is_relative_to(home) else str(each) for each in folders
-        )
-    )
+    home, each = call.home, dict.fromkeys(folder for _, folder in places(call, clients or CLIENTS))
+    return [f"~/{one.relative_to(home)}" if one.is_relative_to(home) else str(one) for one in each]
 
 
 def require_known(clients: Iterable[str]) -> None:
     """Usage for a client whose transcripts cannot be read."""
     unknown = set(clients) - set(CLIENTS)
     if "gemini" in unknown:
-        raise Usage(
-            "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen",
-            hint="ua-memory install gemini",
-        )
+        what = "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen"
+        raise Usage(what, hint="ua-memory install gemini")
     if unknown:
         raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {', '.join(CLIENTS)}")
 
@@ -302,9 +273,8 @@ def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
 def below(root: Path) -> Iterator[Transcript]:
     """All that may be a transcript in a folder, or the one that a path names. NotFound."""
     if not root.exists():
-        raise NotFound(
-            "no such file or folder", where=str(root), hint="give a folder with transcripts, or leave it out"
-        )
+        hint = "give a folder with transcripts, or leave it out"
+        raise NotFound("no such file or folder", where=str(root), hint=hint)
     if not root.is_dir():
         yield from _in(root, None, {})
         return
@@ -318,9 +288,9 @@ def below(root: Path) -> Iterator[Transcript]:
 
 def _in(path: Path, client: str | None, indexes: Indexes) -> Iterator[Transcript]:
     """The transcripts in a file: one, or as many as a database has sessions."""
-
-    changed = _changed(path)
-    if changed is None:  # it went while we looked
+    try:
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:  # it went while we looked
         return
     if path.name.endswith(DATABASES):
         try:
@@ -368,13 +338,6 @@ def _file(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
             yield BytesIO(unpacked(file.read())) if packed else file
 
     return opened
-
-
-def _changed(path: Path) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    except OSError:
-        return None
 
 
 # -- pruning -----------------------------------------------------------------------------------------------

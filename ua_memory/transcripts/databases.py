@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
+import urllib.parse
 from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from ua_memory import discovery
 from ua_memory.text.noise import typed, uttered
 from ua_memory.transcripts.format import EntryIds, Format, filling, texts
 from ua_memory.transcripts.turns import (
@@ -261,3 +266,26 @@ def _text(part: Record) -> str:
 def _unquoted(text: str) -> str:
     """Without the quotes that `opencode run` puts around its words."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1] else text
+
+
+# -- opening -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program's database. It is never written, nor is its log. OSError where it cannot be read."""
+    discovery.open_regular(path).close()  # SQLite would wait for somebody at the other end of a pipe
+    name = urllib.parse.quote(str(path))
+    for how in ("mode=ro", "mode=ro&immutable=1"):  # a log that may not be opened is left aside
+        try:
+            with closing(sqlite3.connect(f"file:{name}?{how}", uri=True)) as there:
+                there.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
+                there.row_factory = sqlite3.Row
+                try:
+                    yield there
+                except sqlite3.Error as error:
+                    raise OSError(0, str(error), str(path)) from error
+                return
+        except sqlite3.Error:
+            continue
+    raise OSError(0, "not a readable SQLite database", str(path))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import urllib.parse
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +29,7 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
+from ua_memory.transcripts.databases import open_database
 from ua_memory.upkeep.import_sources import CopiedNote, CoreSource, ImportedRecord, SourceContents
 
 # -- taken -------------------------------------------------------------------------------------------------
@@ -543,14 +543,9 @@ def _of_this(path: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def _rows(path: Path, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
-    """What a query gives, or None where the file cannot be asked so. It is never written, nor is its log."""
-    name = urllib.parse.quote(str(path))
-    for how in ("mode=ro", "mode=ro&immutable=1"):  # a log that may not be opened is left aside
-        try:
-            with closing(sqlite3.connect(f"file:{name}?{how}", uri=True)) as there:
-                return there.execute(query, values).fetchall()
-        except sqlite3.Error:
-            continue
+    """What a query gives, or None where the file cannot be asked so."""
+    with suppress(OSError), open_database(path) as there:
+        return there.execute(query, values).fetchall()
     return None
 
 
