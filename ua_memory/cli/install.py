@@ -54,12 +54,8 @@ LONGEST = 64 << 20
 """Bytes of a line that is looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecalledSession:
-    """A session file with recalled memory in it: (where a line begins, the line, what it becomes)."""
-
-    path: Path
-    lines: tuple[tuple[int, bytes, bytes], ...]
+Recalled = list[tuple[int, bytes, bytes]]
+"""What of a session file is to go: where a line begins, the line, what it becomes."""
 
 
 @app.verb(prune_recall_messages_app, opens=False)
@@ -81,15 +77,19 @@ def prune_recall_messages(
     """
     does = (words or [])[-1:] == [CONFIRM]
     given = [caller.absolute(call, word) for word in (words or [])[: -1 if does else None]]
-    found = [held for path in _files(call, given) if (held := _held(path)).lines]
-    rows = [_row(held, _backup(call, held.path) if does else None) for held in found]
-    for held in found if does else ():
-        _write(held)
+    found = {path: lines for path in _files(call, given) if (lines := _held(path))}
+    rows = []
+    for path, lines in found.items():
+        gone = sum(len(old) - len(new.rstrip()) for _, old, new in lines)
+        backup = str(_backup(call, path)) if does else None
+        rows.append({"path": str(path), "messages": len(lines), "bytes": gone, "backup": backup})
+    for path, lines in found.items() if does else ():
+        _write(path, lines)
     emit(call, {"pruned": does, "files": rows})
     screen = Screen(call)
-    for held, row in zip(found, rows, strict=True):
-        told = count(len(held.lines), "message")
-        screen.item([(str(held.path), "path"), ": "], f"{told}{' pruned' if does else ''}")
+    for row, lines in zip(rows, found.values(), strict=True):
+        told = f"{count(len(lines), 'message')}{' pruned' if does else ''}"
+        screen.item([(str(row["path"]), "path"), ": "], told)
         if row["backup"]:
             screen.line(f"  backup: {row['backup']}")
     if not found:
@@ -98,12 +98,6 @@ def prune_recall_messages(
         note(call, "nothing was changed; add `confirm` as the last word to do it")
     else:
         note(call, "an open session has it until it is resumed")
-
-
-def _row(held: RecalledSession, backup: Path | None) -> dict[str, Any]:
-    gone = sum(len(old) - len(new.rstrip()) for _, old, new in held.lines)
-    where = str(backup) if backup else None
-    return {"path": str(held.path), "messages": len(held.lines), "bytes": gone, "backup": where}
 
 
 def _files(call: Call, given: list[Path]) -> Iterator[Path]:
@@ -118,16 +112,16 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
         yield from (file for file in below if file.is_file())  # no folder of the name, no dead link
 
 
-def _held(path: Path) -> RecalledSession:
+def _held(path: Path) -> Recalled:
     """What of a file is to go. A last line without its end is somebody's who is writing it."""
-    lines, at = [], 0
+    lines, at = Recalled(), 0
     with discovery.open_regular(path) as file:
         while line := file.readline(LONGEST):
             new = pruned(line) if line.endswith(b"\n") else None
             if new is not None:
                 lines.append((at, line, new))
             at += len(line)
-    return RecalledSession(path, tuple(lines))
+    return lines
 
 
 def _backup(call: Call, path: Path) -> Path:
@@ -149,12 +143,12 @@ def _backup(call: Call, path: Path) -> Path:
     return copy
 
 
-def _write(held: RecalledSession) -> None:
+def _write(path: Path, lines: Recalled) -> None:
     """Write the lines over those that they were. ChangedOnDisk, and nothing, where one is another."""
-    with held.path.open("r+b", buffering=0) as file:
-        if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in held.lines):
-            raise ChangedOnDisk("the file changed meanwhile", where=str(held.path), hint="try again")
-        for at, _, new in held.lines:
+    with path.open("r+b", buffering=0) as file:
+        if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in lines):
+            raise ChangedOnDisk("the file changed meanwhile", where=str(path), hint="try again")
+        for at, _, new in lines:
             os.pwrite(file.fileno(), new, at)
         os.fsync(file.fileno())
 

@@ -81,6 +81,28 @@ def json_piece(file: str, what: str, put: Callable[[JsonDocument], None], cut: C
     return SettingsPiece(file, what, putting, cutting)
 
 
+def json_value(
+    file: str, what: str, path: tuple[str | int, ...], value: Any, *, loose: bool = False,
+    more: Callable[[JsonDocument], None] = lambda _: None,
+) -> SettingsPiece:  # fmt: skip
+    """A value of ours in a file of JSON, and what is put there with it. Broken where there is another."""
+
+    def put(document: JsonDocument) -> None:
+        known = there.value if (there := document.at(path)) else None
+        if known not in (None, value):
+            name = ".".join(map(str, path))
+            raise Broken(document.line(path), f"{name} is already {known!r}; remove it first")
+        if known is None:
+            document.put(path, value)
+        more(document)
+
+    def cut(document: JsonDocument) -> None:
+        if (there := document.at(path)) is not None and there.value == value:
+            document.cut(path)
+
+    return json_piece(file, what, put, cut, loose=loose)
+
+
 def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, Any]) -> SettingsPiece:
     """A table in a file of TOML. One of this name that runs something else is its owner's, and stays."""
 
@@ -391,19 +413,7 @@ def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget
 
 def auto_memory(home: str, folder: str) -> SettingsPiece:
     """Claude Code's own memory pointed at a folder of the bank. Broken where it points elsewhere."""
-
-    def put(document: JsonDocument) -> None:
-        there = document.value.get(OWN_MEMORY)
-        if there not in (None, folder):
-            raise Broken(document.line((OWN_MEMORY,)), f"{OWN_MEMORY} is already {there!r}; remove it first")
-        if there is None:
-            document.put((OWN_MEMORY,), folder)
-
-    def cut(document: JsonDocument) -> None:
-        if document.value.get(OWN_MEMORY) == folder:
-            document.cut((OWN_MEMORY,))
-
-    return json_piece(f"{home}/settings.json", "its own memory's folder", put, cut)
+    return json_value(f"{home}/settings.json", "its own memory's folder", (OWN_MEMORY,), folder)
 
 
 def project(folder: str, command: Sequence[str]) -> ClientTarget:
@@ -599,7 +609,7 @@ def openclaw_target(
         json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
     ]
     if slot:
-        pieces.append(json_piece(file, "memory slot", _select, _deselect, loose=True))
+        pieces.append(json_value(file, "memory slot", SLOT, NAME, loose=True, more=_no_dreams))
         # Of two plugins of this kind only the selected one is loaded.
         kind = {"kind": "memory", "categories": ["memory"], "contracts": {"tools": SLOT_TOOLS}}
         plugin = {**plugin, MANIFEST: json.dumps(json.loads(plugin[MANIFEST]) | kind, indent=2) + "\n"}
@@ -629,20 +639,9 @@ def _forbid(document: JsonDocument) -> None:
         document.cut(ENTRY)
 
 
-def _select(document: JsonDocument) -> None:
-    there = document.at(SLOT)
-    if there is not None and there.value != NAME:
-        line = document.line(SLOT)
-        raise Broken(line, f"{'.'.join(SLOT)} is already {there.value!r}; remove it first")
-    if there is None:
-        document.put(SLOT, NAME)
+def _no_dreams(document: JsonDocument) -> None:
     if document.at((*ENTRY, "config")) is None:  # else memory-core dreams on, and writes MEMORY.md at night
         document.put((*ENTRY, "config"), {"dreaming": {"enabled": False}})
-
-
-def _deselect(document: JsonDocument) -> None:
-    if (there := document.at(SLOT)) is not None and there.value == NAME:
-        document.cut(SLOT)
 
 
 # -- pi settings -------------------------------------------------------------------------------------------

@@ -47,11 +47,8 @@ class Failed(UaMemoryError):
     """A command that the page is made of has failed. `exit_code` is the command's."""
 
     def __init__(self, code: int, error: Mapping[str, Any]) -> None:
-        super().__init__(
-            str(error.get("message") or "the command failed"),
-            where=error.get("where"),
-            hint=error.get("mend"),
-        )
+        what = str(error.get("message") or "the command failed")
+        super().__init__(what, where=error.get("where"), hint=error.get("mend"))
         self.exit_code = code
 
 
@@ -87,6 +84,11 @@ class Shown:
 Page = Callable[[BankPages, Query], Shown]
 
 
+def shown(bank: BankPages, template: str, *words: str, **more: Any) -> Shown:
+    """A page of what a command prints with `--json`, and `more`. Failed."""
+    return Shown(template, bank.ask(*words), words, more)
+
+
 def tried(bank: BankPages, *argv: str) -> dict[str, Any]:
     """What a command prints with `--json`; {error} where it fails, for a page that shows it as a part."""
     try:
@@ -106,23 +108,22 @@ def options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
 def days(bank: BankPages, query: Query) -> Shown:
     """The newest days, or those before one, and the map of all."""
     words = ["list", "-n", str(MOST_LISTED), *options(query)]
-    before = query.get("before", "")
-    if before:
+    if before := query.get("before"):
         words.append(f"--until={before}")
     found = bank.ask(*words)
     groups = [
         (day, list(rows)) for day, rows in groupby(found["results"], key=lambda row: row.get("day") or "")
     ]
-    shown, today = groups[:DAYS], bank.today()
-    dated = [day for day, _ in shown if day]
+    first, today = groups[:DAYS], bank.today()
+    dated = [day for day, _ in first if day]
     every = _counted(bank, map_start(today).isoformat(), today)
     given = options(query)
     counted = _counted(bank, dated[-1], dated[0], *given) if dated else []
     full = {row["day"]: row["facts"] for row in counted}
     more = {
-        "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in shown],
+        "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in first],
         "days": every, "today": today, "filters": _plain(query),
-        "older": _before(dated[-1]) if dated and found["total"] > sum(len(rows) for _, rows in shown) else "",
+        "older": _before(dated[-1]) if dated and found["total"] > sum(len(rows) for _, rows in first) else "",
         "held": bank.held(),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
@@ -155,25 +156,20 @@ def _before(day: str) -> str:
 def day(bank: BankPages, query: Query) -> Shown:
     """All that was said on a day, or is about it."""
     day = query["day"]
-    words = (
-        "list", "--retired", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}", *options(query),
-    )  # fmt: skip
-    found = bank.ask(*words)
-    return Shown("day.html", found, words, {"day": day, "filters": _plain(query)})
+    words = ("list", "--retired", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}")
+    return shown(bank, "day.html", *words, *options(query), day=day, filters=_plain(query))
 
 
 def sessions(bank: BankPages, query: Query) -> Shown:
     """What was said, session by session."""
-    words = ("sessions", "list", *options(query, ("project", "since")))
-    return Shown("sessions.html", bank.ask(*words), words)
+    return shown(bank, "sessions.html", "sessions", "list", *options(query, ("project", "since")))
 
 
 def session(bank: BankPages, query: Query) -> Shown:
     """What was said in one, beside the facts that came of it."""
-    words = ("sessions", "get", "--", query["name"])
-    found = bank.ask(*words)
-    facts = bank.ask("list", f"--session={query['name']}", "-n", str(MOST_LISTED), "--retired", fails=False)
-    return Shown("session.html", found, words, {"facts": facts.get("results", [])})
+    found = bank.ask("list", f"--session={query['name']}", "-n", str(MOST_LISTED), "--retired", fails=False)
+    facts = found.get("results", [])
+    return shown(bank, "session.html", "sessions", "get", "--", query["name"], facts=facts)
 
 
 # -- search ------------------------------------------------------------------------------------------------
@@ -185,13 +181,8 @@ def search(bank: BankPages, query: Query) -> Shown:
     filters = {name: query[name] for name in ("kind", "tag", "source", "since", "until") if query.get(name)}
     given = options(filters, tuple(filters))
     words = ("search", "--explain", *given, "--", text)
-    more: dict[str, Any] = {
-        "q": text,
-        "read": {},
-        "by": "words",
-        "why_not": {},
-        "target": query.get("why", ""),
-    }
+    more: dict[str, Any] = {"q": text, "read": {}, "by": "words", "why_not": {}}
+    more["target"] = query.get("why", "")
     if not text:
         return Shown("search.html", {"results": [], "answered": False, "notes": []}, words, more)
     found = bank.by_meaning(text, filters) if query.get("by") != "words" else None
@@ -250,10 +241,9 @@ def file(bank: BankPages, query: Query) -> Shown:
 
 def names(bank: BankPages, query: Query) -> Shown:
     """All names, and the pairs that may be one."""
-    words = ("entities", "list", "-n", str(MOST_LISTED))
-    pairs = bank.ask("entities", "list", "--suggest", fails=False) if query.get("pairs") else {}
-    more = {"pairs": pairs, "asked": bool(query.get("pairs")), "most": MOST_LISTED}
-    return Shown("names.html", bank.ask(*words), words, more)
+    asked, words = bool(query.get("pairs")), ("entities", "list", "-n", str(MOST_LISTED))
+    pairs = bank.ask("entities", "list", "--suggest", fails=False) if asked else {}
+    return shown(bank, "names.html", *words, pairs=pairs, asked=asked, most=MOST_LISTED)
 
 
 def name(bank: BankPages, query: Query) -> Shown:
@@ -278,9 +268,8 @@ def graph(bank: BankPages, _query: Query) -> Shown:
 
 def pages(bank: BankPages, _query: Query) -> Shown:
     """Knowledge pages and mental models."""
-    words = ("pages", "list")
     models = bank.ask("models", "list", fails=False).get("models", [])
-    return Shown("pages.html", bank.ask(*words), words, {"models": models})
+    return shown(bank, "pages.html", "pages", "list", models=models)
 
 
 def page(bank: BankPages, query: Query) -> Shown:
@@ -301,20 +290,17 @@ def _recipe(page: Mapping[str, Any]) -> dict[str, Any]:
 
 def beliefs(bank: BankPages, _query: Query) -> Shown:
     """Observations with their proofs and former wordings, and the agent's opinions."""
-    words = ("observations", "list")
     opinions = bank.ask("opinions", "list", fails=False).get("opinions", [])
-    return Shown("beliefs.html", bank.ask(*words), words, {"opinions": opinions})
+    return shown(bank, "beliefs.html", "observations", "list", opinions=opinions)
 
 
 def core(bank: BankPages, query: Query) -> Shown:
     """Core memory and its budget, and the rules of reflect; what is proposed only if asked: that takes all
     facts."""
-    words = ("core", "list")
     asked = bool(query.get("proposals"))
     proposals = bank.ask("core", "proposals", fails=False).get("proposals", []) if asked else []
     rules = bank.ask("directives", "list", fails=False)
-    more = {"proposals": proposals, "asked": asked, "rules": rules}
-    return Shown("core.html", bank.ask(*words), words, more)
+    return shown(bank, "core.html", "core", "list", proposals=proposals, asked=asked, rules=rules)
 
 
 # -- what happened -----------------------------------------------------------------------------------------
@@ -327,12 +313,8 @@ def diary(bank: BankPages, query: Query) -> Shown:
     found = bank.ask(*words)
     rows = groupby(found["revisions"], key=lambda row: row["when"][:10])
     given = {name: query[name] for name in names if query.get(name)}
-    more = {
-        "days": [(day, list(each)) for day, each in rows],
-        "given": given,
-        "page_size": REVISIONS,
-        "redoable": _redoable(bank),
-    }
+    listed = [(day, list(each)) for day, each in rows]
+    more = {"days": listed, "given": given, "page_size": REVISIONS, "redoable": _redoable(bank)}
     return Shown("diary.html", found, words, more)
 
 
@@ -351,11 +333,11 @@ def address(path: str, given: Query, **new: str) -> str:
 
 def revision(bank: BankPages, query: Query) -> Shown:
     """What one revision changed, and what its undo would change now."""
-    words = ("diff", "--", query["rev"])
-    found = bank.ask(*words)
-    one = _listed(bank, NEWEST, query["rev"]) or _listed(bank, ("log", "-n", "500"), query["rev"])
-    plan = tried(bank, "undo", "--dry-run", "--", query["rev"]) if query.get("undo") else {}
-    return Shown("revision.html", found, words, {"one": one, "rev": query["rev"], "plan": plan})
+    rev = query["rev"]
+    found = shown(bank, "revision.html", "diff", "--", rev)
+    one = _listed(bank, NEWEST, rev) or _listed(bank, ("log", "-n", "500"), rev)
+    plan = tried(bank, "undo", "--dry-run", "--", rev) if query.get("undo") else {}
+    return replace(found, more={"one": one, "rev": rev, "plan": plan})
 
 
 def _listed(bank: BankPages, words: Sequence[str], rev: str) -> dict[str, Any]:
@@ -366,16 +348,13 @@ def _listed(bank: BankPages, words: Sequence[str], rev: str) -> dict[str, Any]:
 
 def work(bank: BankPages, _query: Query) -> Shown:
     """What waits, what ran last and what it cost. What takes longer the more there is, is `health`."""
-    words = ("status", "--quick")
     last = {
         op: bank.ask("log", "--op", op, "-n", "1", fails=False).get("revisions", [])
         for op in ("consolidate", "flush", "refresh", "sync")
     }
-    more = {
-        "waiting": bank.ask("queue", "list", fails=False).get("waiting", []), "last": last,
-        "cost": bank.ask("stats", "--cost", fails=False),
-    }  # fmt: skip
-    return Shown("work.html", bank.ask(*words), words, more)
+    waiting = bank.ask("queue", "list", fails=False).get("waiting", [])
+    cost = bank.ask("stats", "--cost", fails=False)
+    return shown(bank, "work.html", "status", "--quick", waiting=waiting, last=last, cost=cost)
 
 
 def health(bank: BankPages, _query: Query) -> Shown:
@@ -411,13 +390,8 @@ def forget(bank: BankPages, query: Query) -> Shown:
     options = ["--own-lines"] if query.get("own") else []
     words = ("forget", "--dry-run", *options, "--", *_words(target))
     plan = bank.ask(*words) if target else {}
-    more = {
-        "target": target,
-        "hash": plan_hash(plan),
-        "own": bool(query.get("own")),
-        "count": len(plan.get("gone", ())),
-    }
-    return Shown("forget.html", plan, words, more)
+    more = {"hash": plan_hash(plan), "own": bool(query.get("own")), "count": len(plan.get("gone", ()))}
+    return Shown("forget.html", plan, words, {"target": target, **more})
 
 
 def _words(target: str) -> list[str]:
@@ -430,13 +404,13 @@ def _words(target: str) -> list[str]:
 
 def do_forget(bank: BankPages, form: Query) -> Shown:
     """Forget what the plan names, if it is that plan still and its count was typed; tell what is left."""
-    shown = forget(bank, form)
-    if shown.more["hash"] != form.get("hash") or str(shown.more["count"]) != form.get("count", "").strip():
+    plan = forget(bank, form).more
+    if plan["hash"] != form.get("hash") or str(plan["count"]) != form.get("count", "").strip():
         raise ChangedOnDisk("the plan is another one now, or the count was not typed: nothing was removed")
     options = ["--own-lines"] if form.get("own") else []
     done = bank.ask("forget", "--yes", *options, "--", *_words(form["target"]))
-    shown = forget(bank, {})
-    return replace(shown, more={**shown.more, "done": done})
+    left = forget(bank, {})
+    return replace(left, more={**left.more, "done": done})
 
 
 def do_undo(bank: BankPages, form: Query) -> str:
@@ -523,8 +497,8 @@ def do_queue(bank: BankPages, form: Query) -> str | Shown:
         bank.ask("queue", "drop", "--", form["key"])
         return "/work"
     done = tried(bank, "queue", "retry", "--", form["key"])
-    shown = work(bank, {})
-    return replace(shown, more={**shown.more, "done": done})
+    now = work(bank, {})
+    return replace(now, more={**now.more, "done": done})
 
 
 def do_page(bank: BankPages, form: Query) -> str:
@@ -535,9 +509,8 @@ def do_page(bank: BankPages, form: Query) -> str:
         case "update":
             if plan_hash(_recipe(bank.ask("pages", "get", "--", form["id"]))) != form.get("hash"):
                 raise ChangedOnDisk("the recipe is another one now: nothing was written")
-            bank.ask(
-                "pages", "update", f"--name={form['name']}", f"--query={form['query']}", "--", form["id"]
-            )
+            recipe = (f"--name={form['name']}", f"--query={form['query']}")
+            bank.ask("pages", "update", *recipe, "--", form["id"])
         case "delete":
             if form["typed"].strip() != form["id"]:
                 raise Usage("its id was not typed: nothing was deleted")
@@ -584,11 +557,8 @@ def home(what: str, form: Query) -> tuple[str, Page, Query]:
             return "/work", work, {}
         case "page" if got("do"):
             query = {"plan": "1"} if got("do") == "refresh" else {}
-            return (
-                address(f"/pages/{quote(got('id', ''), safe='')}", query),
-                page,
-                {**query, "id": got("id", "")},
-            )
+            at = address(f"/pages/{quote(got('id', ''), safe='')}", query)
+            return at, page, {**query, "id": got("id", "")}
         case "page":
             return "/pages", pages, {}
         case "probe" if got("query"):
