@@ -278,7 +278,7 @@ class FollowedPurge:
     holding: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SyncResult:
     """What a sync did: what came in and from how many revisions, how many went out, where both stand now.
 
@@ -287,12 +287,12 @@ class SyncResult:
 
     remote: str
     address: str
-    merge: Merge
-    received: int
-    sent: int
-    revision: str | None
-    notes: tuple[str, ...] = ()
     trial: bool = False
+    merge: Merge = field(default_factory=lambda: Merge({}))
+    received: int = 0
+    sent: int = 0
+    revision: str | None = None
+    notes: list[str] = field(default_factory=list)
     forced: tuple[str, str] | None = None
     """The revision that the remote's branch was taken back from, and the one it has now: after a purge
     here."""
@@ -360,20 +360,16 @@ class _Syncing:
     index: Callable[[], Index]
     backup: Path | None
     """Where the old history may be put, if there is a purge to follow."""
-    received: int = 0
-    sent: int = 0
-    merge: Merge = field(default_factory=lambda: Merge({}))
-    notes: list[str] = field(default_factory=list)
-    forced: tuple[str, str] | None = None
-    followed: FollowedPurge | None = None
-    heard: RemoteTombstones | None = None
+
+    def __post_init__(self) -> None:
+        self.done = SyncResult(self.name, shown(self.url), self.trial)
 
     def together(self) -> SyncResult:
         store, history = self.store, self.store.history
         if any(not one.done and not one.sync for one in purge.unfinished(store)):
             where = str(store.bank.root)
             raise Conflict("a purge was interrupted here", where=where, hint="ua-memory forget --purge")
-        self.notes += prepare(store, look=self.trial)
+        self.done.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
             Cleanup(store, self.index).finish()
         if not self.trial:
@@ -388,17 +384,14 @@ class _Syncing:
         if not self.trial:
             self._finish()
             if self.first and (said := history.set_head(self.url)):
-                self.notes.append(said)
-        head = None if self.trial else history.head()
-        return SyncResult(
-            self.name, shown(self.url), self.merge, self.received, self.sent, head, tuple(self.notes),
-            self.trial, self.forced, self.followed, self.heard,
-        )  # fmt: skip
+                self.done.notes.append(said)
+        self.done.revision = None if self.trial else history.head()
+        return self.done
 
     def _unlock(self, address: str = "") -> None:
         """Remove what a killed git has left locked here, or in a folder that is pushed to."""
         gone = process.remove(self.store.history.locks(address))
-        self.notes += [f"removed a lock left by an interrupted git: {file}" for file in gone]
+        self.done.notes += [f"removed a lock left by an interrupted git: {file}" for file in gone]
 
     def _refused(self, why: str) -> UaMemoryError:
         """Why nothing could be pushed, at the last attempt."""
@@ -421,7 +414,12 @@ class _Syncing:
             lease = self._carried()
             offered = lease or offered
         if not lease and offered and (not history.holds(offered) or _rewritten(history, self.name, offered)):
-            self._take(self._received())
+            with history.fetched(self.url, name=self.name) as other:
+                followed = _rewritten(history, self.name, other)
+                done = self._follow(other) if followed else self._joined(other)
+                if not self.trial and not followed:
+                    history.agree(self.name, other)
+            self._take(done)
         head = history.head()
         if head == offered and head and not self.trial and history.agreed(self.name) != head:
             history.agree(self.name, head)
@@ -431,37 +429,27 @@ class _Syncing:
         refuse_push(history, known, head)
         new = history.number(known, head)
         if self.trial:
-            self.sent = self.sent if lease else new
-            self.forced = (lease, head) if lease else None
+            self.done.sent = self.done.sent if lease else new
+            self.done.forced = (lease, head) if lease else None
             return ""
         if why := history.push(self.name, head, to=self.url if self.first else "", instead=lease):
-            self.sent = 0
+            self.done.sent = 0
             return why
-        self.sent += new
-        self.forced = (lease, head) if lease else self.forced
+        self.done.sent += new
+        self.done.forced = (lease, head) if lease else self.done.forced
         return ""
 
-    def _take(self, done: JoinResult) -> None:
-        self.received += done.revisions
-        dropped = (*self.merge.dropped, *done.merge.dropped)
-        self.merge = done.merge if done.merge.files or not self.merge.files else self.merge
-        self.merge = replace(self.merge, dropped=dropped)
-        self.notes += [*done.notes, *(done.result.notes if done.result else ())]
-
-    def _received(self) -> JoinResult:
-        history = self.store.history
-        with history.fetched(self.url, name=self.name) as other:
-            if _rewritten(history, self.name, other):
-                return self._follow(other)
-            done = self._joined(other)
-            if not self.trial:
-                history.agree(self.name, other)
-        return done
+    def _take(self, joined: JoinResult) -> None:
+        done, merge = self.done, joined.merge
+        done.received += joined.revisions
+        known = merge if merge.files or not done.merge.files else done.merge
+        done.merge = replace(known, dropped=(*done.merge.dropped, *merge.dropped))
+        done.notes += [*joined.notes, *(joined.result.notes if joined.result else ())]
 
     def _joined(self, other: str) -> JoinResult:
         subject, look = self._subject, self.trial
         done, heard = joined(self.store, other, self.index, door=self.door, subject=subject, look=look)
-        self.heard = heard or self.heard
+        self.done.heard = heard or self.done.heard
         return done
 
     @property
@@ -493,7 +481,7 @@ class _Syncing:
         sought = self._words(purged, [head, other], seen.files)
         ids = tuple(sorted(purged.ids))
         if self.trial:
-            self.followed = FollowedPurge(ids, head)
+            self.done.followed = FollowedPurge(ids, head)
             return seen.joined
         backup = self._backed_up()
         clearing = Cleanup(self.store, self.index)
@@ -503,12 +491,12 @@ class _Syncing:
             self.store.require_settled()  # what is not joined yet is not to be let go of
             new = self._moved(other, base, parents, purged, sought)
             _, proof = clearing.end(begun, everything, gone, objects=True)
-        purge.note(self.store, self._unfinished(backup, proof.holds))
+        self._note(backup, proof.holds)
         # What was dropped here was in revisions that are no more.
         dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
         named = [] if proof.holds else rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
         holding = tuple(ref.short for ref in named if ref.name != history.ref())
-        self.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
+        self.done.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
         return replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
 
     def _words(self, purged: Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
@@ -535,11 +523,13 @@ class _Syncing:
         with store.locked():
             unmarked(store.history)
         rewrite.back_up(store.history, backup)
-        purge.note(store, self._unfinished(backup, False))
+        self._note(backup, False)
         return backup
 
-    def _unfinished(self, backup: Path, done: bool) -> purge.Unfinished:
-        return purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
+    def _note(self, backup: Path, done: bool) -> None:
+        """Note how far following a purge has come."""
+        one = purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
+        purge.note(self.store, one)
 
     def _moved(
         self, other: str, base: str, parents: Mapping[str, str], purged: Purges,
@@ -627,7 +617,7 @@ class _Syncing:
                 sought, _ = purge.texts(space, paths, mine.tombstones, {}, redact)
                 tip = self._replanted(space, offered, without, parents, mine, sought)
         if self.trial:
-            self.received, self.sent = number, history.number(None, head)
+            self.done.received, self.done.sent = number, history.number(None, head)
         elif theirs and agreed != tip:
             self._take(self._follow(tip))
         elif not history.holds(tip):
