@@ -378,10 +378,8 @@ def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool
     mine = views.quoting(found)
     if not call.reads_terminal or call.as_json:
         if many:
-            raise Usage(
-                f"{count(len(found.plan.asked), 'statement')} would be forgotten",
-                hint="review them with --dry-run, then pass --yes",
-            )
+            hint = "review them with --dry-run, then pass --yes"
+            raise Usage(f"{count(len(found.plan.asked), 'statement')} would be forgotten", hint=hint)
         return True, False
     if not many and not mine:
         return True, False
@@ -407,10 +405,9 @@ def _purge(
         return code
     if not yes:
         if not call.reads_terminal or call.as_json:
-            raise Usage(
-                f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten",
-                hint="review them with --dry-run, then pass --yes",
-            )
+            what = f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten"
+            hint = "review them with --dry-run, then pass --yes"
+            raise Usage(what, hint=hint)
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))

@@ -222,9 +222,8 @@ def queries_of(call: Call, path: str) -> list[str]:
     try:
         data = given(call) if path == "-" else discovery.read(caller.absolute(call, path))
     except OSError as error:
-        raise NotFound(
-            error.strerror or str(error), where=path, hint="name a file with one query a line"
-        ) from error
+        hint = "name a file with one query a line"
+        raise NotFound(error.strerror or str(error), where=path, hint=hint) from error
     queries = [line.strip() for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip()]
     if not queries:
         raise Usage("the file contains no queries", where=path, hint="write one query a line")

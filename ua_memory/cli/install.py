@@ -792,9 +792,8 @@ def _with_model(call: Call, target: ClientTarget, model: str | None) -> ClientTa
     if model is None:
         return target
     if model != "client":
-        raise Usage(
-            f"{model!r} is no model of a client", hint=f"ua-memory install {target.client} --model client"
-        )
+        hint = f"ua-memory install {target.client} --model client"
+        raise Usage(f"{model!r} is no model of a client", hint=hint)
     as_typed("provider", [target.client], user=True)
     notes = (*target.notes, settings.MODEL_NOTE.format(target.client))
     piece = settings.model_piece(str(caller.user_file(call)), target.client)

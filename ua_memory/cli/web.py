@@ -83,9 +83,8 @@ def web(
         return _stop(call, local, running)
     if running is not None:
         if write and not running["write"]:
-            raise Usage(
-                "the page runs without --write", hint="ua-memory web --stop, then: ua-memory web --write"
-            )
+            hint = "ua-memory web --stop, then: ua-memory web --write"
+            raise Usage("the page runs without --write", hint=hint)
         return _open(call, local, int(running["port"]), no_open=no_open)
     return _run(call, memory, port, write=write, no_open=no_open)
 

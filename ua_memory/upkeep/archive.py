@@ -200,15 +200,12 @@ def export(
 def _writable(store: Store, file: Path) -> None:
     if file.suffix.lower() in PACKED:
         name = f"{file.stem.removesuffix('.tar')}.tar"
-        raise Usage(
-            "an archive is a .tar that is not compressed", where=str(file),
-            hint=f"ua-memory export {name}, and compress that file",
-        )  # fmt: skip
+        hint = f"ua-memory export {name}, and compress that file"
+        raise Usage("an archive is a .tar that is not compressed", where=str(file), hint=hint)
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if file.resolve().is_relative_to(inner.resolve()):
-            raise Usage(
-                "the archive cannot be inside the bank", where=str(file), hint="give a file outside the bank"
-            )
+            hint = "give a file outside the bank"
+            raise Usage("the archive cannot be inside the bank", where=str(file), hint=hint)
     if file.exists() or file.is_symlink():
         raise CannotWrite("this file already exists", where=str(file), hint="choose another name")
 
@@ -349,9 +346,8 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str],
                 raise _bad(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
             return manifest, files, said
     except FileNotFoundError as error:
-        raise NotFound(
-            "no such file or folder", where=str(file), hint="give the path of the archive"
-        ) from error
+        hint = "give the path of the archive"
+        raise NotFound("no such file or folder", where=str(file), hint=hint) from error
     except (tarfile.TarError, EOFError, UnicodeError) as error:
         raise _bad(file, f"it cannot be read: {error}") from error
     except (IsADirectoryError, discovery.Irregular) as error:

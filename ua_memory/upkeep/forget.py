@@ -861,10 +861,8 @@ class ForgetResult:
 def refuse_held(held: Collection[str]) -> None:
     """Held where facts of these files disappeared and nobody said whether that was meant."""
     if held:
-        raise Held(
-            "facts disappeared here all at once", where=", ".join(sorted(held)[:SHOWN]),
-            hint="ua-memory undo restores them, ua-memory status --accept confirms it",
-        )  # fmt: skip
+        hint = "ua-memory undo restores them, ua-memory status --accept confirms it"
+        raise Held("facts disappeared here all at once", where=", ".join(sorted(held)[:SHOWN]), hint=hint)
 
 
 class Forgetting(Cleanup):
@@ -944,10 +942,8 @@ class Forgetting(Cleanup):
             raise TooLarge(f"more than {MOST} statements contain this", where=query, hint="add a word")
         found = containing(self._texts(), index.words.get(keys), words) if keys else []
         if not found:
-            raise NotFound(
-                "nothing contains all of these words", where=query,
-                hint="ua-memory search finds similar ones, and ua-memory forget ^ID removes one",
-            )  # fmt: skip
+            hint = "ua-memory search finds similar ones, and ua-memory forget ^ID removes one"
+            raise NotFound("nothing contains all of these words", where=query, hint=hint)
         taken = {(t.place.path, row) for t in found for row in range(t.place.line, t.place.end + 1)}
         near = (
             item for item in (hit.item for hit in hits)

@@ -610,9 +610,8 @@ def _recalled(url: str) -> Ask:
             with urllib.request.urlopen(request, timeout=SECONDS) as reply:
                 results = json.load(reply).get("results") or []
         except (OSError, ValueError, AttributeError) as error:
-            raise NotFound(
-                f"Hindsight does not answer: {error}", where=url, hint="give http://HOST/v1/default/banks/ID"
-            ) from error
+            hint = "give http://HOST/v1/default/banks/ID"
+            raise NotFound(f"Hindsight does not answer: {error}", where=url, hint=hint) from error
         return [Old(str(r.get("document_id") or r.get("id")), str(r.get("text"))) for r in results[:limit]]
 
     return ask

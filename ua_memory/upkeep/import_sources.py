@@ -323,10 +323,8 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
         left.append(f"{talks} session transcript{'s' * (talks > 1)}: those are for `ua-memory flush FILE`")
     if not notes:
         told = " (session transcripts are for `ua-memory flush FILE`)" if talks else ""
-        raise Usage(
-            f"no memory files and no CLAUDE.md{told}", where=name,
-            hint="give ~/.claude, or ~/.claude/projects/PROJECT/memory",
-        )  # fmt: skip
+        hint = "give ~/.claude, or ~/.claude/projects/PROJECT/memory"
+        raise Usage(f"no memory files and no CLAUDE.md{told}", where=name, hint=hint)
     return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
 
 
@@ -425,10 +423,8 @@ def read_hindsight(name: str, files: Files) -> SourceContents:
     items = tuple(_items(heap))
     notes += [*bodies, *_documents(heap)]
     if not (items or notes or models or pages):
-        raise Usage(
-            "contains no memories, documents or mental models of Hindsight", where=name,
-            hint="give an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON",
-        )  # fmt: skip
+        hint = "give an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON"
+        raise Usage("contains no memories, documents or mental models of Hindsight", where=name, hint=hint)
     left += _told(heap)
     name = re.sub(r"\.jsonl?\Z", "", name)
     return SourceContents(
@@ -630,10 +626,9 @@ def read_openclaw(name: str, files: Files) -> SourceContents:
     inner = sorted({path.split("/")[0] for path in files if path.startswith("workspace") and "/" in path})
     roots = [root for root in ("", *inner) if _is_workspace(files_below(files, root))]
     if not roots:
-        raise Usage(
-            "not an OpenClaw workspace: it has neither MEMORY.md nor memory/*.md", where=name,
-            hint="give the workspace, such as ~/.openclaw/workspace or ~/clawd",
-        )  # fmt: skip
+        what = "not an OpenClaw workspace: it has neither MEMORY.md nor memory/*.md"
+        hint = "give the workspace, such as ~/.openclaw/workspace or ~/clawd"
+        raise Usage(what, where=name, hint=hint)
     if roots[0] == "" or len(roots) == 1:
         return _workspace(name, files_below(files, roots[0]), roots[0])
     several = ", ".join(roots)

@@ -120,10 +120,9 @@ def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[s
 def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Result | None:
     """Set a setting in the bank's file; None where it stood there already. Usage for a secret; Malformed."""
     if find(str(value)):
-        raise Usage(
-            "this value holds a secret, and the bank's file is committed and synced", where=key,
-            hint="add --user, or set its variable",
-        )  # fmt: skip
+        what = "this value holds a secret, and the bank's file is committed and synced"
+        hint = "add --user, or set its variable"
+        raise Usage(what, where=key, hint=hint)
     with store.revision("config", door="cli") as draft:
         draft.by_person = by_person
         before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""

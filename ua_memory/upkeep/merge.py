@@ -867,16 +867,13 @@ def refuse(history: History, other: str, there: Mapping[str, tuple[str, str]]) -
     """Conflict for a link in the place of memory, TooLarge for a file that nobody would read. `there` is
     {path: (mode, blob)} of what the revision `other` has otherwise."""
     if path := link_in(there):
-        raise Conflict(
-            "the other machine has a symbolic link in the place of memory", where=f"{other[:10]}:{path}",
-            hint=f"on the machine that made it: {undone(path)}; then sync there, and here again",
-        )  # fmt: skip
+        what = "the other machine has a symbolic link in the place of memory"
+        hint = f"on the machine that made it: {undone(path)}; then sync there, and here again"
+        raise Conflict(what, where=f"{other[:10]}:{path}", hint=hint)
     large = (p for p, size in history.sizes(other).items() if is_truth(p) and size > MAX_FILE)
     if path := next(large, ""):
-        raise TooLarge(
-            f"larger than {MAX_FILE >> 20} MB", where=f"{other[:10]}:{path}",
-            hint="on the machine that made it: split the file, sync; then sync here again",
-        )  # fmt: skip
+        hint = "on the machine that made it: split the file, sync; then sync here again"
+        raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=f"{other[:10]}:{path}", hint=hint)
 
 
 def link_in(there: Mapping[str, tuple[str, str]]) -> str:
@@ -894,10 +891,9 @@ def undone(path: str) -> str:
 def refuse_push(history: History, offered: str | None, head: str) -> None:
     """Conflict where a link was committed here that no other machine would take in."""
     if path := link_in(history.differing(offered, head)):
-        raise Conflict(
-            "a symbolic link was committed in the place of memory; other machines refuse it",
-            where=path, hint=f"{undone(path)}; then sync again",
-        )  # fmt: skip
+        what = "a symbolic link was committed in the place of memory; other machines refuse it"
+        hint = f"{undone(path)}; then sync again"
+        raise Conflict(what, where=path, hint=hint)
 
 
 # -- foreign files -----------------------------------------------------------------------------------------
@@ -912,10 +908,9 @@ def foreign_files(
     if not foreign:
         return {}, []
     if not store.bank.own:
-        raise Conflict(
-            "the other history has files that are not memory", where=", ".join(sorted(foreign)[:SHOWN]),
-            hint="give this history a remote of its own: ua-memory git remote set-url origin ADDRESS",
-        )  # fmt: skip
+        what = "the other history has files that are not memory"
+        hint = "give this history a remote of its own: ua-memory git remote set-url origin ADDRESS"
+        raise Conflict(what, where=", ".join(sorted(foreign)[:SHOWN]), hint=hint)
     history = store.history
     head = history.head()
     here = history.differing(base, head) if head else {}
@@ -1120,16 +1115,14 @@ def _compared(store: Store, other: str) -> bool:
     if all(there.get(key, value) == value for key, value in here.items()):
         return False
     if there.get("trail", "beside") != store.config.trail:
-        raise Conflict(
-            "one bank is its own git repository, the other is kept beside code", where=SETTINGS,
-            hint='make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE,
-        )  # fmt: skip
+        what = "one bank is its own git repository, the other is kept beside code"
+        hint = 'make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE
+        raise Conflict(what, where=SETTINGS, hint=hint)
     if store.bank.own and _new(store):
         return True
-    raise Conflict(
-        f"these are different banks: {store.config.id} here, {there.get('id')} there", where=SETTINGS,
-        hint=f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again',
-    )  # fmt: skip
+    what = f"these are different banks: {store.config.id} here, {there.get('id')} there"
+    hint = f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again'
+    raise Conflict(what, where=SETTINGS, hint=hint)
 
 
 def settings(data: bytes | None) -> dict[str, object] | None:

@@ -354,10 +354,9 @@ def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, 
         ids = frozenset(block.removeprefix("^") for block in one.trailers.get(tombstones.PURGED, ()))
         known = tombstones.parse(history.read(one.id, tombstones.PATH))
         if strange := sorted(ids - known.keys()):
-            raise Conflict(
-                f"a purge lists ^{strange[0]}, which has no tombstone",
-                where=f"{one.id[:10]} {tombstones.PATH}", hint=HINT,
-            )  # fmt: skip
+            what = f"a purge lists ^{strange[0]}, which has no tombstone"
+            hint = HINT
+            raise Conflict(what, where=f"{one.id[:10]} {tombstones.PATH}", hint=hint)
         each.append(ids)
         forgotten |= {block: known[block] for block in ids}
         words += one.trailers.get(tombstones.WORDS, ())
@@ -389,10 +388,9 @@ def counterparts(
         why = "the history was rewritten, and a file differs by more than what was purged"
         raise Conflict(why, where=wrong, hint=HINT)
     lost = history.show(at or old)
-    raise Conflict(
-        "the history was rewritten, and no purge explains why it lacks a revision",
-        where=f"{lost.id[:10]} ({lost.subject[:60]})", hint=HINT,
-    )  # fmt: skip
+    what = "the history was rewritten, and no purge explains why it lacks a revision"
+    hint = HINT
+    raise Conflict(what, where=f"{lost.id[:10]} ({lost.subject[:60]})", hint=hint)
 
 
 def _side_by_side(

@@ -103,10 +103,8 @@ def _made(history: History, address: str) -> CloneResult:
     branch, sha = _found(history, address)
     known = settings(history.read(sha, SETTINGS)) or {}
     if known.get("trail") == "beside":
-        raise Conflict(
-            "this bank is kept beside code", where=shown(address),
-            hint="in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS",
-        )  # fmt: skip
+        hint = "in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS"
+        raise Conflict("this bank is kept beside code", where=shown(address), hint=hint)
     there = history.differing(None, sha)
     refuse(history, sha, there)
     history.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
@@ -129,19 +127,16 @@ def _found(history: History, address: str) -> tuple[str, str]:
     """The branch that has a bank, and its newest revision, which is here then."""
     default, heads = history.heads(address)
     if not heads:
-        raise NoBank(
-            "the remote is empty", where=shown(address),
-            hint="on the machine that has the bank: ua-memory sync --remote ADDRESS",
-        )  # fmt: skip
+        hint = "on the machine that has the bank: ua-memory sync --remote ADDRESS"
+        raise NoBank("the remote is empty", where=shown(address), hint=hint)
     order = dict.fromkeys((default, "main", "master", *heads))
     for branch in [name for name in order if name in heads][:BRANCHES]:
         sha = history.fetch_objects(address, f"refs/heads/{branch}")
         if any(map(_is_sign, history.blobs(rev=sha))):
             return branch, sha
-    raise NoBank(
-        f"no branch of the remote has a memory bank ({', '.join(list(heads)[:5])})", where=shown(address),
-        hint="create one with ua-memory init, and push it to its own remote with ua-memory sync --remote",
-    )  # fmt: skip
+    what = f"no branch of the remote has a memory bank ({', '.join(list(heads)[:5])})"
+    hint = "create one with ua-memory init, and push it to its own remote with ua-memory sync --remote"
+    raise NoBank(what, where=shown(address), hint=hint)
 
 
 def _is_sign(path: str) -> bool:
@@ -335,10 +330,8 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
         store.adopt()
     there = history.remote()
     if address and there and there[1] != address:
-        raise Usage(
-            "this bank already has a remote", where=shown(there[1]),
-            hint=f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}",
-        )  # fmt: skip
+        hint = f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}"
+        raise Usage("this bank already has a remote", where=shown(there[1]), hint=hint)
     if address and not there:
         return REMOTE, history.address(address), True
     if not there:
@@ -472,10 +465,9 @@ class _Syncing:
         purged = purge.purges(history, other, agreed, redact)
         if not purged:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
-            raise Conflict(
-                "the remote's history was rewritten, but not by a purge",
-                where=f"it lacks {lost[:10]}", hint=purge.HINT,
-            )  # fmt: skip
+            what = "the remote's history was rewritten, but not by a purge"
+            hint = purge.HINT
+            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=hint)
         base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
         seen = _foreseen(self.store, other, base=base)
         sought = self._words(purged, [head, other], seen.files)
@@ -506,18 +498,16 @@ class _Syncing:
             paths = rewrite.named_objects(history, revs)
             return purge.texts(history, paths, purged.tombstones, files, self.store.config.redact)[0]
         except StillThere as error:
-            raise StillThere(
-                "it was purged on another machine, but is still in a file here", where=error.where,
-                hint=f"ua-memory forget {error.where}, or take it out of the file; then sync",
-            ) from error  # fmt: skip
+            what = "it was purged on another machine, but is still in a file here"
+            hint = f"ua-memory forget {error.where}, or take it out of the file; then sync"
+            raise StillThere(what, where=error.where, hint=hint) from error
 
     def _backed_up(self) -> Path:
         store, backup = self.store, self.backup
         if backup is None:
-            raise Conflict(
-                "another machine purged its history; the old history here needs a backup first",
-                where=str(store.bank.root), hint="give a file outside the bank: sync(backup=…)",
-            )  # fmt: skip
+            what = "another machine purged its history; the old history here needs a backup first"
+            hint = "give a file outside the bank: sync(backup=…)"
+            raise Conflict(what, where=str(store.bank.root), hint=hint)
         purge.outside(store, backup)
         store.require_settled()
         with store.locked():

@@ -130,11 +130,8 @@ def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool
     with store.revision(op, door=door) as draft:
         draft.by_person = by_person
         if clashes := _prepare(store, draft, done):
-            raise Conflict(
-                _shown(clashes),
-                where=done.id[:10],
-                hint="change the file by hand, or undo the later revision first",
-            )
+            hint = "change the file by hand, or undo the later revision first"
+            raise Conflict(_shown(clashes), where=done.id[:10], hint=hint)
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
         draft.subject = f"{op}: {done.subject}"
@@ -184,19 +181,15 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     forgotten = tombstones.read(store, draft.read(tombstones.PATH))
     lifted = tombstones.read(store).by_id.keys() - forgotten.by_id.keys()
     if lifted and tombstones.purged(store, lifted):
-        raise Conflict(
-            "it was purged from the history and cannot be restored", where=done.id[:10],
-            hint="its backup may have it (ua-memory status); ua-memory undo REVISION undoes an earlier one",
-        )  # fmt: skip
+        hint = "its backup may have it (ua-memory status); ua-memory undo REVISION undoes an earlier one"
+        raise Conflict("it was purged from the history and cannot be restored", where=done.id[:10], hint=hint)
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
         for record in markdown_document.parse(data or b"", path).records:
             if isinstance(record, Statement) and record not in old and forgotten.forbid(record):
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
-                raise Conflict(
-                    "it would restore what was forgotten", where=name,
-                    hint="undo the forgetting first (ua-memory log --op forget)",
-                )  # fmt: skip
+                hint = "undo the forgetting first (ua-memory log --op forget)"
+                raise Conflict("it would restore what was forgotten", where=name, hint=hint)
 
 
 def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:
