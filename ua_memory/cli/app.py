@@ -39,14 +39,12 @@ Bank = Annotated[
 ]
 """`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
-NoPager = Annotated[bool, typer.Option("--no-pager", help="Do not show it by a pager.")]
+NoPager = Option(False, "--no-pager", help="Do not show it by a pager.")
 """Read by `cli.fast`, which has started the pager by the time the verb is called."""
-Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as they are.")]
+Raw = Option(False, "--raw", help="Print control characters as they are.")
 
-Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
-Request = Annotated[
-    str | None, typer.Option(metavar="ID", help="Id of this request; repeating it changes nothing.")
-]
+Session = Option(None, metavar="ID", help="The session it was said in.")
+Request = Option(None, metavar="ID", help="Id of this request; repeating it changes nothing.")
 
 
 def _show_help(ctx: Any, _param: Any, value: bool) -> None:

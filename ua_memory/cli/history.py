@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from typer import Argument, Option
@@ -49,15 +49,15 @@ def log(
         20, "-n", "--limit", metavar="N", min=1, help="Number of entries (with --json: revisions)."
     ),
     op: str | None = Option(None, metavar="WORD", help="Only this operation: insert, adopt, undo, …"),
-    since: Since = None,
-    until: Until = None,
+    since: str | None = Since,
+    until: str | None = Until,
     before: str | None = Option(
         None, metavar="REV", help="Only what is older than this revision: the next page."
     ),
     by: str = Option("", metavar="NAME", help="Only by an author whose name has this."),
     text: str = Option("", metavar="TEXT", help="Only what has this in its entry or in a file's name."),
     each: bool = Option(False, "--each", help="One entry per revision."),
-    no_pager: app.NoPager = False,
+    no_pager: bool = app.NoPager,
 ) -> None:
     """Show the history, newest first, as a diary.
 
@@ -145,8 +145,8 @@ def diff(
         metavar="[REVISION]",
         help="A revision from the log (default: hand edits that are not committed yet).",
     ),
-    raw: app.Raw = False,
-    no_pager: app.NoPager = False,
+    raw: bool = app.Raw,
+    no_pager: bool = app.NoPager,
 ) -> None:
     """Show what a revision changed.
 
@@ -166,9 +166,7 @@ def diff(
 
 
 undo_app, redo_app = app.new(), app.new()
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change against now, and conflicts; change nothing.")
-]
+DryRun = Option(False, "--dry-run", help="Show what would change against now, and conflicts; change nothing.")
 
 
 @app.verb(undo_app)
@@ -178,7 +176,7 @@ def undo(
     revision: str | None = Argument(
         None, metavar="[REVISION]", help="A revision from the log (default: the newest)."
     ),
-    dry_run: DryRun = False,
+    dry_run: bool = DryRun,
 ) -> None:
     """Reverse a revision.
 
@@ -193,7 +191,7 @@ def undo(
 
 
 @app.verb(redo_app)
-def redo(call: Call, memory: Memory, dry_run: DryRun = False) -> None:
+def redo(call: Call, memory: Memory, dry_run: bool = DryRun) -> None:
     """Reverse the newest undo."""
     if dry_run:
         return _show_plan(call, memory, memory.history.plan_redo())

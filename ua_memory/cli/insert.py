@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
 from typer import Argument, Option
 
 from ua_memory.caller import caller as caller_origin
@@ -51,8 +50,8 @@ def insert(
         help="person, agent, tool, web or import (default: person at a terminal, agent for programs).",
     ),
     client: str | None = Option(None, metavar="NAME", help="The program it came from."),
-    session: app.Session = None,
-    request: app.Request = None,
+    session: str | None = app.Session,
+    request: str | None = app.Request,
 ) -> None:
     """Remember one fact, verbatim.
 
@@ -173,8 +172,8 @@ def core_replace(
         None, metavar="VALUE...", help="Its new text; `-` or nothing reads standard input."
     ),
     expect: str | None = Option(None, metavar="TEXT", help="Refuse unless the block has this text now."),
-    session: app.Session = None,
-    request: app.Request = None,
+    session: str | None = app.Session,
+    request: str | None = app.Request,
 ) -> None:
     """Replace a block's text, or add a block.
 
@@ -186,9 +185,7 @@ def core_replace(
     show(call, done, views.block_change_shape, views.show_block_change)
 
 
-Names = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="As `core proposals` prints them.", show_default=False)
-]
+Names = Argument(..., metavar="ID...", help="As `core proposals` prints them.", show_default=False)
 
 
 @app.verb(core_app, "proposals")
@@ -205,7 +202,7 @@ def core_proposals(call: Call, memory: Memory) -> None:
 def core_accept(
     call: Call,
     memory: Memory,
-    ids: Names,
+    ids: list[str] = Names,
     block: str = Option(
         RULES_BLOCK, metavar="NAME", help="The block that rules are added to; created if new."
     ),
@@ -219,7 +216,7 @@ def core_accept(
 
 
 @app.verb(core_app, "reject")
-def core_reject(call: Call, memory: Memory, ids: Names) -> None:
+def core_reject(call: Call, memory: Memory, ids: list[str] = Names) -> None:
     """Reject proposals, or undo what an agent wrote into core memory.
 
     Only for a person at a terminal. What was rejected is not proposed again.

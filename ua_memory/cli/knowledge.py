@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 observations_app = app.new(no_args_is_help=True, help="Observations: what follows from several facts.")
 
-ObservationId = Annotated[str, typer.Argument(metavar="^ID", help="The observation's block id.")]
+ObservationId = Argument(..., metavar="^ID", help="The observation's block id.")
 
 
 @app.verb(observations_app, "list")
@@ -58,7 +58,7 @@ def observations_list(
 
 
 @app.verb(observations_app, "get")
-def observations_get(call: Call, memory: Memory, block: ObservationId) -> None:
+def observations_get(call: Call, memory: Memory, block: str = ObservationId) -> None:
     """Show an observation with its proofs, former wordings and freshness."""
     show(call, memory.observations.get(block), views.believed_shape, views.show_observation)
 
@@ -67,7 +67,7 @@ def observations_get(call: Call, memory: Memory, block: ObservationId) -> None:
 def observations_retire(
     call: Call,
     memory: Memory,
-    block: ObservationId,
+    block: str = ObservationId,
     because: str = Option(..., "--because", metavar="TEXT", help="The reason."),
 ) -> None:
     """Retire an observation, with a reason. It stays in its file."""
@@ -82,7 +82,7 @@ def observations_retire(
 
 opinions_app = app.new(no_args_is_help=True, help="The agent's opinions and their reasons.")
 
-OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.")]
+OpinionId = Argument(..., metavar="^ID", help="The opinion.")
 
 
 @app.verb(opinions_app, "list")
@@ -98,7 +98,7 @@ def opinions_list(
 
 
 @app.verb(opinions_app, "get")
-def opinions_get(call: Call, memory: Memory, block: OpinionId) -> None:
+def opinions_get(call: Call, memory: Memory, block: str = OpinionId) -> None:
     """Show an opinion and its reasons."""
     show(call, memory.opinions.get(block), views.shape_of_opinion, views.show_opinion)
 
@@ -107,7 +107,7 @@ def opinions_get(call: Call, memory: Memory, block: OpinionId) -> None:
 def opinions_revise(
     call: Call,
     memory: Memory,
-    block: OpinionId,
+    block: str = OpinionId,
     text: list[str] | None = Argument(None, metavar="[TEXT...]", help="The new wording."),
     confidence: float | None = Option(None, metavar="SHARE", min=0, max=1, help="From 0 to 1."),
     because: list[str] | None = Option(
@@ -131,7 +131,7 @@ def opinions_revise(
 def opinions_drop(
     call: Call,
     memory: Memory,
-    block: OpinionId,
+    block: str = OpinionId,
     why: list[str] | None = Argument(None, metavar="[WHY...]", help="The reason."),
 ) -> None:
     """Drop an opinion.
@@ -149,8 +149,8 @@ def opinions_drop(
 directives_app = app.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
 
 
-Rule = Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.")]
-Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.")]
+Rule = Argument(..., metavar="RULE...", help="One rule.")
+Number = Argument(..., metavar="N", help="Its number in the list.")
 
 
 @app.verb(directives_app, "list")
@@ -164,7 +164,7 @@ def directives_list(call: Call, memory: Memory) -> None:
 
 
 @app.verb(directives_app, "create")
-def directives_create(call: Call, memory: Memory, rule: Rule) -> None:
+def directives_create(call: Call, memory: Memory, rule: list[str] = Rule) -> None:
     """Add a rule at the end.
 
     It applies from the next question on. Comments in ua-memory.toml stay.
@@ -177,14 +177,14 @@ def directives_create(call: Call, memory: Memory, rule: Rule) -> None:
 
 
 @app.verb(directives_app, "get")
-def directives_get(call: Call, memory: Memory, number: Number) -> None:
+def directives_get(call: Call, memory: Memory, number: int = Number) -> None:
     """Read one rule."""
     rule = memory.directives.get(number)
     show(call, rule, lambda rule: {"number": number, "directive": rule}, Screen.line)
 
 
 @app.verb(directives_app, "update")
-def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) -> None:
+def directives_update(call: Call, memory: Memory, number: int = Number, rule: list[str] = Rule) -> None:
     """Replace a rule."""
     result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
     rules = memory.directives.list()
@@ -194,7 +194,7 @@ def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) ->
 
 
 @app.verb(directives_app, "delete")
-def directives_delete(call: Call, memory: Memory, number: Number) -> None:
+def directives_delete(call: Call, memory: Memory, number: int = Number) -> None:
     """Delete a rule."""
     gone, result = memory.directives.delete(number, by_person=is_person(call))
     shape = {"removed": gone, **fields(memory.config, "directives"), **fields(result, "revision", "notes")}
@@ -209,9 +209,9 @@ pages_app = app.new(
     no_args_is_help=True, help="Knowledge pages: you say what one tracks, memory writes it, with its sources."
 )
 
-PageId = Annotated[str, typer.Argument(metavar="ID", help="The page's id: its file's name.")]
-Name = Annotated[str | None, typer.Option(help="Its name.")]
-Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.")]
+PageId = Argument(..., metavar="ID", help="The page's id: its file's name.")
+Name = Option(None, help="Its name.")
+Tag = Option(None, metavar="TAG", help="A tag; repeatable.")
 
 
 @app.verb(pages_app, "list")
@@ -230,7 +230,7 @@ def pages_list(call: Call, memory: Memory) -> None:
 
 
 @app.verb(pages_app, "get")
-def pages_get(call: Call, memory: Memory, id: PageId) -> None:
+def pages_get(call: Call, memory: Memory, id: str = PageId) -> None:
     """Read a page."""
     show(call, memory.pages.get(id), views.page_shape, views.show_page)
 
@@ -239,12 +239,12 @@ def pages_get(call: Call, memory: Memory, id: PageId) -> None:
 def pages_create(
     call: Call,
     memory: Memory,
-    id: PageId,
+    id: str = PageId,
     query: str = Option(
         ..., "--query", "--source-query", metavar="TEXT", help="The question that it answers."
     ),
-    name: Name = None,
-    tag: Tag = None,
+    name: str | None = Name,
+    tag: list[str] | None = Tag,
 ) -> None:
     """Create a page.
 
@@ -258,12 +258,12 @@ def pages_create(
 def pages_update(
     call: Call,
     memory: Memory,
-    id: PageId,
-    name: Name = None,
+    id: str = PageId,
+    name: str | None = Name,
     query: str | None = Option(
         None, "--query", "--source-query", metavar="TEXT", help="The question that it answers."
     ),
-    tag: Tag = None,
+    tag: list[str] | None = Tag,
 ) -> None:
     """Change what a page is called or tracks.
 
@@ -274,7 +274,7 @@ def pages_update(
 
 
 @app.verb(pages_app, "delete")
-def pages_delete(call: Call, memory: Memory, id: PageId) -> None:
+def pages_delete(call: Call, memory: Memory, id: str = PageId) -> None:
     """Delete a page; `ua-memory undo` restores it."""
     views.show_kept(Screen(call), "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
@@ -335,13 +335,10 @@ def pages_refresh(
 
 models_app = app.new(no_args_is_help=True, help="Mental models: texts of your own that reflect uses first.")
 
-ModelId = Annotated[str, typer.Argument(metavar="ID", help="The model's id: its file's name.")]
-Text = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[TEXT...]", help="Its text; `-` or a pipe reads standard input (default: your editor)."
-    ),
-]
+ModelId = Argument(..., metavar="ID", help="The model's id: its file's name.")
+Text = Argument(
+    None, metavar="[TEXT...]", help="Its text; `-` or a pipe reads standard input (default: your editor)."
+)
 
 
 @app.verb(models_app, "list")
@@ -352,14 +349,19 @@ def models_list(call: Call, memory: Memory) -> None:
 
 
 @app.verb(models_app, "get")
-def models_get(call: Call, memory: Memory, id: ModelId) -> None:
+def models_get(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Read a mental model."""
     show(call, memory.models.get(id), views.page_shape, views.show_page)
 
 
 @app.verb(models_app, "create")
 def models_create(
-    call: Call, memory: Memory, id: ModelId, text: Text = None, name: Name = None, tag: Tag = None
+    call: Call,
+    memory: Memory,
+    id: str = ModelId,
+    text: list[str] | None = Text,
+    name: str | None = Name,
+    tag: list[str] | None = Tag,
 ) -> None:
     """Write a mental model.
 
@@ -371,7 +373,9 @@ def models_create(
 
 
 @app.verb(models_app, "update")
-def models_update(call: Call, memory: Memory, id: ModelId, text: Text = None, name: Name = None) -> None:
+def models_update(
+    call: Call, memory: Memory, id: str = ModelId, text: list[str] | None = Text, name: str | None = Name
+) -> None:
     """Change a mental model's text or name.
 
     The file in memory/models/ may be edited as well.
@@ -383,13 +387,13 @@ def models_update(call: Call, memory: Memory, id: ModelId, text: Text = None, na
 
 
 @app.verb(models_app, "delete")
-def models_delete(call: Call, memory: Memory, id: ModelId) -> None:
+def models_delete(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Delete a mental model; `ua-memory undo` restores it."""
     views.show_kept(Screen(call), "Deleted", memory.models.delete(id, by_person=_by_person(call)))
 
 
 @app.verb(models_app, "refresh")
-def models_refresh(call: Call, memory: Memory, id: ModelId) -> None:
+def models_refresh(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Propose changes to a mental model, as a diff with sources. Nothing is written."""
     show(call, memory.models.propose(id, model=call.model(memory)), views.proposal, views.show_proposal)
 
@@ -426,7 +430,7 @@ def _edited(call: Call, before: str) -> str:
 entities_app = app.new(no_args_is_help=True, help="Names and their aliases.")
 
 
-EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name.")]
+EntityName = Argument(..., metavar="NAME", help="A name.")
 Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of entities.")]
 
 
@@ -452,7 +456,7 @@ def entities_list(
 
 
 @app.verb(entities_app, "show")
-def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 10) -> None:
+def entities_show(call: Call, memory: Memory, name: str = EntityName, limit: Limit = 10) -> None:
     """Show a name: its facts, the names it appears with, a timeline."""
     show(call, memory.entities.get(name), views.entity_shape, views.show_entity, limit)
 
@@ -479,7 +483,7 @@ def _show_decision(call: Call, done: EntityDecision) -> None:
 def entities_alias(
     call: Call,
     memory: Memory,
-    name: EntityName,
+    name: str = EntityName,
     alias: str = Argument(..., metavar="ALIAS", help="The alias."),
 ) -> None:
     """Add an alias to a name."""
@@ -504,7 +508,7 @@ def entities_merge(
 def entities_split(
     call: Call,
     memory: Memory,
-    name: EntityName,
+    name: str = EntityName,
     alias: str = Argument(..., metavar="OTHER", help="The other name."),
 ) -> None:
     """Mark two names as different."""

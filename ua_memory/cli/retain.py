@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
-import typer
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
 
 retain_app = app.new()
 
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for the model and show the result.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
-Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again too.")]
+Wait = Option(False, "--wait", help="Wait for the model and show the result.")
+DryRun = Option(False, "--dry-run", help="Show what would be saved, and the cost.")
+Redo = Option(False, "--redo", help="Read unchanged parts again too.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +86,12 @@ def retain(
         None, metavar="WORD", help="Whose words: person, agent, tool, web or import."
     ),
     client: str | None = Option(None, metavar="NAME", help="The program it came from."),
-    session: app.Session = None,
-    request: app.Request = None,
-    redo: Redo = False,
+    session: str | None = app.Session,
+    request: str | None = app.Request,
+    redo: bool = Redo,
     batch: bool = Option(False, "--batch", help="Input is JSON lines: text, …."),
-    wait: Wait = False,
-    dry_run: DryRun = False,
+    wait: bool = Wait,
+    dry_run: bool = DryRun,
 ) -> None:
     """Extract facts from a text.
 
@@ -167,9 +166,9 @@ def ingest(
     file: list[str] = Argument(..., metavar="FILE...", help="Markdown, text, HTML, PDF or DOCX."),
     document_id: str | None = Option(None, metavar="ID", help="Id of the document (default: its path)."),
     how: ReadingOptions,
-    redo: Redo = False,
-    wait: Wait = False,
-    dry_run: DryRun = False,
+    redo: bool = Redo,
+    wait: bool = Wait,
+    dry_run: bool = DryRun,
 ) -> None:
     """Extract facts from files, one document each.
 
@@ -197,11 +196,11 @@ def ingest(
 
 watch_app = app.new(no_args_is_help=True, help="Retain outside files when they change.")
 
-Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or files outside the bank.")]
+Paths = Argument(..., metavar="PATH...", help="Folders or files outside the bank.")
 
 
 @app.verb(watch_app, "add")
-def watch_add(call: Call, memory: Memory, path: Paths) -> None:
+def watch_add(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     """Watch folders or files: each file becomes a document, updated when it is saved.
 
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
@@ -226,7 +225,7 @@ def watch_list(call: Call, memory: Memory) -> None:
 
 
 @app.verb(watch_app, "remove")
-def watch_remove(call: Call, memory: Memory, path: Paths) -> None:
+def watch_remove(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     """Stop watching paths. Their documents stay."""
     gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
     emit(call, {"removed": [one.path for one in gone]})
@@ -240,7 +239,7 @@ def watch_run(
     memory: Memory,
     accept: bool = Option(False, "--accept", help="Delete the facts of files that are gone."),
     now: bool = Option(False, "--now", help="Include files saved a moment ago."),
-    dry_run: DryRun = False,
+    dry_run: bool = DryRun,
 ) -> None:
     """Retain what has changed, as the daemon does."""
     model = call.model(memory)
@@ -272,7 +271,7 @@ def flush(
     detach: bool = Option(
         False, "--detach/--wait", help="Queue it and return; the work continues in the background."
     ),
-    session: app.Session = None,
+    session: str | None = app.Session,
     client: str | None = Option(None, metavar="NAME", help="The client (default: detected)."),
     again: bool = Option(False, "--again", help="Have a model read kept sessions that none has read."),
     since: str | None = Option(

@@ -9,10 +9,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import typer
 from typer import Argument, Option
 
 from ua_memory.caller import given, is_person
@@ -39,40 +38,28 @@ if TYPE_CHECKING:
 search_app = app.new()
 
 
-Query = Annotated[
-    list[str] | None, typer.Argument(metavar="QUERY...", help='Words, a question, or a "phrase".')
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--limit", "-n", metavar="N", min=1, max=1000, help="Number of hits (default: search.limit)."
-    ),
-]
-MinScore = Annotated[
-    float | None,
-    typer.Option(metavar="SCORE", min=0, max=1, help="Leave out weaker hits (default: search.min_score)."),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 30d, yesterday, last week, May."
-    ),
-]
-Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to and including this day.")]
+Query = Argument(None, metavar="QUERY...", help='Words, a question, or a "phrase".')
+Limit = Option(
+    None, "--limit", "-n", metavar="N", min=1, max=1000, help="Number of hits (default: search.limit)."
+)
+MinScore = Option(
+    None, metavar="SCORE", min=0, max=1, help="Leave out weaker hits (default: search.min_score)."
+)
+Since = Option(
+    None, metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 30d, yesterday, last week, May."
+)
+Until = Option(None, metavar="DATE", help="Up to and including this day.")
 
 
-Now = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."),
-]
+Now = Option(None, metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now).")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeOptions:
     """The options of days and tags; all are given where it is not a verb that makes it."""
 
-    since: Since = None
-    until: Until = None
+    since: str | None = Since
+    until: str | None = Until
     tag: list[str] | None = Option(
         None, "--tag", metavar="TAG", help="With this tag or one below it; {project}, {cwd} … are filled in."
     )
@@ -128,11 +115,11 @@ def search(
     call: Call,
     memory: Memory,
     *,
-    query: Query = None,
-    limit: Limit = None,
-    min_score: MinScore = None,
+    query: list[str] | None = Query,
+    limit: int | None = Limit,
+    min_score: float | None = MinScore,
     where: FilterOptions,
-    now: Now = None,
+    now: str | None = Now,
     explain: bool = Option(False, "--explain", help="Show how each hit was found and scored."),
     interactive: bool = Option(
         False, "--interactive", "-i", help="Search as you type, and choose with the arrow keys."
@@ -274,20 +261,16 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
 
 sessions_app = app.new(no_args_is_help=True, help="What was said, session by session.")
 
-Project = Annotated[str, typer.Option(metavar="NAME", help="Only of this project.", show_default=False)]
-Begun = Annotated[
-    str | None,
-    typer.Option(metavar="DATE", help="Begun on this day or later: 2026-11-21, 30d.", show_default=False),
-]
-SessionName = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="A name from the list, or a session's id.", show_default=False),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Project = Option("", metavar="NAME", help="Only of this project.", show_default=False)
+Begun = Option(None, metavar="DATE", help="Begun on this day or later: 2026-11-21, 30d.", show_default=False)
+SessionName = Argument(
+    ..., metavar="NAME", help="A name from the list, or a session's id.", show_default=False
+)
+Yes = Option(False, "--yes", help="Do not ask.")
 
 
 @app.verb(sessions_app, "list")
-def sessions_list(call: Call, memory: Memory, project: Project = "", since: Begun = None) -> None:
+def sessions_list(call: Call, memory: Memory, project: str = Project, since: str | None = Begun) -> None:
     """List the sessions whose words are kept, the newest first."""
     day = parse_day(since, "--since", memory.store.now()) or ""
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
@@ -301,7 +284,7 @@ def sessions_list(call: Call, memory: Memory, project: Project = "", since: Begu
 
 
 @app.verb(sessions_app, "get")
-def sessions_get(call: Call, memory: Memory, name: SessionName) -> None:
+def sessions_get(call: Call, memory: Memory, name: str = SessionName) -> None:
     """Print a session: who said what, and when."""
     show(call, memory.sessions.get(name), views.full_session_shape, views.show_session)
 
@@ -310,11 +293,11 @@ def sessions_get(call: Call, memory: Memory, name: SessionName) -> None:
 def sessions_search(
     call: Call,
     memory: Memory,
-    query: Query = None,
-    project: Project = "",
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = None,
+    query: list[str] | None = Query,
+    project: str = Project,
+    since: str | None = Since,
+    until: str | None = Until,
+    limit: int | None = Limit,
 ) -> None:
     """Find what was said, by keywords and meaning."""
     tag = [f"project:{project}"] if project else None
@@ -329,7 +312,7 @@ def sessions_search(
 
 
 @app.verb(sessions_app, "forget")
-def sessions_forget(call: Call, memory: Memory, name: SessionName, yes: Yes = False) -> None:
+def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bool = Yes) -> None:
     """Delete a session's words: its file, and what the index holds of it. The facts of it stay."""
     found = memory.sessions.get(name)
     if not yes and not agrees(call, f"Delete the {counted(len(found.turns), 'turn')} of {found.name}?"):
@@ -341,7 +324,7 @@ def sessions_forget(call: Call, memory: Memory, name: SessionName, yes: Yes = Fa
 
 
 @app.verb(sessions_app, "off")
-def sessions_off(call: Call, memory: Memory, yes: Yes = False) -> None:
+def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
     """Keep no more words of sessions in this bank, and delete those that are there.
 
     It sets sessions.keep to 0. Facts stay.
@@ -372,9 +355,9 @@ def recall(
     call: Call,
     memory: Memory,
     *,
-    query: Query = None,
-    limit: Limit = None,
-    min_score: MinScore = None,
+    query: list[str] | None = Query,
+    limit: int | None = Limit,
+    min_score: float | None = MinScore,
     budget: str = Option(
         "",
         "--budget",
@@ -390,7 +373,7 @@ def recall(
         help="Token limit, marks included (default: recall.max_tokens).",
     ),
     where: FilterOptions,
-    now: Now = None,
+    now: str | None = Now,
 ) -> None:
     """Format search hits as a block for a prompt.
 
@@ -419,7 +402,7 @@ def explain(
     call: Call,
     memory: Memory,
     query: list[str] = Argument(..., metavar="QUERY...", help="As for search."),
-    now: Now = None,
+    now: str | None = Now,
 ) -> None:
     """Show how a query is interpreted: its time, its names, its search terms.
 
@@ -448,7 +431,7 @@ def get(
         help="A file such as memory/2026-11-21.md, optionally with lines, an id, or a day such as "
         "2026-11-21 or yesterday; any form that a command prints.",
     ),
-    raw: app.Raw = False,
+    raw: bool = app.Raw,
 ) -> None:
     """Read a file, some of its lines, or a fact."""
     read = memory.get(target)
@@ -463,14 +446,12 @@ def get(
 
 
 edit_app, open_app = app.new(), app.new()
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="[TARGET]",
-        help="A file, a page, a line, an id or a day, as for get (default: MEMORY.md).",
-        show_default=False,
-    ),
-]
+Target = Argument(
+    "",
+    metavar="[TARGET]",
+    help="A file, a page, a line, an id or a day, as for get (default: MEMORY.md).",
+    show_default=False,
+)
 PLUS = frozenset(
     "vi vim nvim gvim view nano pico emacs emacsclient micro kak joe mg ne jed gedit".split()  # noqa: SIM905
 )
@@ -484,7 +465,7 @@ SLOW = 10.0
 
 
 @app.verb(edit_app, json=False)
-def edit(call: Call, memory: Memory, target: Target = "") -> None:
+def edit(call: Call, memory: Memory, target: str = Target) -> None:
     """Open a note or a fact in your editor, at its line.
 
     The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is an edit by
@@ -534,7 +515,7 @@ def run_editor(call: Call, words: list[str]) -> None:
 def open_(
     call: Call,
     memory: Memory,
-    target: Target = "",
+    target: str = Target,
     only: bool = Option(False, "--print", help="Print what would be opened, and open nothing."),
 ) -> None:
     """Open the bank or a note outside of the terminal.
