@@ -127,9 +127,9 @@ class NewBank:
 
 def init_shape(one: NewBank) -> dict[str, Any]:
     """What was made, as JSON."""
-    found = {**fields(one.status, "root as bank"), "id": one.id, **fields(one.status, "own", "trail")}
     cloned = one.cloned and fields(one.cloned, "address as from", "branch", "revisions", "files")
-    return found | fields(one, "timezone", "made", "notes") | (cloned or {})
+    names = ("status.root as bank", "id", "status.own", "status.trail", "timezone", "made", "notes")
+    return fields(one, *names) | (cloned or {})
 
 
 def show_init(screen: Screen, one: NewBank) -> None:

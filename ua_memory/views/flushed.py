@@ -151,7 +151,7 @@ def _of_transcript(found: Flush | None) -> dict[str, Any]:
     if found is None or found.due is None or found.session is None:
         return {}
     context = fields(found.due, "size as tokens", "threshold", "reported", "fires as due")
-    return {"context": context, **fields(found.session, "client", "session"), **fields(found, "turns")}
+    return {"context": context, **fields(found, "session.client", "session.session", "turns")}
 
 
 def flushed(one: FlushedSession) -> dict[str, Any]:
@@ -268,8 +268,7 @@ def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
 
 def retained_shape(one: RetainResult) -> dict[str, Any]:
     return {
-        **fields(one.item, "document_id?"),
-        **fields(one, "path", "by as model", "chunks", "read", "repeated"),
+        **fields(one, "item.document_id?", "path", "by as model", "chunks", "read", "repeated"),
         **_facts(one),
         "removed": [fields(fact, "id", "text") for fact in one.removed],
         **fields(one, "kept", "refused", "revision", "redacted", "usage", "notes"),
@@ -279,9 +278,7 @@ def retained_shape(one: RetainResult) -> dict[str, Any]:
 def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
     facts = {"facts": [fields(fact, "text", "when?") for fact in one.facts]}
-    return (
-        fields(one.item, "document_id?") | fields(one, "chunks", "read") | facts | output.estimate(one.cost)
-    )
+    return fields(one, "item.document_id?", "chunks", "read") | facts | output.estimate(one.cost)
 
 
 # -- surveyed --------------------------------------------------------------------------------------------
@@ -406,15 +403,9 @@ def survey_shape(
 
 
 def _session(one: FoundSession) -> dict[str, Any]:
-    return {
-        **fields(one.session, "client", "session"),
-        **fields(one.transcript, "where as path"),
-        **fields(one, "turns", "flushed", "waits as waiting"),
-        "new": len(one.new),
-        **fields(one, "project?"),
-        **fields(one.session, "cwd?", "parent?"),
-        **fields(one, "first?", "last?"),
-    }
+    names = ("session.client", "session.session", "transcript.where as path", "turns", "flushed")
+    known = ("project?", "session.cwd?", "session.parent?", "first?", "last?")
+    return {**fields(one, *names, "waits as waiting"), "new": len(one.new), **fields(one, *known)}
 
 
 # -- imported --------------------------------------------------------------------------------------------
@@ -426,14 +417,14 @@ def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
     found = done.found
     taken = ("what", "source", "path", "state", "day?", "why?", "facts?", "prose?")
     return {
-        **fields(found, "source", "name"),
+        **fields(done, "found.source", "found.name"),
         "dry_run": done.result is None,
         "taken": [fields(each, *taken) for each in done.taken],
         "later": found.later,
         "left": [*found.left, *unread],
         "problems": [str(problem) for problem in found.problems],
         **fields(done, "redacted"),
-        **(fields(done.result, "revision", "notes") if done.result else {}),
+        **(fields(done, "result.revision", "result.notes") if done.result else {}),
     }
 
 
@@ -541,14 +532,13 @@ def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> 
 
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:
     item: TextItem | None = getattr(one, "item", None)
+    known = ("since?", "reason?", "size as tokens?", "open as gathers?", "aside?", "tried.again?")
     return {
-        **fields(one, "key"),
-        **fields(one.session, "client", "session"),
+        **fields(one, "key", "session.client", "session.session"),
         "turns": len(one.turns),
         **fields(one, "tries"),
         **({**fields(item, "document_id"), "characters": len(item.text)} if item else {}),
-        **fields(one, "since?", "reason?", "size as tokens?", "open as gathers?", "aside?"),
-        **fields(one.tried, "again?"),
+        **fields(one, *known),
     }
 
 

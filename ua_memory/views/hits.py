@@ -257,8 +257,7 @@ def trace_shape(query: str, found: SearchTrace) -> dict[str, Any]:
         "arms": arms,
         **fields(found, "parts"),
         "by": fields(found.by, "text", "place") if found.by else None,
-        **fields(found, "filters"),
-        **fields(found.answer, "answered", "mode", "notes"),
+        **fields(found, "filters", "answer.answered", "answer.mode", "answer.notes"),
     }
 
 
@@ -276,7 +275,7 @@ def _source(item: IndexItem) -> str:
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
     folded = [fields(one, "place", "kind?", "day?", "when?") for one in hit.folded]
     found = {
-        **fields(hit.item, "place"),
+        **fields(hit, "item.place"),
         "score": round(hit.score, 4),
         **fields(hit, "snippet"),
         "source": _source(hit.item),
@@ -297,9 +296,7 @@ def explain_shape(found: QueryExplanation) -> dict[str, Any]:
     """What was read as JSON."""
     return {
         "time": fields(found.time, "start", "end") if found.time else None,
-        **fields(found, "entities", "terms"),
-        **fields(found.time, "order?"),
-        **fields(found, "phrases?", "meant?", "why?"),
+        **fields(found, "entities", "terms", "time.order?", "phrases?", "meant?", "why?"),
     }
 
 

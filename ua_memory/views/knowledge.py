@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 
 
 def inserted_shape(done: InsertResult) -> dict[str, Any]:
-    return {
-        **fields(done.fact, "place"),
-        **fields(done.result, "revision"),
-        **fields(done, "sighting", "repeated"),
-        **fields(done.result, "redacted", "notes"),
-    }
+    names = ("fact.place", "result.revision", "sighting", "repeated", "result.redacted", "result.notes")
+    return fields(done, *names)
 
 
 def show_inserted(screen: Screen, done: InsertResult) -> None:
@@ -65,17 +61,12 @@ def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
 
 
 def block_change_shape(done: BlockChange) -> dict[str, Any]:
-    return {
-        **fields(done.after, "name", "value"),
-        **(fields(done.before, "value as before") if done.before else {}),
-        **fields(done.after, "place"),
-        **_revised(done),
-    }
+    before = fields(done, "before.value as before") if done.before else {}
+    return fields(done, "after.name", "after.value") | before | fields(done, "after.place", *REVISED)
 
 
-def _revised(done: BlockChange | DecidedProposals) -> dict[str, Any]:
-    revised = fields(done.result, "revision", "redacted")
-    return revised | fields(done, "warnings") | fields(done.result, "notes")
+REVISED = ("result.revision", "result.redacted", "warnings", "result.notes")
+"""What is told of a revision of core memory."""
 
 
 def show_block_change(screen: Screen, done: BlockChange) -> None:
@@ -120,7 +111,7 @@ def _short_id(one: CoreProposal) -> str:
 
 def decided_shape(done: DecidedProposals) -> dict[str, Any]:
     """What was decided, as JSON."""
-    return proposals_shape(done.proposals) | _revised(done)
+    return proposals_shape(done.proposals) | fields(done, *REVISED)
 
 
 def show_decided(screen: Screen, done: DecidedProposals, did: str) -> None:
@@ -184,7 +175,7 @@ def observation_shape(one: Observation) -> dict[str, Any]:
 
 def believed_shape(one: ObservationView) -> dict[str, Any]:
     """An observation with its trend today, and how fresh it is."""
-    fresh = {"fresh": not one.freshness.stale, **fields(one.freshness, "why")}
+    fresh = {"fresh": not one.freshness.stale, **fields(one, "freshness.why")}
     return observation_shape(one.observation) | fields(one, "trend") | fresh
 
 
@@ -246,8 +237,8 @@ def shape_of_change(one: OpinionChange) -> dict[str, Any]:
     return {
         "did": "drop" if one.after.retired else "revise" if one.before else "form",
         "opinion": shape_of_opinion(one.after),
-        **(fields(one.before, "text as before") if one.before else {}),
-        **fields(one.result, "revision", "notes"),
+        **(fields(one, "before.text as before") if one.before else {}),
+        **fields(one, "result.revision", "result.notes"),
     }
 
 
@@ -350,12 +341,9 @@ def refreshed_shape(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]
     """One page's refresh; `estimate` only where the price was told before."""
     return {
         **output.estimate(cost),
-        **fields(one.page, "id"),
-        **fields(one.page.place, "path"),
-        **fields(one, "by as model"),
+        **fields(one, "page.id", "page.place.path", "by as model"),
         "stale": stale(one.why),
-        **fields(one, "full", "dry_run", "diff"),
-        **fields(one.page, "body"),
+        **fields(one, "full", "dry_run", "diff", "page.body"),
         "learnt": [_fact(fact) for fact in one.learnt],
         "flagged": [_fact(fact) for fact in one.flagged],
         **fields(one, "refused", "left_out", "revision", "redacted", "usage", "notes"),
@@ -368,8 +356,8 @@ def _fact(fact: Any) -> dict[str, Any]:
 
 def proposal(one: Proposal) -> dict[str, Any]:
     """What would be different in a mental model."""
-    named = fields(one.model, "id") | fields(one.model.place, "path")
-    return named | fields(one, "by as model", "diff", "evidence", "refused", "usage", "notes")
+    named = ("model.id", "model.place.path", "by as model")
+    return fields(one, *named, "diff", "evidence", "refused", "usage", "notes")
 
 
 # -- entities --------------------------------------------------------------------------------------------
@@ -494,9 +482,9 @@ def show_decision(screen: Screen, done: EntityDecision) -> None:
 
 def decision_shape(done: EntityDecision) -> dict[str, Any]:
     """What a decision about names has made of them, as JSON."""
-    names = ("name", "aliases", "nots as not")
-    entities = [fields(each, *names) | fields(each.place, "line") for each in done.entities]
-    return {"entities": entities, **fields(done, "path"), **fields(done.result, "revision", "notes")}
+    names = ("name", "aliases", "nots as not", "place.line")
+    entities = [fields(each, *names) for each in done.entities]
+    return {"entities": entities, **fields(done, "path", "result.revision", "result.notes")}
 
 
 # -- consolidation ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -361,14 +362,17 @@ def plain(value: Any) -> Any:
 
 
 def fields(one: object, *names: str) -> dict[str, Any]:
-    """These attributes of a result as JSON, under their names in camelCase. `by as model` has another name,
-    `flag?` is left out where it says nothing, and `place` is path, lines, citation and the link to its id."""
+    """These attributes of a result as JSON, under their names in camelCase. `result.notes` is one of a part
+    of it, `by as model` has another name, `flag?` is left out where it says nothing, and `place` is path,
+    lines, citation and the link to its id."""
     found: dict[str, Any] = {}
     for each in names:
-        name, _, key = each.removesuffix("?").partition(" as ")
-        value = getattr(one, name)
+        path, _, key = each.removesuffix("?").partition(" as ")
+        *parts, name = path.split(".")
+        owner = reduce(getattr, parts, one)
+        value = getattr(owner, name)
         if name == "place":
-            found |= place(value, getattr(one, "id", None))
+            found |= place(value, getattr(owner, "id", None))
         elif not each.endswith("?") or (value is not False and value not in EMPTY):
             first, *rest = name.split("_")
             found[key or first + "".join(map(str.capitalize, rest))] = plain(value)
