@@ -23,7 +23,7 @@ from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
 from ua_memory.git.history import History
-from ua_memory.git.process import BatchEnded, ObjectReader, Process
+from ua_memory.git.process import SMALL_TREE, BatchEnded, ObjectReader, Process
 from ua_memory.git.repository import MACHINE, NOBODY, SOMEBODY, Commit, blob_id
 from ua_memory.store import commit as flight
 from ua_memory.store.store import Store
@@ -438,6 +438,7 @@ def test_a_failing_commit_leaves_no_report(trail: History) -> None:
 
 def test_git_that_goes_away(trail: History, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(trail, {"a.md": b"1"})
+    trail.repack(full=True)
     trail.close()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GitFailed, match="not installed"):
@@ -568,6 +569,7 @@ def reading(trail: History) -> int:
 
 def test_objects_are_read_through_one_process(trail: History) -> None:
     made = [commit(trail, {"a.md": b"%d" % n}) for n in range(3)]
+    trail.repack(full=True)
     assert trail.read(made[0], "a.md") == b"0"
     first = reading(trail)
     many = [(sha, "a.md") for sha in made * 200]  # more than a pipe holds
@@ -588,12 +590,25 @@ def test_an_object_in_a_file_of_its_own_is_read_without_a_process(trail: History
     names = trail.blobs()
     assert names == repository.plain_files(trail.run("ls-tree", "-r", "-z", made))
     tree = trail.run("rev-parse", f"{made}^{{tree}}").decode().strip()
-    wanted = [made, f"{made}^{{tree}}", tree, f"{tree}^{{tree}}", *names.values()]
-    trail.close()  # which was asked for the branch before there was one
+    wanted = [made, f"{made}^{{commit}}", f"{made}^{{tree}}", tree, f"{tree}^{{tree}}", *names.values()]
+    wanted += [f"{made}:{path}" for path in ("a.md", "sub", "sub/b.md")]
     loose = trail.read_objects(wanted)
-    assert not reading(trail)
+    assert None not in loose and trail.read("HEAD", "sub/b.md") == b"" and not reading(trail)
     trail.repack(full=True)
     assert trail.read_objects(wanted) == loose and reading(trail), "packed"
+
+
+@pytest.mark.parametrize("path", ["no.md", "a.md/b.md", "sub/no.md", "sub/"])
+def test_a_path_that_does_not_stand_in_the_trees_is_asked_of_git(trail: History, path: str) -> None:
+    made = commit(trail, {"a.md": b"told", "sub/b.md": b""})
+    assert trail.read(made, path) is None and reading(trail)
+
+
+def test_the_path_of_a_large_tree_is_asked_of_git(trail: History) -> None:
+    made = commit(trail, {"b/a.md": b"told", **{f"{n:0100}.md": b"" for n in range(130)}})
+    assert len(trail.read_objects([f"{made}^{{tree}}"])[0].data) > SMALL_TREE  # type: ignore[union-attr]
+    assert not reading(trail)
+    assert trail.read(made, "b/a.md") == b"told" and reading(trail)
 
 
 @pytest.mark.parametrize("noise", [b"", b"noise", zlib.compress(b"blob 9\0told"), zlib.compress(b"told")])
@@ -637,6 +652,7 @@ def test_an_object_that_was_deleted_with_its_pack_is_not_answered(trail: History
 
 def test_a_forked_process_reads_through_its_own(trail: History) -> None:
     made = commit(trail, {"a.md": b"told"})
+    trail.repack(full=True)
     assert trail.read(made, "a.md") == b"told"
     first = reading(trail)
     if not (child := os.fork()):
@@ -648,6 +664,7 @@ def test_a_forked_process_reads_through_its_own(trail: History) -> None:
 def test_the_process_that_reads_objects_ends_with_its_owner(trail: History) -> None:
     """Also where that is killed: what it reads from is closed then."""
     made = commit(trail, {"a.md": b"told"})
+    trail.repack(full=True)
     code = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom ua_memory.git.history import History\n"
         f"trail = History(Path({str(trail.git_dir)!r}), Path({str(trail.root)!r}), own=True)\n"

@@ -347,7 +347,7 @@ class Service:
                 Path(self.path + part).unlink(missing_ok=True)
         listener.close()
         if self.worker.stop(LEAVING):
-            self.warm.unload()
+            self.warm.close()  # the memory goes with the process
             # The answer of the last command may still be on its way.
             for _ in range(CALLERS):
                 if not self._callers.acquire(timeout=0.5):

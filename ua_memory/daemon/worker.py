@@ -493,7 +493,7 @@ class Warm:
                 yield memory
         finally:
             if cold:
-                self._close()
+                self.close()
 
     @contextmanager
     def _lent(self, memory: Memory) -> Iterator[None]:
@@ -542,13 +542,14 @@ class Warm:
         an index was open. What counts tokens without one, as `status` does, leaves their table, too."""
         if self.is_unloaded:
             return False
-        was, self._used = self._close(), False
+        was, self._used = self.close(), False
         embedding.forget()
         release_memory()
         embedding.page_out(*LIBRARIES)
         return was
 
-    def _close(self) -> bool:
+    def close(self) -> bool:
+        """Let go of the files, and of what reads git's objects; whether an index was open."""
         history, self._history = self._history, None
         if history is not None:
             history.close()

@@ -820,7 +820,8 @@ class History(Remotes):
     def read_all(self, wanted: Sequence[tuple[str, str]]) -> list[bytes | None]:
         """The bytes of (revision, path) each, or of (blob id, ""), None where there are none. GitFailed where
         an object is damaged."""
-        found = self.read_objects([f"{rev}:{path}" if path else rev for rev, path in wanted])
+        at = {"HEAD": self.head() or "HEAD"} if any(rev == "HEAD" for rev, _ in wanted) else {}
+        found = self.read_objects([f"{at.get(rev, rev)}:{path}" if path else rev for rev, path in wanted])
         return [each.data if each and each.kind == "blob" else None for each in found]
 
     def blob(self, name: str) -> bytes:
@@ -962,8 +963,8 @@ class History(Remotes):
         if ref == "HEAD":
             return self.head()
         found = self.stored(ref)
-        if found and is_id(found):
-            return found
+        if (found and is_id(found)) or (not found and ref.startswith("refs/") and not self._reftable):
+            return found or None
         (commit,) = self.read_objects([f"{ref}^{{commit}}"])
         return commit.id if commit else None
 

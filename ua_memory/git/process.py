@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -99,9 +100,10 @@ class Process:
         self.git_dir, self.root, self.own = git_dir, root, own
         self._git: Git | None = None
 
-    @property
+    @cached_property
     def shared(self) -> Path:
-        """The directory with the objects and refs: the git directory's own, or that of the main worktree."""
+        """The directory with the objects and refs: the git directory's own, or that of the main worktree. A
+        git directory keeps to the one that it was made with; an insert asks for it forty times."""
         common = self.git_dir / "commondir"
         return (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
 
@@ -263,6 +265,8 @@ def _reason(said: str | bytes) -> str:
 
 OBJECT_ID = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 """The full id of an object, by SHA-1 or SHA-256."""
+FEW_NAMES, SMALL_TREE = 8, 1 << 14
+"""So many names are looked for in trees of so many bytes at most before a process is started."""
 PIPE_BYTES = 4096
 """So much is asked at a time: POSIX takes it into an empty pipe without waiting for git to read it."""
 
@@ -293,8 +297,12 @@ class ObjectReader:
     def read(self, git: Process, names: Sequence[str]) -> list[GitObject | None]:
         """What git has under each name, which has no newline in it; None where there is nothing, or the
         name is ambiguous. BatchEnded."""
-        loose = {name: _read_loose(git.shared / "objects", name) for name in names}
+        objects = git.shared / "objects"
+        loose = {name: _read_loose(objects, name) for name in names}
         rest = [name for name in names if not loose[name]]
+        if self._batch is None and len(rest) <= FEW_NAMES:
+            loose |= {name: _read_path(objects, name) for name in rest}
+            rest = [name for name in rest if not loose[name]]
         with self._lock:
             try:
                 asked = (found for some in _chunks(rest) for found in self._ask(git, some))
@@ -343,11 +351,11 @@ class ObjectReader:
 
 
 def _read_loose(objects: Path, name: str) -> GitObject | None:
-    """An object by its id, or the tree of a commit by `ID^{tree}`, from the files they lie in: to start a
-    process takes as long as the rest of a search. None where git is to be asked: it has the object in a pack,
-    or knows what is wrong with it."""
+    """An object by its id or `ID^{commit}`, or the tree of a commit by `ID^{tree}`, from the files they lie
+    in: to start a process takes as long as the rest of a search. None where git is to be asked: it has the
+    object in a pack, or knows what is wrong with it."""
     id, _, wanted = name.partition("^")
-    if not OBJECT_ID.fullmatch(id) or wanted not in ("", "{tree}"):
+    if not OBJECT_ID.fullmatch(id) or wanted not in ("", "{tree}", "{commit}"):
         return None
     try:
         head, _, data = zlib.decompress((objects / id[:2] / id[2:]).read_bytes()).partition(b"\0")
@@ -356,10 +364,22 @@ def _read_loose(objects: Path, name: str) -> GitObject | None:
     kind, _, size = head.decode("ascii", "replace").partition(" ")
     if size != str(len(data)):  # git's own reader waits for the rest of it, for ever
         raise GitFailed(f"object {id} is damaged", where=str(objects), hint="ua-memory doctor")
-    if not wanted or kind == "tree":
+    if wanted in ("", f"{{{kind}}}"):
         return GitObject(id, kind, data)
     tree = data.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")
-    return _read_loose(objects, tree) if kind == "commit" else None
+    return _read_loose(objects, tree) if (kind, wanted) == ("commit", "{tree}") else None
+
+
+def _read_path(objects: Path, name: str) -> GitObject | None:
+    """The same of a file by `ID:PATH`, where the trees that lead to it are no large ones: git is faster at
+    those."""
+    id, colon, path = name.partition(":")
+    found = _read_loose(objects, f"{id}^{{tree}}") if colon else None
+    for part in path.split("/"):
+        if not found or found.kind != "tree" or len(found.data) > SMALL_TREE:
+            return None
+        found = _read_loose(objects, next((of for _, entry, of in tree_entries(found) if entry == part), ""))
+    return found
 
 
 def _packs(folder: Path) -> frozenset[str]:
