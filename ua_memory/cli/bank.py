@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from ua_memory import bench, caller, config, discovery
 from ua_memory import paths as paths_module
-from ua_memory.caller import is_person
+from ua_memory.caller import Call, is_person
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
 from ua_memory.daemon import spawn
@@ -29,7 +29,6 @@ from ua_memory.views import bank as views
 from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, plain, progress, show
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.memory import Status
     from ua_memory.store.draft import Result
 

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.bench import compare
-from ua_memory.caller import given
+from ua_memory.caller import Call, given
 from ua_memory.cli import app
 from ua_memory.cli.history import backup_file
 from ua_memory.clients import sessions
@@ -27,7 +27,6 @@ from ua_memory.views import history, output
 from ua_memory.views.output import Screen, count, emit, note, parse_since, progress, show
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.retain.flush import FlushedSession
     from ua_memory.retain.survey import FoundSession, Survey
     from ua_memory.upkeep.import_sources import Files, SourceContents

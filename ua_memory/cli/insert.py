@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from typer import Argument, Option
 
+from ua_memory.caller import Call, is_person, read_text
 from ua_memory.caller import caller as caller_origin
-from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
 from ua_memory.text.wording import RULES_BLOCK
 from ua_memory.views import knowledge as views
@@ -16,7 +16,6 @@ from ua_memory.views import output
 from ua_memory.views.output import Screen, emit, show, show_done
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.memory import Memory
 
 

@@ -12,8 +12,8 @@ import typer
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
+from ua_memory.caller import Call, is_person, read_text
 from ua_memory.caller import caller as caller_origin
-from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions, editor_of, run_editor
 from ua_memory.daemon.spawn import Lines, Log
@@ -23,7 +23,6 @@ from ua_memory.views import knowledge as views
 from ua_memory.views.output import Screen, emit, fields, note, plain, progress, show, show_done, show_list
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.knowledge.entities import EntityDecision
     from ua_memory.llm.ledger import Estimate
     from ua_memory.llm.model import Model

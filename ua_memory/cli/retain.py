@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
+from ua_memory.caller import Call, given, read_text
 from ua_memory.caller import caller as caller_origin
-from ua_memory.caller import given, read_text
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import in_background, runs
@@ -23,7 +23,6 @@ from ua_memory.views import flushed, output
 from ua_memory.views.output import Screen, agrees, count, emit, note, parse_day, progress, show
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.memory import Memory
     from ua_memory.retain.flush import Flush, FlushedSession
     from ua_memory.retain.queue import TextItem

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from typer import Argument, Option
 
-from ua_memory.caller import given, is_person
+from ua_memory.caller import Call, given, is_person
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import places
@@ -26,7 +26,6 @@ from ua_memory.views import output
 from ua_memory.views.output import Screen, agrees, emit, parse_day, parse_moment, print_json, progress, show
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.index.filters import Filters
     from ua_memory.memory import Memory
 
