@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
@@ -74,17 +73,6 @@ PACKED = b"\x28\xb5\x2f\xfd"
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSession:
-    """A session in a database: whose, its id, when it was last written to, and the `machine` that alone
-    speaks in it, '' for a person's."""
-
-    client: str
-    session: str
-    changed: datetime
-    machine: str = ""
-
-
 _STORED = {
     "hermes": ({"sessions", "messages"},
         "SELECT session_id AS id, max(timestamp) AS at, '' AS machine FROM messages GROUP BY session_id"),
@@ -100,7 +88,7 @@ _STORED = {
 in one."""
 
 
-def kept(path: Path) -> list[StoredSession]:
+def stored(path: Path) -> list[Transcript]:
     """The sessions in a database; none where it is not one that is known. OSError where it cannot be read."""
     with open_database(path) as there:
         names = {str(row["name"]) for row in _rows(there, "SELECT name FROM sqlite_master")}
@@ -109,16 +97,18 @@ def kept(path: Path) -> list[StoredSession]:
                 machines, found = _machines(there, names), []
                 for row in _rows(there, query):
                     id, at = str(row["id"]), datetime.fromtimestamp(float(row["at"] or 0), UTC)
-                    found.append(StoredSession(client, id, at, row["machine"] or machines.get(id, "")))
+                    where, lines = f"{path} session {id}", partial(stream, path, client, id)
+                    machine = row["machine"] or machines.get(id, "")
+                    found.append(Transcript(where, client, at, lines, machine))
                 return found
     return []
 
 
 @contextmanager
-def stream(path: Path, one: StoredSession) -> Iterator[IO[bytes]]:
+def stream(path: Path, client: str, session: str) -> Iterator[IO[bytes]]:
     """A session's lines. OSError; Malformed where they are packed and nothing here unpacks them."""
     with open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=HELD) as lines:
-        for row in _LINES[one.client](there, one.session):
+        for row in _LINES[client](there, session):
             lines.write(row + b"\n")
         lines.seek(0)
         yield cast(IO[bytes], lines)
@@ -294,13 +284,9 @@ def _in(path: Path, client: str | None, indexes: Indexes) -> Iterator[Transcript
         return
     if path.name.endswith(DATABASES):
         try:
-            found = kept(path)
+            yield from stored(path)
         except OSError:
             yield Transcript(str(path), client, changed, _file(path))  # whose error is told then
-            return
-        for one in found:
-            where = f"{path} session {one.session}"
-            yield Transcript(where, one.client, one.changed, partial(stream, path, one), one.machine)
     elif not path.is_dir() and not path.name.endswith((".lock", ".json")):
         machine = _machine(path, indexes) if client in (None, "openclaw") else ""
         machine = machine or ("sub-agent" if "subagents" in path.parts else "")

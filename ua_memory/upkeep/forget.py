@@ -586,23 +586,12 @@ Names = Callable[[str, Collection[str]], bool]
 """Whether a sentence names what none of these ids says."""
 
 
-@dataclass(frozen=True, slots=True)
-class CutParagraph:
-    """A paragraph or item after it: what is left ('' for nothing), the sentences that went, those that lost a
-    citation."""
-
-    text: str
-    gone: tuple[str, ...] = ()
-    revised: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.gone or self.revised)
-
-
-def without(text: str, ids: Collection[str], needles: Sequence[Needle], names: Names) -> CutParagraph:
+def without(
+    text: str, ids: Collection[str], needles: Sequence[Needle], names: Names
+) -> tuple[str, list[str], list[str]]:
     """A block of prose without the sentences that rest on these ids alone, that say one of the texts, or that
-    name what only those ids say; another loses the citation."""
+    name what only those ids say; another loses the citation: (what is left, '' for nothing; the sentences
+    that went; those that lost a citation)."""
     hits = [span for needle in needles for span in needle.spans(text)]
     kept: list[str] = []
     gone: list[str] = []
@@ -622,12 +611,12 @@ def without(text: str, ids: Collection[str], needles: Sequence[Needle], names: N
             sentence = _unlinked(sentence, start, lost)
         kept.append(lead + sentence)
     if not gone and not revised:
-        return CutParagraph(text)
+        return text, [], []
     left = "".join(kept) + text[end:]
     prefix = match[0] if (match := _PREFIX.match(text)) else ""
     # Where the first sentence went, the bullet went with it.
     body = left.lstrip() if opens else left.removeprefix(prefix)
-    return CutParagraph(prefix + body if any(map(str.isalnum, body)) else "", tuple(gone), tuple(revised))
+    return prefix + body if any(map(str.isalnum, body)) else "", gone, revised
 
 
 def _said(sentence: str) -> str:
@@ -807,16 +796,16 @@ class ForgetEdits:
 
     def _shorten(self, edits: FileEdits, place: Place, text: str) -> None:
         deriving = self.deriving
-        cut = without(
+        left, gone, revised = without(
             text, deriving.ids, deriving.needles, lambda said, rest: deriving.names(said, rest, deriving.ids)
         )
-        if cut.gone and not cut.text:
+        if gone and not left:
             edits.drop(place.line, place.end)
-        elif cut.text != text:
-            edits.replace(place, cut.text)
-        for said in cut.gone:
+        elif left != text:
+            edits.replace(place, left)
+        for said in gone:
             self._sentence(place, said)
-        self.revised += [Piece("sentence", place, said, CITES) for said in cut.revised]
+        self.revised += [Piece("sentence", place, said, CITES) for said in revised]
 
     def _sentence(self, place: Place, text: str) -> None:
         why = QUOTES if self.deriving.says(text) else ALONE

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ua_memory.discovery import LOGS
+from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import core, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
@@ -30,7 +30,7 @@ from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
 from ua_memory.transcripts.databases import open_database
-from ua_memory.upkeep.import_sources import CopiedNote, CoreSource, ImportedRecord, SourceContents
+from ua_memory.upkeep.import_sources import CopiedNote, ImportedRecord, SourceContents
 
 # -- taken -------------------------------------------------------------------------------------------------
 # What became of each thing of a source.
@@ -157,15 +157,15 @@ class Copies:
 
     # -- curated memory --------------------------------------------------------------------------------
 
-    def curated(self, curated: CoreSource) -> Iterator[ImportedItem]:
+    def curated(self, note: CopiedNote) -> Iterator[ImportedItem]:
         """Its blocks into core memory where that is possible; the rest of it as a note."""
-        note = curated.note
         if note.hash in self.by_hash:
             yield ImportedItem("note", note.path, self.by_hash[note.hash], "same")
             return
-        taken = [self._block(block) for block in curated.blocks]
+        blocks = markdown_document.parse(note.data, CORE_NAMES[0]).of(CoreBlock)
+        taken = [self._block(block) for block in blocks]
         yield from taken
-        placed = [b for b, t in zip(curated.blocks, taken, strict=True) if t.state in ("new", "same")]
+        placed = [b for b, t in zip(blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
         body = _without(note.data, [block.place for block in placed])
         yield self.take(replace(note, body=body), {PLACED: names or None})

@@ -21,7 +21,7 @@ from ua_memory.markdown import fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.fields import write_links, write_tags
 from ua_memory.markdown.lines import readable
-from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
+from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
 from ua_memory.text import dates
 
 # -- found -----------------------------------------------------------------------------------------------
@@ -75,14 +75,6 @@ class ImportedRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreSource:
-    """A curated file whose blocks may become core memory. `note` is the file itself."""
-
-    note: CopiedNote
-    blocks: tuple[CoreBlock, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SourceContents:
     """What a source holds. `problems` have the source's paths; `left` says what is not taken, and why."""
 
@@ -90,7 +82,8 @@ class SourceContents:
     name: str
     notes: tuple[CopiedNote, ...] = ()
     items: tuple[ImportedRecord, ...] = ()
-    core: CoreSource | None = None
+    core: CopiedNote | None = None
+    """A curated file whose blocks may become core memory."""
     models: tuple[MentalModel, ...] = ()
     pages: tuple[Page, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -647,9 +640,10 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
     notes = [replace(each, name=each.name.removeprefix("memory/")) for each in notes]
     for path in (p for p in CURATED if files.get(p, b"").strip()):
         notes.insert(0, note(path, files[path], True))
-    core = _core(files)
-    if core:
-        problems = [*trouble(core.note, CORE_NAMES[0]), *problems]
+    core = None
+    if path := next((path for path in CORE_NAMES if files.get(path, b"").strip()), ""):
+        core = CopiedNote(path, fitting(path, None), files[path], None, True)
+        problems = [*trouble(core, CORE_NAMES[0]), *problems]
     told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
     if told:
         left.append(f"{', '.join(told)}: instructions for the agent, not memories")
@@ -657,14 +651,6 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
     return SourceContents(
         "openclaw", name, tuple(notes), core=core, problems=tuple(problems), left=tuple(left)
     )
-
-
-def _core(files: Files) -> CoreSource | None:
-    path = next((path for path in CORE_NAMES if files.get(path, b"").strip()), None)
-    if path is None:
-        return None
-    blocks = markdown_document.parse(files[path], CORE_NAMES[0]).of(CoreBlock)
-    return CoreSource(CopiedNote(path, fitting(path, None), files[path], None, True), blocks)
 
 
 # -- files -----------------------------------------------------------------------------------------------

@@ -381,21 +381,12 @@ Files = Mapping[str, bytes]
 _ID = re.compile(rb"\s+\^[A-Za-z0-9-]+\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class MergeSides:
-    """Three sides, each file under the name that it is to have. `twice` are those that both sides renamed:
-    (this side's name, the other's, which it gets); `there` is {name: what the other calls that file}."""
-
-    base: Files
-    ours: Files
-    theirs: Files
-    twice: tuple[tuple[str, str], ...]
-    there: Mapping[str, str]
-
-
-def align_renames(base: Files, ours: Files, theirs: Files) -> MergeSides:
-    """The sides with renamed files under one name. What one side renamed and the other deleted stays as it
-    is; so does a file whose new name the other side gave to another one."""
+def align_renames(
+    base: Files, ours: Files, theirs: Files
+) -> tuple[tuple[Files, Files, Files], list[tuple[str, str]], Mapping[str, str]]:
+    """The sides, each file under the name that it is to have; those that both sides renamed: (this side's
+    name, the other's, which it gets); and {name: what the other calls that file}. What one side renamed and
+    the other deleted stays as it is; so does a file whose new name the other side gave to another one."""
     here, there = renamed(base, ours), renamed(base, theirs)
     old, mine, other = dict[str, str](), dict[str, str](), dict[str, str]()
     twice: list[tuple[str, str]] = []
@@ -411,8 +402,8 @@ def align_renames(base: Files, ours: Files, theirs: Files) -> MergeSides:
         elif not (one and one == two):
             continue
         old[path] = two or one or path
-    back = {new: path for path, new in other.items()}
-    return MergeSides(_named(base, old), _named(ours, mine), _named(theirs, other), tuple(twice), back)
+    sides = _named(base, old), _named(ours, mine), _named(theirs, other)
+    return sides, twice, {new: path for path, new in other.items()}
 
 
 def _named(files: Files, names: Mapping[str, str]) -> Files:
@@ -487,10 +478,10 @@ class Merge:
 def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
     """Three sides of the same paths; `other` is the revision of the third. Conflict where a file cannot be
     merged without harm to what it says."""
-    sides = align_renames(base, ours, theirs)
-    done = _Merging(sides.base, sides.ours, sides.theirs, other, sides.there).merged()
-    named = tuple(MergeNote("file name", there, "theirs", here, there) for here, there in sides.twice)
-    files = {**dict.fromkeys(ours.keys() - sides.ours.keys()), **done.files}
+    sides, twice, there = align_renames(base, ours, theirs)
+    done = _Merging(*sides, other, there).merged()
+    named = tuple(MergeNote("file name", other, "theirs", here, other) for here, other in twice)
+    files = {**dict.fromkeys(ours.keys() - sides[1].keys()), **done.files}
     return replace(done, files=files, notes=(*named, *done.notes))
 
 
