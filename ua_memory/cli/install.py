@@ -302,8 +302,7 @@ def show(
     for each in notes:
         screen.item("Note: ", each)
     if line and changed:
-        screen.line()
-        screen.line("Agents use it only if their instructions say so. Add this line")
+        screen.heading("Agents use it only if their instructions say so. Add this line")
         screen.line("to AGENTS.md or CLAUDE.md, or have it added by --agents-md FILE:")
         screen.item("  ", (line_for(target.client), "strong"))
 

@@ -71,8 +71,7 @@ def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str
 
 def _show_steps(screen: Screen, steps: Sequence[NextStep], *, more: bool = False) -> None:
     """What to do next, and with `more` what tells of all commands."""
-    screen.line()
-    screen.line("Next:")
+    screen.heading("Next:")
     wide = max(output.cells(command) for command, _ in steps) + 4 + max(len(says) for _, says in steps)
     if wide <= screen.width or not screen.fancy:
         screen.rows([[f"  {command}", (says, "faint")] for command, says in steps])
@@ -81,8 +80,7 @@ def _show_steps(screen: Screen, steps: Sequence[NextStep], *, more: bool = False
             screen.item("  ", command)
             screen.item("    ", (says, "faint"))
     if more:
-        screen.line()
-        screen.line("ua-memory help lists all commands.")
+        screen.heading("ua-memory help lists all commands.")
 
 
 LAST = 100
@@ -158,8 +156,7 @@ def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
     what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
     screen.line(f"  {what}; the next search builds the index")
     screen.note(*done.notes, *one.notes)
-    screen.line()
-    screen.line("Next:")
+    screen.heading("Next:")
     screen.line("  ua-memory sync   as often as you like")
 
 
@@ -452,8 +449,7 @@ def show_stats(screen: Screen, found: Stats) -> None:
 def _table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
     if not counts:
         return
-    screen.line()
-    screen.line((title, "strong"))
+    screen.heading((title, "strong"))
     rows = list(counts.items())
     shown = rows[-NAMED:] if title == "Month" else rows[:NAMED]
     most = max(counts.values())
@@ -556,8 +552,7 @@ def show_bench(screen: Screen, report: BenchReport) -> None:
     screen.line()
     _bench_table(screen, report, [*SHARES, *RANKS], len(report.rankings[0].rows))
     totals = [row.name for row in report.rankings[0].rows if row.name in ("all", "adversarial")]
-    screen.line()
-    screen.line(("All of the evidence (all@), any of it (hit@)", "strong"))
+    screen.heading(("All of the evidence (all@), any of it (hit@)", "strong"))
     _bench_table(screen, report, list(STRICT), len(totals))
     screen.note(*report.notes)
 
@@ -619,8 +614,7 @@ def show_probes(screen: Screen, run: ProbeRun) -> None:
                 )
     for name, found in (("Gained", run.gained), ("Lost", run.lost)):
         if found:
-            screen.line()
-            screen.line((f"{name}: {len(found)}", "good" if name == "Gained" else "bad"))
+            screen.heading((f"{name}: {len(found)}", "good" if name == "Gained" else "bad"))
     screen.note(*run.notes)
 
 

@@ -42,16 +42,14 @@ def show_flushed(screen: Screen, one: FlushedSession) -> None:
     what = f"{count(one.turns, 'turn')} of {one.client}{session}"
     screen.line(f"{what}: {_counted(one)} (", commit(one.revision), ")")
     for path, facts in groupby(one.facts, key=lambda fact: fact.place.path):
-        screen.line()
-        screen.line((path, "path"))
+        screen.heading((path, "path"))
         for fact in facts:
             _added(screen, fact)
     for fact in one.reworded:
         screen.item([("  ~ ", "warn")], fact.text, (f"  ^{fact.id}", "id"))
         screen.item([("    ", "faint")], (f"was: {fact.was[0].text}", "faint"))
     for each in one.core:
-        screen.line()
-        screen.line((each.after.place.path, "path"), "  ", (each.after.name, "strong"))
+        screen.heading((each.after.place.path, "path"), "  ", (each.after.name, "strong"))
         screen.changes(each.before.value if each.before else "", each.after.value)
     _refused(screen, one.by, one.refused)
     screen.removed(one.redacted)
@@ -98,8 +96,7 @@ def _added(screen: Screen, fact: Fact) -> None:
 
 def _refused(screen: Screen, by: str, refused: Sequence[str]) -> None:
     if refused:
-        screen.line()
-        screen.line((f"Proposed by {by}, and not saved as proposed:", "faint"))
+        screen.heading((f"Proposed by {by}, and not saved as proposed:", "faint"))
     for text in refused:
         screen.item([("  ? ", "warn")], (text, "faint"))
 
@@ -212,8 +209,7 @@ def _one(screen: Screen, one: RetainResult) -> None:
     if not (one.facts or one.seen_again or one.removed or one.repeated or one.by) and one.read:
         screen.note("without a model no sentence was selected; to keep it as it is: --mode chunks")
     if one.facts:
-        screen.line()
-        screen.line((one.path, "path"))
+        screen.heading((one.path, "path"))
     for fact in one.facts:
         _added(screen, fact)
     for fact in one.removed:

@@ -369,12 +369,10 @@ def show_day(screen: Screen, found: ListResult, day: date, today: date) -> None:
     for item in said:
         if (item.path, _heading(item)) != last:
             last = item.path, _heading(item)
-            screen.line()
-            screen.line((last[1] or item.path, "path"))
+            screen.heading((last[1] or item.path, "path"))
         _listed(screen, item, f"about {item.date}" if item.date != item.day else "")
     if about:
-        screen.line()
-        screen.line(("About this day", "path"))
+        screen.heading(("About this day", "path"))
     for item in reversed(about):
         _listed(screen, item, _aside(item))
     screen.note(*found.notes)
@@ -463,8 +461,7 @@ def show_answer(screen: Screen, found: Reflection, explain: bool) -> None:
         for line in found.text.split("\n"):
             screen.item(_indent(line), *_with_numbers(line.strip()))
     if found.citations:
-        screen.line()
-        screen.line(*_confidence(found))
+        screen.heading(*_confidence(found))
         screen.line()
         for piece in found.citations:
             _footnote(screen, piece)
@@ -518,8 +515,7 @@ def _layers(screen: Screen, found: Reflection) -> None:
 
 
 def _path(screen: Screen, found: Reflection) -> None:
-    screen.line()
-    screen.line(("Path", "strong"))
+    screen.heading(("Path", "strong"))
     for number, step in enumerate(found.path, 1):
         brought = f"{step.found} found, {step.tokens:,} tokens" if step.found or not step.said else ""
         said = "; ".join(filter(None, (brought, f"refused: {step.said}" if step.said else "")))
@@ -589,7 +585,6 @@ def show_session(screen: Screen, one: SessionFile) -> None:
     """What was said, turn by turn."""
     show_session_row(screen, one)
     for turn in one.turns:
-        screen.line()
-        screen.line((turn.speaker.title(), "strong"), (f"  {turn.at}", "faint"))
+        screen.heading((turn.speaker.title(), "strong"), (f"  {turn.at}", "faint"))
         for line in turn.text.split("\n"):
             screen.line(line)

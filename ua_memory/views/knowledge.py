@@ -534,8 +534,7 @@ def _counted(changes: Sequence[ObservationChange]) -> str:
 def _changes(screen: Screen, changes: Sequence[ObservationChange]) -> None:
     in_order = sorted(changes, key=lambda change: change.after.place.path)
     for path, group in groupby(in_order, key=lambda change: change.after.place.path):
-        screen.line()
-        screen.line((path, "path"))
+        screen.heading((path, "path"))
         for change in group:
             _changed(screen, change)
 
@@ -559,8 +558,7 @@ def _changed(screen: Screen, change: ObservationChange) -> None:
 
 def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
     if pairs:
-        screen.line()
-        screen.line(("Possible contradictions, the newer first:", "warn"))
+        screen.heading(("Possible contradictions, the newer first:", "warn"))
     for pair in pairs[:SHOWN_PAIRS]:
         for mark, fact in zip("! ", pair, strict=True):
             screen.item([(f"  {mark} ", "warn")], fact.text, (f"  {fact.place.citation}", "path"))
@@ -570,22 +568,19 @@ def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
 
 def _asides(screen: Screen, done: ConsolidationResult) -> None:
     if done.refused:
-        screen.line()
-        screen.line((f"Proposed by {done.by}, and not saved:", "faint"))
+        screen.heading((f"Proposed by {done.by}, and not saved:", "faint"))
     for text in done.refused[:SHOWN_PAIRS]:
         screen.item([("  ? ", "warn")], (text, "faint"))
     if len(done.refused) > SHOWN_PAIRS:
         screen.line((f"  and {len(done.refused) - SHOWN_PAIRS} more", "faint"))
     if done.aside:
-        screen.line()
-        screen.line(("Set aside without an answer (ua-memory consolidate --retry):", "warn"))
+        screen.heading(("Set aside without an answer (ua-memory consolidate --retry):", "warn"))
     for fact, why in done.aside:
         at = (f"  {fact.place.citation}", "path")
         screen.item([("  ! ", "warn")], fact.text, at, (f"  {why}", "faint"))
     if done.held:
         more = f"{count(done.held, 'observation')} more would be retired or merged than one run allows: "
-        screen.line()
-        screen.line((more, "warn"), "ua-memory consolidate --accept")
+        screen.heading((more, "warn"), "ua-memory consolidate --accept")
 
 
 def show_preview(screen: Screen, found: Preview) -> None:
@@ -599,8 +594,7 @@ def show_preview(screen: Screen, found: Preview) -> None:
         screen.item("", (row, styles.get(row[:1], "faint")))
     _at_odds(screen, found.at_odds)
     if (cost := found.estimate) is not None:
-        screen.line()
-        screen.line(output.priced(cost))
+        screen.heading(output.priced(cost))
     else:
         screen.note(UNCONSOLIDATED)
 
@@ -648,6 +642,5 @@ def show_directives(screen: Screen, rules: Sequence[str], mission: str, traits: 
         screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
     for number, rule in enumerate(rules, 1):
         screen.item([(f"{number:>2}. ", "strong")], rule)
-    screen.line()
-    screen.line(("Mission: ", "faint"), mission or ("not set", "faint"))
+    screen.heading(("Mission: ", "faint"), mission or ("not set", "faint"))
     screen.line(("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items()))

@@ -205,6 +205,11 @@ class Screen:
         """One line, or on a terminal as many as it takes."""
         self.item("", *pieces)
 
+    def heading(self, *pieces: Piece) -> None:
+        """A line with which something else begins: an empty one stands above it."""
+        self.line()
+        self.line(*pieces)
+
     def item(self, label: Piece | Sequence[Piece], *pieces: Piece) -> None:
         """A label and a text; on a terminal the text's further lines stand under its first."""
         if self.call.as_json:
