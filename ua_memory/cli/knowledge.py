@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ua_memory.memory import Memory
     from ua_memory.reflect.consolidate import ConsolidationResult
     from ua_memory.reflect.refresh import RefreshResult
+    from ua_memory.store.draft import Result
 
 
 # -- observations ------------------------------------------------------------------------------------------
@@ -169,10 +171,14 @@ def directives_create(call: Call, memory: Memory, rule: list[str] = Rule) -> Non
     It applies from the next question on. Comments in ua-memory.toml stay.
     """
     result = memory.directives.add(" ".join(rule), by_person=is_person(call))
-    rules = memory.directives.list()
-    shape = {"directives": list(rules), "added": rules[-1]}
-    shape |= fields(result, "revision", "redacted", "notes")
-    show_done(call, result, shape, f"Added {len(rules)}. {rules[-1]}")
+    _show_rule(call, result, memory.directives.list(), 0, "Added")
+
+
+def _show_rule(call: Call, result: Result, rules: Sequence[str], number: int, did: str) -> None:
+    """Print what was done to a rule; number 0 is the last one."""
+    rule = rules[number - 1]
+    shape = {"directives": list(rules), did.lower(): rule, **fields(result, "revision", "redacted", "notes")}
+    show_done(call, result, shape, f"{did} {number or len(rules)}. {rule}")
 
 
 @app.verb(directives_app, "get")
@@ -186,10 +192,7 @@ def directives_get(call: Call, memory: Memory, number: int = Number) -> None:
 def directives_update(call: Call, memory: Memory, number: int = Number, rule: list[str] = Rule) -> None:
     """Replace a rule."""
     result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
-    rules = memory.directives.list()
-    shape = {"directives": list(rules), "changed": rules[number - 1]}
-    shape |= fields(result, "revision", "redacted", "notes")
-    show_done(call, result, shape, f"Changed {number}. {rules[number - 1]}")
+    _show_rule(call, result, memory.directives.list(), number, "Changed")
 
 
 @app.verb(directives_app, "delete")

@@ -273,12 +273,9 @@ def sessions_list(call: Call, memory: Memory, project: str = Project, since: str
     """List the sessions whose words are kept, the newest first."""
     day = parse_day(since, "--since", memory.store.now()) or ""
     found = [one for one in memory.sessions.all(project=project) if one.day >= day]
-    kept = memory.config.sessions_keep
-    none = (
-        "No sessions yet: hooks and flushes write them."
-        if kept
-        else "No words are kept: sessions.keep is false."
-    )
+    none = "No sessions yet: hooks and flushes write them."
+    if not memory.config.sessions_keep:
+        none = "No words are kept: sessions.keep is false."
     output.show_list(call, "sessions", found, views.session_shape, views.show_session_row, none)
 
 

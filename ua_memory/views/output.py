@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from ua_memory.errors import OutOfMemory, UaMemoryError, Usage
+from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError, Usage
 from ua_memory.records import Place
 from ua_memory.text.wording import dollars
 
@@ -46,19 +46,9 @@ Piece = str | tuple[str, str]
 """Text, or text and the name of a style in STYLES."""
 
 STYLES = {
-    "strong": "bold",
-    "faint": "dim",
-    "match": "bold red",
-    "path": "cyan",
-    "id": "magenta",
-    "rev": "yellow",
-    "good": "green",
-    "bad": "red",
-    "warn": "yellow",
-    "added": "green",
-    "removed": "red",
-    "hunk": "cyan",
-}
+    "strong": "bold", "faint": "dim", "match": "bold red", "path": "cyan", "id": "magenta", "rev": "yellow",
+    "good": "green", "bad": "red", "warn": "yellow", "added": "green", "removed": "red", "hunk": "cyan",
+}  # fmt: skip
 DIFF_ROWS = (
     *((start, "strong") for start in ("diff", "+++ ", "--- ", "inde", "new ", "dele")),
     *(("@@", "hunk"), ("+", "added"), ("-", "removed")),
@@ -261,7 +251,16 @@ class Screen:
     def console(self) -> Console:
         """Rich's console on the caller's output."""
         if self._console is None:
-            self._console = _console(self.call, self.call.stdout, self.fancy)
+            from rich.console import Console
+
+            class PagedConsole(Console):
+                def on_broken_pipe(self) -> None:
+                    raise  # by rich the process would end with 1 where a pager was left early
+
+            self._console = PagedConsole(
+                file=self.call.stdout, force_terminal=self.fancy, width=self.call.width, highlight=False,
+                markup=False, emoji=False, _environ=self.call.env,
+            )  # fmt: skip
         return self._console
 
     # -- beside the result, on standard error ----------------------------------------------------
@@ -327,24 +326,6 @@ class Screen:
 
 def _text(piece: Piece) -> str:
     return piece if isinstance(piece, str) else piece[0]
-
-
-def _console(call: Call, stream: TextIO, fancy: bool) -> Console:
-    from rich.console import Console
-
-    class PagedConsole(Console):
-        def on_broken_pipe(self) -> None:
-            raise  # by rich the process would end with 1 where a pager was left early
-
-    return PagedConsole(
-        file=stream,
-        force_terminal=fancy,
-        width=call.width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ=call.env,
-    )
 
 
 # -- shapes ------------------------------------------------------------------------------------------------
@@ -479,10 +460,11 @@ def ago(then: datetime, now: datetime) -> str:
     seconds = (now - then).total_seconds()
     if seconds < 0:
         return f"{then:%Y-%m-%d %H:%M}"
-    for size, noun in ((60, ""), (3600, "minute"), (86400, "hour")):
+    if seconds < 60:
+        return "just now"
+    for size, unit, noun in ((3600, 60, "minute"), (86400, 3600, "hour")):
         if seconds < size:
-            number = int(seconds // {60: 1, 3600: 60, 86400: 3600}[size])
-            return f"{number} {noun}{'' if number == 1 else 's'} ago" if noun else "just now"
+            return f"{count(int(seconds // unit), noun)} ago"
     return ago_day(then.date(), now.date())
 
 
@@ -702,8 +684,6 @@ def _usage(call: Call, error: Exception) -> int:
 
 def _system(call: Call, error: OSError) -> int:
     """What the file system refused outside the store, which words its own refusals."""
-    from ua_memory.errors import CannotWrite
-
     if call.debug:
         traceback.print_exc(file=call.stderr)
     what = error.strerror or str(error) or type(error).__name__
