@@ -138,8 +138,9 @@ class Remotes(Repository):
         if not self.exists:
             return None
         branch = self.ref().removeprefix("refs/heads/")
-        name = self._setting(f"branch.{branch}.remote") or REMOTE
-        address = self._setting(f"remote.{name}.url")
+        settings = self._settings()
+        name = settings.get(f"branch.{branch}.remote") or REMOTE
+        address = settings.get(f"remote.{name}.url")
         return (name, address) if address else None
 
     def set_remote(self, address: str) -> None:
@@ -153,8 +154,10 @@ class Remotes(Repository):
             raise Usage("not the address of a repository", where=repr(given)[:200])
         return given
 
-    def _setting(self, key: str) -> str:
-        return self.run("config", "--get", key, ok=(0, 1)).decode("utf-8", "replace").strip()
+    def _settings(self) -> dict[str, str]:
+        """{key: value} of git's settings here, the last of several; section and name in lower case."""
+        rows = self.run("config", "--list", "-z").decode("utf-8", "replace").split("\0")
+        return {key: value.strip() for key, _, value in (row.partition("\n") for row in rows)}
 
     def agreed(self, name: str) -> str | None:
         """Up to where this machine and a remote agreed when they last met, else what a clone began with."""
@@ -235,7 +238,8 @@ class Remotes(Repository):
         refuses for another."""
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
         words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
-        there = to or self._setting(f"remote.{name}.pushurl") or self._setting(f"remote.{name}.url")
+        settings = self._settings()
+        there = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
         words += self._receiving(there)
         out, said = self._asked_there(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
@@ -244,7 +248,7 @@ class Remotes(Repository):
             raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), hint=self._way(there))
         if not refused:
             self.agree(name, sha)
-            if self._setting(f"remote.{name}.fetch"):
+            if settings.get(f"remote.{name}.fetch"):
                 self.run("update-ref", self._tracked(name), sha)
         return why
 

@@ -230,7 +230,7 @@ class Jobs:
 
     def head(self) -> str:
         """The newest revision, '' before the first."""
-        return next((one.id for one in self._store.history.log(limit=1)), "")
+        return self._store.history.head() or ""
 
     @contextmanager
     def noted(self, job: str, *, trial: bool = False) -> Iterator[JobNote]:
