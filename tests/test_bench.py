@@ -430,8 +430,17 @@ def test_probes_are_added_and_asked_and_compared(shell: Shell) -> None:
     done = shell.ok("bench", "probes", "--add", "who has the key?", f"^{key}", "--json").json
     agrees("bench probes --add", done)
     assert (shell.cwd / "probes.md").read_text() == f"# Probes\n\n- who has the key? → ^{key}\n"
-    shell.ok("bench", "probes", "--add", "where → does the API run", f"[[2026-11-21#^{api}]]", key)
-    assert (shell.cwd / "probes.md").read_text().endswith(f"- where -> does the API run → ^{api} ^{key}\n")
+    shell.ok(
+        "bench",
+        "probes",
+        "--add",
+        "where → is the API and its key",
+        f"[[2026-11-21#^{api}]]",
+        key,
+    )
+    assert (
+        (shell.cwd / "probes.md").read_text().endswith(f"- where -> is the API and its key → ^{api} ^{key}\n")
+    )
     first = shell.ok("bench", "probes", "--json").json
     agrees("bench probes", {**first, "last": {k: first[k] for k in ("when", "R@5", "R@10", "tokens", "ms")}})
     assert [one["ids"][0]["rank"] for one in first["probes"]] == [1, 1]

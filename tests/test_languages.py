@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.terms import indexed, languages, pieces, read_query
+from ua_memory.index.terms import indexed, is_english, languages, pieces, read_query
 from ua_memory.index.words import WordIndex
 from ua_memory.memory import Memory
 from ua_memory.recall.arms import read, shares, stems
@@ -120,6 +120,19 @@ def test_a_search_finds_other_forms_of_a_word(
 )
 def test_a_language_is_told_by_its_small_words(text: str, spoken: list[str]) -> None:
     assert languages(pieces(indexed(text))) == spoken
+
+
+@pytest.mark.parametrize(
+    ("query", "english"),
+    [
+        ("where does Björk live", True), ("running in October", True), ("clickhouse hosts", True),
+        ("Zürich trip", True), ("", True), ("Tag der Feier", False), ("date de l'intervention", False),
+        ("résolution", False), ("límite del portal", False), ("歯医者", False),
+        ("wann ist der Termin", False),
+    ],
+)  # fmt: skip
+def test_a_query_without_signs_reads_as_english(query: str, english: bool) -> None:
+    assert is_english(query) is english
 
 
 def test_a_bank_in_english_knows_no_forms_and_loads_no_stemmer() -> None:

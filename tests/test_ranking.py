@@ -151,13 +151,22 @@ def test_a_hit_tells_what_its_score_is_made_of(
     tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with an_index(a_bank(tmp_path, {DAY: TALK + NAMED.removeprefix("## 10:00\n\n")}), model) as index:
-        late = {"words", "beside", "named", "when", "alike", "every", "names", "rest", "kind"}
+        late = {"words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind"}
         for parts in (late, {"meaning", "words", "before", "after"}):
             hits = search(index, "lunch with Bob", limit=9).hits
             assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
             assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
             assert set(hits[0].parts) == parts
             monkeypatch.setattr(fusion, "_late", lambda *_: None)  # as where no text has token vectors
+
+
+def test_the_whole_of_a_query_counts_beside_its_words(tmp_path: Path, model: Embedder) -> None:
+    facts = ("the kitchen must keep away from cashews", "please keep me away from the new kitchen plans")
+    with an_index(a_bank(tmp_path, {DAY: log(*facts)}), model) as index:
+        plain = {hit.item.text: hit for hit in search(index, "which food must the caterer avoid").hits}
+        german = search(index, "welches essen muss die küche meiden").hits
+    assert plain[facts[0]].parts["meaning"] > plain[facts[1]].parts["meaning"] != 0
+    assert all(hit.parts["meaning"] == 0 for hit in german)  # which the model does not understand
 
 
 def test_identifiers_and_unknown_words_go_by_their_letters(tmp_path: Path, model: Embedder) -> None:

@@ -533,11 +533,7 @@ def _weighed_words() -> dict[str, dict[str, int]]:
 def languages(words: frozenset[str]) -> list[str]:
     """The languages, as the stemmer calls them, that these words of a text (lower case) may be in: more than
     one where they have the same signs, none for English or where there is no sure sign."""
-    signs = _weighed_words()
-    found: dict[str, int] = {}
-    for word in words & signs.keys():
-        for language, worth in signs[word].items():
-            found[language] = found.get(language, 0) + worth
+    found = _signs_of(words)
     letters = {sign for word in words if not word.isascii() for sign in word}
     for language in {language for sign in letters & _LETTERS.keys() for language in _LETTERS[sign]}:
         found[language] = found.get(language, 0) + SURE
@@ -545,6 +541,26 @@ def languages(words: frozenset[str]) -> list[str]:
     if most < SURE or found.get("english") == most:
         return []
     return sorted(language for language, worth in found.items() if worth == most)
+
+
+def _signs_of(words: frozenset[str]) -> dict[str, int]:
+    """{language: what its small words among these count together}."""
+    signs, found = _weighed_words(), dict[str, int]()
+    for word in words & signs.keys():
+        for language, worth in signs[word].items():
+            found[language] = found.get(language, 0) + worth
+    return found
+
+
+def is_english(text: str) -> bool:
+    """Whether a query reads as English, as one does that shows no sign of a language: "tag der feier" does
+    not, though "der" is no sure sign. A name may have accents, an English word in small letters has none."""
+    own = frozenset(word.casefold() for word in words(text))
+    found = _signs_of(own)
+    english = found.pop("english", 0) + len(own & STOP) * DOUBTFUL
+    if english or found:
+        return english >= max(found.values(), default=0)
+    return all(word.isascii() or word[0].isupper() for word in _PIECE.findall(text))
 
 
 def small_words(words: Iterable[str]) -> frozenset[str]:

@@ -533,9 +533,9 @@ def _moves(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, l
 
 
 def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
-    """Whether what a hit says ends what an older one has, whose `text` is case-folded. Of an older one that
-    says nothing else it is the answer, however little of the query it has: "Bob joined Bosch" has no word of
-    where he works."""
+    """Whether what a hit says ends what an older one has, whose `text` is case-folded. Of one that it names
+    ("left Initech"), or that says nothing else, it is the answer, however little of the query it has: "Bob
+    joined Bosch" has no word of where he works."""
     if old.item.record == SESSION or not _later(new.item, old.item):
         return False
     close = new.score >= old.score / 2 and _answers_too(new, old)
@@ -547,7 +547,7 @@ def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
             for kind, whom, value, _ in wording.moves(old.item.text[:READ], language, sort):
                 ended = _has(value, before) if before else kind == what
                 if ended and not _has(value, now) and _same_one(who, whom, same):
-                    return close or _nothing_else(old.item.text, whom, value)
+                    return close or bool(before) or _nothing_else(old.item.text, whom, value)
     return False
 
 

@@ -869,7 +869,7 @@ class RecallResult:
 
 _SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which \w+s)\b", re.IGNORECASE)
 """What a query says that asks for several things."""
-GOOD_FACT, GOOD_PASSAGE = 0.65, 0.8
+GOOD_FACT, GOOD_PASSAGE = 0.58, 0.75
 """The least score of the first hit, a fact or a passage, from which on a prompt that asks is given it."""
 SERVED = 0.5
 """The least of `served` from which on a prompt is given something. With it 90 of 100 tasks about what was
