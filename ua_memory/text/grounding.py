@@ -67,6 +67,7 @@ _HOUR = r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
 _DIGIT = late(r"\d")
 _MAYBE_CLOCK = late(r"\d ?(?:h|uhr|[ap]\.?m\b|o'clock|in|at|nachm|de)|(?:past|to|halb) \d", re.IGNORECASE)
 _DECADES = late(r"\b(\d) decades\b", re.IGNORECASE)
+_RATE = late(r"\bevery (\d+) (?:min|(hours))")
 _AND_A_HALF = late(r"\b(\d+|one) and a half\b", re.IGNORECASE)
 _CLOCKS = (
     (late(rf"\bhalf past {_HOUR}\b(?:,? {_HALF})?", re.IGNORECASE), 30),
@@ -122,6 +123,8 @@ class Amounts:
         plain = [each for each in found if each.written not in _OFTEN]
         self._digits = {each.digits for each in plain} | {each.minutes for each in plain}
         self._digits |= {str(n) for word, n in _STANDS_FOR.items() if word in words}
+        every = [(int(number), 24 if unit else 60) for number, unit in _RATE.findall(in_digits(text))]
+        self._digits |= {str(whole // number) for number, whole in every if number and whole % number == 0}
         self._bare = frozenset(self._digits)
         """Those that are no time of day by themselves, but may mean one."""
         self._digits |= {part for each in plain for part in _clock_parts(each.digits)}
@@ -133,16 +136,25 @@ class Amounts:
         """Whether all numbers of a claim stand here, none in another currency or of another sign."""
         return all(map(self._has, amounts(claim)))
 
+    @cached_property
+    def _reckoned(self) -> frozenset[str]:
+        """What two of the numbers are apart, or are together."""
+        numbers = {int(digits) for digits in self._digits if digits.isdigit() and len(digits) < 7}
+        pairs = itertools.combinations(sorted(numbers - {0, 1}), 2)
+        return frozenset(str(each) for a, b in pairs for each in (b - a, a + b) if each > 2)
+
     def _has(self, one: Amount) -> bool:
         if one.negative and one.digits not in self._negative:
             return False
         if one.unit and (one.digits, one.unit) in self._exact:
             return True
         if one.unit and one.unit != "×":
-            return (one.digits, "") in self._exact and one.unit in self._units
+            same = (one.digits, "") in self._exact or one.digits in self._reckoned
+            return same and one.unit in self._units
         hour, full, _ = one.digits.partition(":00")
         bare = {hour, hour.lstrip("0"), str(int(hour) % 12)} if full else {one.minutes} - {""}
-        return one.digits in self._digits or not self._bare.isdisjoint(bare)
+        said = one.digits in self._digits or not self._bare.isdisjoint(bare)
+        return said or (not full and one.digits in self._reckoned)
 
 
 def amounts(text: str) -> Iterator[Amount]:
@@ -445,7 +457,7 @@ class _Evidence:
         if kind == "number":
             return self._amounts.has(claim)
         if kind == "compound":
-            return stands(claim, self._flat)
+            return stands(claim, self._flat) or self._counts(claim.casefold())
         if kind in ("verbatim", "code"):
             return self._says(claim)
         if kind in ("stretch", "moment"):
@@ -468,6 +480,12 @@ class _Evidence:
             forms = (claim, claim[:-1]) if _ABBREVIATIONS.fullmatch(claim) else (claim,)
             return any(self._stands(form, r"[.-]\d") for form in forms)
         return self._stands(claim)
+
+    def _counts(self, nth: str) -> bool:
+        """Whether an ordinal's number stands there: who turned 91 had the 91st birthday."""
+        number = str(_ORDINALS.get(nth, "")) or re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", nth)
+        counted = rf"(?<![\w.,]){number}(?![\w:.,]*\d)(?! (?:of )?{A_MONTH})"
+        return number.isdigit() and re.search(counted, in_digits(self._flat), re.IGNORECASE) is not None
 
     def names(self, name: str) -> bool:
         """Whether it is called so there; in a script without spaces, whether these characters stand there."""
@@ -523,7 +541,7 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     for span in _spans(rest, said):
         yield "stretch", rest[span.at : span.to]
         rest = rest[: span.at] + " " * (span.to - span.at) + rest[span.to :]
-    yield from (("moment", each) for each in moments(rest))
+    yield from (("moment", each) for each in moments(in_digits(rest)))
     for match in _IDENTIFIER.finditer(rest):
         yield "identifier", match[0]
     rest = _IDENTIFIER.sub(_blank, rest)
@@ -569,8 +587,10 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
         word = match[0]
         if not word[0].isupper():
             continue
+        if _GERMAN_NOUN.search(text[: match.start()][-12:]):
+            continue
         first = _SENTENCE_END.search(text[: match.start()].rstrip("\"'(*_ ")[-3:]) is not None
-        plain = word.casefold()
+        plain = word.casefold().removesuffix("'s") if first else word.casefold()
         if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
             continue
         if plain in foreign_light() or (first and any(one.fullmatch(plain) for one in _little().values())):
@@ -606,10 +626,23 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
+@cache
+def _typed() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    """What is typed in a hurry, and the full words for it."""
+    spelt = dict(row.replace("_", " ").split("|") for row in little_words()["typed"])
+    negated = r"(?P<verb>do|does|did|is|was|are|were|have|has|had|could|would|should|ca|wo)nt"
+    going = r"im(?= (?:not|so|the|an?|at|on|in|just|still|gonna|[a-z]+ing)\b)"  # not the German one
+    return re.compile(rf"(?<![\w`'])(?:{negated}|{going}|{'|'.join(spelt)})(?![\w`'])", re.IGNORECASE), spelt
+
+
 def _plain_claim(text: str) -> str:
-    """Composed, with straight quotation marks: they are typed and printed in many ways."""
+    """Composed, with straight quotation marks and in full words: they are typed and printed in many ways."""
     text = unicodedata.normalize("NFKC", text)
-    return text.translate({0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'})
+    text = text.translate({0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'})
+    pattern, spelt = _typed()
+    return pattern.sub(
+        lambda one: f"{one['verb']}n't" if one["verb"] else spelt.get(one[0].casefold(), "I'm"), text
+    )
 
 
 # -- support -----------------------------------------------------------------------------------------------
@@ -671,6 +704,11 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
     """What tells of a word whether it is one of these, in some form."""
     stems = {_evidence_stem(word) for word in there}
     roots = {*map(_root, there)}
+
+    @cache
+    def beyond() -> frozenset[str]:
+        return frozenset(other for word in there for other in related(word))
+
     begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, len(word) + 1)}
 
     def stands(word: str) -> bool:
@@ -681,9 +719,10 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
             or _evidence_stem(word) in begun
             or any(each in stems for each in beginnings)
         )
-        return near or any(
-            _term_stem(other) in there for other in itertools.chain(related(word), opposites(word))
-        )
+        if near:
+            return True
+        others = {*itertools.chain(related(word), opposites(word))}
+        return any(_term_stem(other) in there for other in others) or not others.isdisjoint(beyond())
 
     return stands
 
@@ -766,6 +805,12 @@ _COMPARED_BY = (
 _COMPARISON = late(rf"{_COMPARED_BY}(?:(?!{_COMPARED_BY})[^\W\d_]+ ){{0,5}}(?P<than>than|als|que|as) ")
 _ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
 _ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
+_COORDINATED = late(r"; |, (?=and |but |und |aber |et |mais |y |pero |maybe |perhaps |vielleicht )")
+_NOT_ALL = late(r"\b(?:any ?more|(?:after|above) all|all right|each other)\b")
+_BEFORE_NOUN = late(
+    r"(?:the|an?|his|her|their|its|my|your|our|any|no|some|of|in|at|on|for|with|from|under|by|into|\w+'s|der|die|das|dem|den|des|eine?[mnrs]?|"
+    r"im|am|le|la|les|une?|des|du|au|mon|ma|el|los|las|una?|su|mi)"
+)
 _NEARLY = late(r"\b(?:almost|nearly) (\w+)")
 _NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
 _ZU = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
@@ -820,6 +865,8 @@ _CLAUSE = late(
 _JUST_AND = late(r",? (?:and|und|et|y|after) ")
 _JOINS = late(r"^(?:and|und|et|y|but|aber|mais|pero)\s+")
 _OPENING_OF = late(r"(?<=[.!?;:,])\s+")
+_GERMAN_NOUN = late(r"\b(?:(?:ein|kein|mein|sein|ihr|unser|dies|jed)(?:e[mnrs]?)?|das|zum|zur|beim|vom) $")
+"""What stands before a German noun, and seldom before a name."""
 _GERMAN = late(r"\b(?:der|die|das|und|ist|nicht|ich|meine?|hat|im|wir|eine?|den|dem|mit|kein)\b")
 _ROOT = 5
 _WORD_OR_NUMBER = late(r"[^\W\d_]+-\d+|\d+(?:[.,:]\d+)*|[^\W\d_]+(?:[-'][^\W\d_]+)*")
@@ -885,14 +932,16 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
     if flat(asis) in {flat(" ".join(plainly)), *map(flat, (*plainly, *quotes))}:
         return ""
     told = [_told(sentence, who) for sentence, who in whole]
-    found = _causes(text, quotes, names) or _generalises(text, plainly) or _bounds(text, plainly)
+    found = _causes(text, plainly, names) or _generalises(text, plainly) or _bounds(text, plainly)
     if found := found or _turned(_told(text, ""), told, names):
         return found
+    literal = {*_stems_of(_plainly(asis))}
     for part in _parts(text, names):
         near = _nearest(part, said)
         found = (
-            _denied(part, said, told) or _overstated(near, said, text) or _shifted(near, text)
+            _denied(part, said, told, literal) or _overstated(near, said, text) or _shifted(near, text)
             or _of_another(part, near) or _misplaced(part, known) or _mixed(part, told)
+            or _replaced(part, told, known) or _taken_back(part, near, asis)
         )  # fmt: skip
         if found:
             return found
@@ -1113,8 +1162,9 @@ def _nearest(part: _Part, said: Sequence[_Part]) -> list[_Part]:
 # what is denied
 
 
-def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str]) -> str:
-    """Whether one side denies what the other says: the word that a "not" stands before decides."""
+def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str], literal: Set[str]) -> str:
+    """Whether one side denies what the other says: the word that a "not" stands before decides. Of what is
+    `literal`, no opposite of the statement's word, the denial may also be understood."""
     both = part.text + " ".join(one.text for one in said)
     if UNSPACED.search(both):
         near = _nearest_signs(part, said)
@@ -1124,12 +1174,15 @@ def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str]) -> str:
         return ""
     known = {stem for one in said for stem in one.stems}
     mine, has = _scopes(part.text), {*part.stems}
-    soft = any(_root(one) not in known for one in _little()["undoes"].findall(part.text))
+    turns = [*_little()["undoes"].findall(part.text), *_little()["implies_not"].findall(part.text)]
+    soft = any(_root(one) not in known for one in turns)
     denied = {stem for scope in _scopes(part.text, refusing=True) for stem in scope}
     for one in said:
         contrast = _CONTRAST.search(one.sentence)
-        other = soft or any(words[0] not in one.stems for words in mine)  # denies it in words of its own
-        for scope in _scopes(one.text, refusing=True):
+        theirs = _scopes(one.text, refusing=True)
+        free = [each for each in mine if not any({*each[:2]} & {*scope[:2]} for scope in theirs)]
+        other = soft or free  # denies it in words of its own
+        for scope in theirs:
             head = next(iter(scope[1:] if contrast else scope), "")
             but = contrast and has & {*_stems_of(contrast["but"])} - {*one.stems}
             who = one.who or "speaker"
@@ -1144,12 +1197,17 @@ def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str]) -> str:
     for scope in mine:
         head = next(iter(scope), "")
         holders = [one for one in said if head in one.stems]
-        if holders and not any(
-            _has("undoes", one.text)
-            or _scopes(one.text, refusing=True)
-            or _has("except", one.sentence)
-            or _ALL_BUT.search(one.sentence)
-            for one in holders
+        if (
+            holders
+            and not any(
+                _has("undoes", one.text)
+                or _scopes(one.text, refusing=True)
+                or _has("except", one.sentence)
+                or _ALL_BUT.search(one.sentence)
+                or (head in literal and any(_has(kind, one.text) for kind in ("limits", "implies_not")))
+                for one in holders
+            )
+            and not any({*scope[:2]} & {*other} for one in said for other in _scopes(one.text))
         ):
             return f"nothing that was said denies “{head}…”"
     return ""
@@ -1169,11 +1227,28 @@ def _scopes(text: str, *, refusing: bool = False) -> list[list[str]]:
                 continue  # stopped in Rome
             behind = _little()["but"].split(plain[match.end() :])[0]
             words = list(_stems_of(_little()["wishes"].sub(" ", behind)))
+            if kind == "refuses" and not words:
+                continue  # the nanny quit
             before = list(_stems_of(_little()["wishes"].sub(" ", plain[: match.start()])))[::-1]
             if words or before:
                 alone = (not words and refusing) or _NOBODY.fullmatch(match[0])
                 found += [[word] for word in words or before] if alone else [words or before]
     return found
+
+
+def _taken_back(part: _Part, near: Sequence[_Part], text: str) -> str:
+    """Whether what was taken back is said to be so: "declined the offer" of one that was accepted."""
+    plain = _plainly(text)
+    if len(near) != 1 or _turns(plain) or any(_has(kind, plain) for kind in ("unsure", "limits", "seldom")):
+        return ""
+    (one,) = near
+    found = _little()["takes_back"].search(one.text)
+    shared = {*part.stems} & {*one.stems} - one.names
+    if not found or not shared or _PREPOSITION.match(one.text, found.end() + 1):
+        return ""
+    stands = _standing({*_WORD_OR_NUMBER.findall(found[0])})
+    same = any(map(stands, _WORD_OR_NUMBER.findall(plain)))
+    return "" if same else f"what was said has “{found[0]}”"
 
 
 def _nearest_signs(part: _Part, said: Sequence[_Part]) -> _Part | None:
@@ -1186,11 +1261,15 @@ def _nearest_signs(part: _Part, said: Sequence[_Part]) -> _Part | None:
 
 def _level(text: str, sentence: str, question: bool = False) -> int:
     """How far from done: 3 it may be, 2 it is meant to be, 1 it will be, 0 it is."""
-    plain = _little()["no_condition"].sub(" ", sentence if _ZU.search(text) else text)
+    beside = next((each for each in _COORDINATED.split(sentence) if text.strip(" .,") in each), sentence)
+    plain, beside = (
+        _little()["no_condition"].sub(" ", one) for one in (sentence if _ZU.search(text) else text, beside)
+    )
     nearly = _NEARLY.search(plain)
-    told_of = (nearly and is_past(nearly[1])) or (_has("at_times", plain) and not _DONE.search(plain))
-    if told_of or _has("unsure", plain) or _has("whole", _little()["no_condition"].sub(" ", sentence)):
+    told_of = (nearly and is_past(nearly[1])) or (_has("at_times", plain) and not _DONE.search(sentence))
+    if told_of or _has("unsure", plain) or _has("whole", beside):
         return 3
+    text = _little()["no_intention"].sub(" ", text)
     return 2 if question or _has("intended", text) else 1 if _has("ahead", text) else 0
 
 
@@ -1204,7 +1283,7 @@ def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
     beside = [one for one in said if mine_too & {*one.stems}]
     theirs = min(_level(one.text, one.sentence, one.question) for one in (*near, *beside))
     asked = any(one.question for one in near)
-    if _has("not", mine) and any(_has("would_have", one.sentence) for one in near):
+    if _turns(mine) and any(_has("would_have", one.sentence) for one in near):
         return ""
     if theirs == 3 and (level < 2 or (level == 2 and _has("ahead", mine) and not asked)):
         return "it was said only of what may be"
@@ -1219,11 +1298,16 @@ def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
     return ""
 
 
+def _turns(text: str) -> bool:
+    """Whether a text has a word that denies what stands beside it."""
+    return any(_has(kind, text) for kind in ("not", "undoes", "implies_not"))
+
+
 def _became_past(text: str, near: Sequence[_Part]) -> bool:
     """Whether a verb is past here and was not there."""
     past = {_root(match[1]) for match in _PAST.finditer(_PARTICIPLE.sub(" ", text))}
     return any(
-        past & {*one.stems} and not _DONE.search(one.text) and not _has("past", one.text) for one in near
+        past & {*one.stems} and not _DONE.search(one.sentence) and not _has("past", one.text) for one in near
     )
 
 
@@ -1240,16 +1324,22 @@ def _shifted(near: Sequence[_Part], text: str) -> str:
 
 
 @cache
+def _passing() -> frozenset[str]:
+    return frozenset(map(_root, little_words()["passing"]))
+
+
+@cache
 def _abbreviated() -> frozenset[str]:
     return frozenset(_root(name.casefold()) for name in NO_NAMES if name.isupper() and len(name) > 2)
 
 
 def _misplaced(part: _Part, said: Sequence[_Part]) -> str:
     """Whether a name or a number is put to words that were said of another one alone."""
-    for item in (one for one in part.stems if one in part.names or one[0].isdigit()):
+    there = {stem for one in said for stem in one.stems}
+    for item in (one for one in part.stems if one in part.names or (one[0].isdigit() and one in there)):
         for word in (stem for stem in part.stems if stem != item and not stem[0].isdigit()):
-            if word in _abbreviated():
-                continue  # "the API" is whichever one was spoken of
+            if word in _abbreviated() or (item in part.names and word in _passing()):
+                continue  # "the API" is whichever one was spoken of, and "new" and "last" are of anybody
             holders = [one for one in said if word in one.words]
             fits = any(_fits(item, one, part, said) for one in holders)
             if word in part.names and not fits:
@@ -1268,10 +1358,14 @@ def _fits(item: str, clause: _Part, part: _Part, said: Sequence[_Part]) -> bool:
     if item[0].isdigit():
         return not any(one[0].isdigit() and one not in part.stems for one in clause.stems)
     speaker = _root(clause.who or "speaker")
+    if item == speaker and f"{clause.who}'s" in part.text and not clause.names & _kin_roots():
+        return True  # what belongs to who speaks is spoken of without him
     by_pronoun = _has("third", clause.text)
     if by_pronoun and not clause.names - {speaker, *part.stems}:
         of_another = _has("another", clause.text) and item == speaker == part.stems[0]
         return not of_another or part.text.startswith(f"{clause.who}'s")
+    if item in _kin_roots() and item in {*_stems_of(clause.sentence)} and _has("third", clause.sentence):
+        return True
     others = (clause.names | clause.carried) - {
         *_stems_of(part.sentence if item in clause.names else part.text)
     }
@@ -1313,22 +1407,67 @@ def _mixed(part: _Part, told: Sequence[str]) -> str:
     night and the zinc at noon" the iron at noon."""
     has = {*part.stems} - _WHO
     for sentence in (one for one in told if has <= {*_stems_of(one), *part.names}):
-        slots = [
-            ({*_stems_of(before)}, {*_stems_of(behind)})
-            for before, behind in map(_halves, _ALIKE_CLAUSES.split(sentence))
-        ]
-        for (start, end), (other_start, other_end) in itertools.permutations(slots, 2):
-            ones, others = (start - other_start) & has, (other_end - end) & has
+        clauses = _ALIKE_CLAUSES.split(sentence)
+        for (start, end), (other_start, other_end) in itertools.permutations(map(_halves, clauses), 2):
             left = end - other_end and not end & has and other_start - start - has
-            if ones and others and left:
+            if (start - other_start) & has and (other_end - end) & has and left:
+                return "it joins what was said apart"
+        for before, behind in itertools.pairwise(clauses):
+            one, other = {*_stems_of(before)}, {*_stems_of(behind)}
+            parts = (one - other) & has, (other - one) & has, one - other - has, other - one - has
+            if all(parts) and not _has("third", behind):
                 return "it joins what was said apart"
     return ""
 
 
-def _halves(clause: str) -> tuple[str, str]:
+def _halves(clause: str) -> tuple[Set[str], Set[str]]:
     """What stands before and behind the last preposition of a clause."""
     found = list(_PREPOSITION.finditer(clause)) or list(re.finditer(r" (?=\S+\W*$)", clause))
-    return (clause[: found[-1].start()], clause[found[-1].end() :]) if found else (clause, "")
+    start, end = found[-1].span() if found else (len(clause), len(clause))
+    return {*_stems_of(clause[:start])}, {*_stems_of(clause[end:])}
+
+
+def _replaced(part: _Part, told: Sequence[str], known: Sequence[_Part]) -> str:
+    """Whether a noun stands where another one was said, between the same words."""
+    there = {stem for one in known for stem in one.stems}
+    mine = _slots(part.text)
+    strange = [one for one in mine if one[1] not in there | part.names and not one[1][0].isdigit()]
+    if len(strange) != 1 or len(mine) < 3:
+        return ""
+    stands = _standing({*_WORD_OR_NUMBER.findall(" ".join(one.text for one in known))})
+    has = {stem for _, stem, *_ in mine}
+    for (before, _, left, right, word), sentence in itertools.product(strange, told):
+        for prior, other, behind, ahead, instead in _slots(sentence):
+            if other in has | part.names or other[0].isdigit() or not _is_noun(word, instead):
+                continue
+            noun = _BEFORE_NOUN.fullmatch(before) and _BEFORE_NOUN.fullmatch(prior)
+            inside = before == prior and left == behind and right == ahead and left not in (*part.names, "")
+            inside = inside and not (word[-1] == instead[-1] == "s")  # answers for returns
+            begun, ended = left == behind != "" and right in ("", ahead), right == ahead != ""
+            if (inside and before != "no" and not before[:1].isdigit()) or (noun and (begun or ended)):
+                return "" if stands(word) else f"“{word}” was not said there, but “{instead}”"
+    return ""
+
+
+def _is_noun(*words: str) -> bool:
+    """Whether none of these is a past form or an adverb, or has a sense that turns a sentence."""
+    little = _turning()
+    return not any(is_past(word) or word.endswith("ly") or word in little for word in words)
+
+
+@cache
+def _turning() -> frozenset[str]:
+    kinds = ("except", "every", "because", "limits", "seldom", "markers", "after", "intended", "unsure")
+    return frozenset(["per", "used", "ahead", *(word for kind in kinds for word in little_words()[kind])])
+
+
+def _slots(text: str) -> list[tuple[str, str, str, str, str]]:
+    """Each word with weight: the word right before it, its stem, the stems before and behind, and itself."""
+    words = _WORD_OR_NUMBER.findall(text)
+    full = [(words[n - 1] if n else "", next(_stems_of(word), ""), word) for n, word in enumerate(words)]
+    full = [one for one in full if one[1]]
+    stems = ["", *(stem for _, stem, _ in full), ""]
+    return [(before, stem, stems[n], stems[n + 2], word) for n, (before, stem, word) in enumerate(full)]
 
 
 def _wrong_unit(part: _Part, said: Sequence[_Part]) -> str:
@@ -1511,7 +1650,7 @@ def _causes(text: str, quotes: Sequence[str], names: Set[str]) -> str:
         return ""
     why, what = mine
     theirs = _plainly("\n".join(quotes))
-    if 2 * len(why & {*_stems_of(theirs)}) < len(why):
+    if len(why & {*_stems_of(theirs)}) < _SHARE * len(why):
         return "nobody said that this is the reason"
     sentences_there = _SENTENCE.split(theirs)
     given = [each for one in sentences_there for each in _reasons(one, names) if all(each)]
@@ -1556,6 +1695,7 @@ def _reasons(sentence: str, names: Set[str]) -> Iterator[tuple[Set[str], Set[str
 def _generalises(text: str, quotes: Sequence[str]) -> str:
     """Whether "all", "always", "never", "usually" are its own."""
     mine, theirs = _plainly(text), _plainly("\n".join(quotes))
+    mine = _NOT_ALL.sub(" ", mine)
     mine = re.sub(r"\bany\w*", "", mine) if _has("limits", mine) else mine
     if _has("claims_all", mine) and not _has("every", theirs):
         once = _DONE.search(theirs) or _has("this", theirs)
@@ -1564,7 +1704,7 @@ def _generalises(text: str, quotes: Sequence[str]) -> str:
     if (
         _has("claims_all", mine)
         and (_has("limits", theirs) or _ALL_BUT.search(theirs))
-        and not _has("limits", mine)
+        and not (_has("limits", mine) or _ALL_BUT.search(mine))
     ):
         return "it was said with an exception, or of some only"
     if _has("claims_all", mine) and _has("not_all", theirs) and not _has("not_all", mine):

@@ -244,6 +244,9 @@ def numerals() -> Mapping[str, int]:
 _WORD = late(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
 _ADVERB = late(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
 _STARTS, _ENDS = _LISTS["beginnings"].split(), _LISTS["endings"].split()
+_ABSTRACT = late(r"[a-z]{3,}(?:tion|sion|ness|ment|ance|ence|ity|ings|ed)")
+_COMPLEMENT = late(r" (?:of|to|among|between|about|for|with) ")
+"""What stands behind a noun, and seldom behind a name."""
 _SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
 _INFLECTIONS = ("s", "es", "ed", "d", "ing", "ies", "ly")
 _COMPARED = ("er", "r", "ier", "est", "iest")
@@ -258,7 +261,7 @@ def coined(text: str) -> Iterator[str]:
     Words of three letters and less are taken for English, as are words with accents for foreign.
     """
     words = [part for match in _WORD.findall(text) for part in match.removesuffix("'s").split("-")]
-    words = [word for word in words if len(word) >= _SHORTEST]
+    words = [word for word in words if len(word) >= _SHORTEST and not word.endswith(("ed", "ing", "ness"))]
     strange = [word for word in words if not _english(word)]
     if not is_foreign(text) and len(strange) <= max(2, _FOREIGN * len(words)):
         yield from dict.fromkeys(strange)
@@ -278,8 +281,12 @@ def opens(word: str, after: str) -> bool:
     plain = word.casefold()
     if plain in _LISTS["named"].split() or _SUBJECT.match(after):
         return False
+    if _ABSTRACT.fullmatch(plain) and _english(plain):
+        return True
     if plain not in _table():
         return False
+    if plain in _lexicon() and _COMPLEMENT.match(after):
+        return True
     stems = [stem for stem in _without_ending(plain, ("ing",)) if re.search("[aeiou]", stem)]
     adverb = _ADVERB.fullmatch(plain) or (len(plain) > 5 and plain[-2:] == "ly" and plain[:-2] in _table())
     return bool(adverb) or (len(plain) > 5 and not _table().isdisjoint(stems))
@@ -292,7 +299,13 @@ def _table() -> frozenset[str]:
 
 
 def _english(word: str) -> bool:
-    return _of_the_field(word) or _made(word) or _joined(word)
+    return _of_the_field(word) or _made(word) or _joined(word) or _inflected(word)
+
+
+def _inflected(word: str) -> bool:
+    """bakes, as baking is in the table."""
+    stems = [stem.removesuffix("e") for stem in _without_ending(word, ("s", "es"))]
+    return any(stem + end in _table() for stem in stems if len(stem) > 2 for end in ("ing", "ed", "ation"))
 
 
 def _of_the_field(word: str) -> bool:
