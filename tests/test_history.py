@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import zlib
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -23,7 +26,7 @@ from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
 from ua_memory.git.history import History
-from ua_memory.git.process import SMALL_TREE, BatchEnded, ObjectReader, Process
+from ua_memory.git.process import SMALL_TREE, BatchEnded, ObjectReader, Process, set_entries
 from ua_memory.git.repository import MACHINE, NOBODY, SOMEBODY, Commit, blob_id
 from ua_memory.store import commit as flight
 from ua_memory.store.store import Store
@@ -504,8 +507,8 @@ def test_requests_are_found_among_others_that_look_like_them(tmp_path: Path) -> 
 
 
 def test_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An insert commits and brings the index along: two processes. What the trail has is read through the
-    one that stays open."""
+    """An insert commits: one process. It brings the index along itself, and reads the trail through the one
+    that stays open."""
     make(tmp_path / "b")
     store: Store = open_again(tmp_path / "b")
     insert(store, "first")
@@ -515,7 +518,98 @@ def test_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store.history, "run", lambda *words, **more: (asked.append(words[0]), run(*words, **more))[1]
     )
     insert(store, "second")
-    assert asked == ["fast-import", "update-index"]
+    assert asked == ["fast-import"]
+
+
+# -- index ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def staged(trail: History) -> History:
+    """With an index that has files in folders, one that runs, and one of a merge that is not settled."""
+    commit(trail, {"a.md": b"1", "sub/b.md": b"2", "sub/deep/c.md": b"3", "z.md": b"4"})
+    one, other = (
+        trail.run("hash-object", "-w", "--stdin", stdin=data).decode().strip() for data in (b"x", b"y")
+    )
+    rows = f"100755 {one} 0\trun.sh\0100644 {one} 1\tm.md\0100644 {one} 2\tm.md\0100644 {other} 3\tm.md\0"
+    trail.run("update-index", "-z", "--index-info", stdin=rows.encode())
+    return trail
+
+
+PATHS = [
+    "a.md",
+    "a.md/x.md",
+    "sub",
+    "sub/b.md",
+    "sub/deep",
+    "sub.md",
+    "m.md",
+    "run.sh",
+    "ö" * 90,
+    f"{'p' * 2100}/q",
+]
+
+
+def test_index_entries_are_set_as_git_sets_them(staged: History) -> None:
+    chosen, index = Random(7), staged.git_dir / "index"
+    his, ours = staged.git_dir / "his", staged.git_dir / "ours"
+    for _ in range(40):
+        paths = chosen.sample(PATHS, chosen.randint(1, 4))
+        ids = {path: chosen.choice([None, blob_id(b"new"), blob_id(b"1")]) for path in paths}
+        for copy in (his, ours):
+            shutil.copy2(index, copy)
+        assert set_entries(ours, ids) and not (staged.git_dir / "index.lock").exists()
+        rows = [f"100644 {id}\t{path}\0" if id else f"0 {NOBODY}\t{path}\0" for path, id in ids.items()]
+        where = [{"GIT_INDEX_FILE": str(file)} for file in (his, ours)]
+        staged.run("update-index", "-z", "--index-info", stdin="".join(rows).encode(), env=where[0])
+        shown = [staged.run("ls-files", "--stage", "-z", env=env) for env in where]
+        assert shown[0] == shown[1], ids
+
+
+@pytest.mark.parametrize(
+    "how", ["version 4", "split", "locked", "missing", "noise", "cut short", "a link", "large", "sha256"]
+)
+def test_an_index_of_another_kind_is_gits_to_change(staged: History, how: str) -> None:
+    index = staged.git_dir / "index"
+    match how:
+        case "version 4":
+            staged.run("update-index", "--index-version", "4")
+        case "split":
+            staged.run("update-index", "--split-index")
+        case "locked":
+            index.with_name("index.lock").touch()
+        case "missing":
+            index.unlink()
+        case "noise":
+            index.write_bytes(index.read_bytes().replace(b"a.md", b"b.md"))
+        case "cut short":
+            index.write_bytes(index.read_bytes()[:-30])
+        case "a link":
+            index.symlink_to(index.replace(index.with_name("elsewhere")))
+        case "large":
+            rows = "".join(f"100644 {blob_id(b'x')}\tmany/{n:050}\0" for n in range(600))
+            staged.run("update-index", "-z", "--index-info", stdin=rows.encode())
+        case "sha256":
+            raw = index.read_bytes()[:-20]
+            index.write_bytes(raw + hashlib.sha256(raw).digest())
+    before = {file.name: file.read_bytes() for file in staged.git_dir.glob("*index*")}
+    assert not set_entries(index, {"a.md": blob_id(b"new")})
+    assert {file.name: file.read_bytes() for file in staged.git_dir.glob("*index*")} == before
+
+
+def test_a_file_that_was_changed_again_in_the_second_of_its_index_is_seen_to_be(trail: History) -> None:
+    """git reads a file that is no older than the index, and believes the time of others; ours is newer."""
+    commit(trail, {"a.md": b"1"})
+    file, index, second = trail.root / "b.md", trail.git_dir / "index", int(time.time()) - 60
+    file.write_text("staged")
+    os.utime(file, (second, second + 0.1))
+    trail.run("add", "b.md")
+    os.utime(index, (second, second + 0.2))
+    file.write_text("edited")
+    os.utime(file, (second, second + 0.3))
+    assert set_entries(index, {"a.md": blob_id(b"2")})
+    words = ("-c", "core.trustctime=false", "-c", "core.checkStat=minimal")
+    assert git(trail.root, *words, "status", "--porcelain", "b.md") == "AM b.md\n"
 
 
 def test_few_processes_for_many_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def test_a_process_that_cannot_start_git(store: Store, monkeypatch: pytest.Monke
     whole(store)
 
 
-@pytest.mark.parametrize("stop", range(6))
+@pytest.mark.parametrize("stop", range(5))
 def test_a_git_that_fails_once_makes_no_line_of_a_person_ours(
     stop: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from ua_memory.git.process import (
     filesystem_now,
     is_there,
     processes,
+    set_entries,
     tree_entries,
 )
 from ua_memory.git.remotes import Remotes
@@ -1047,8 +1048,10 @@ class History(Remotes):
         try:
             there = self.blobs(late) if late else {}
             ids |= {path: there.get(path) for path in late}
-            rows = [f"100644 {name}\t{path}" if name else f"0 {NOBODY}\t{path}" for path, name in ids.items()]
-            if rows:
+            if ids and not set_entries(self.git_dir / "index", ids):
+                rows = (
+                    f"100644 {name}\t{path}" if name else f"0 {NOBODY}\t{path}" for path, name in ids.items()
+                )
                 stdin = "".join(f"{row}\0" for row in rows).encode("utf-8", "surrogateescape")
                 self.run("update-index", "-z", "--index-info", stdin=stdin, env=NO_FSYNC)
             self._note_behind([])

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha1
 from pathlib import Path
+from stat import S_IMODE, S_ISREG
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ua_memory.errors import GitFailed, Usage
@@ -440,6 +442,74 @@ def _chunks(names: Sequence[str]) -> Iterator[list[bytes]]:
         size += len(line)
     if some:
         yield some
+
+
+# -- index -------------------------------------------------------------------------------------------------
+# Entries of git's index, set without a process: to start one takes a fifth of the time of an insert.
+
+
+PLAIN_INDEX, SMALL_INDEX = b"DIRC\0\0\0\2", 1 << 16
+"""How one begins that may have no more than entries and trees, and the bytes of some 600 of them."""
+
+
+def set_entries(index: Path, ids: Mapping[str, str | None]) -> bool:
+    """Give plain files in an index these blobs, None for one that goes, as `git update-index --index-info`
+    does. False where that is git's to do, as where there is none or somebody holds it: nothing is changed."""
+    lock, done = index.with_name("index.lock"), False
+    try:
+        fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return False
+    try:
+        with os.fdopen(fd, "wb") as file:
+            was = index.lstat()
+            if S_ISREG(was.st_mode) and was.st_size <= SMALL_INDEX:
+                file.write(made := _with_entries(index.read_bytes(), int(was.st_mtime), ids))
+                os.fchmod(fd, S_IMODE(was.st_mode))
+                done = bool(made)
+        if done:
+            lock.replace(index)
+    except (OSError, ValueError):
+        done = False
+    finally:
+        if not done:
+            lock.unlink(missing_ok=True)
+    return done
+
+
+def _with_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> bytes:
+    """An index with these entries, last `written` in that second; empty where it has what only git knows."""
+    if not raw.startswith(PLAIN_INDEX) or sha1(raw[:-20], usedforsecurity=False).digest() != raw[-20:]:
+        return b""
+    entries: dict[tuple[bytes, int], bytes] = {}
+    at = 12
+    for _ in range(int.from_bytes(raw[8:12], "big")):
+        end = raw.index(b"\0", at + 62)
+        entry = raw[at : at + (end - at + 8 & ~7)]
+        if int.from_bytes(entry[8:12], "big") >= written:
+            # A file of that second may have been changed again in it. git, which compares seconds, reads it
+            # as long as the index is no newer, and afterwards where its size is said to be 0.
+            entry = entry[:36] + bytes(4) + entry[40:]
+        entries[raw[at + 62 : end], entry[60] >> 4 & 3] = entry
+        at += len(entry)
+    kept = raw[at:-20]
+    if kept and (kept[:4] != b"TREE" or int.from_bytes(kept[4:8], "big") != len(kept) - 8):
+        return b""
+    for path, id in ids.items():
+        name = path.encode("utf-8", "surrogateescape")
+        for there in [one for one in entries if _in_the_way(one[0], name, new=bool(id))]:
+            del entries[there]
+        if id:  # no times, so that git compares it with the file when it is asked
+            entry = bytes(24) + (0o100644).to_bytes(4, "big") + bytes(12) + bytes.fromhex(id)
+            entry += min(len(name), 0xFFF).to_bytes(2, "big") + name
+            entries[name, 0] = entry + bytes(8 - len(entry) % 8)
+    made = PLAIN_INDEX + len(entries).to_bytes(4, "big") + b"".join(entries[key] for key in sorted(entries))
+    return made + sha1(made, usedforsecurity=False).digest()
+
+
+def _in_the_way(entry: bytes, name: bytes, *, new: bool) -> bool:
+    """Whether an entry goes where this one is set: the same one, or a folder in place of a file."""
+    return entry == name or (new and (entry.startswith(name + b"/") or name.startswith(entry + b"/")))
 
 
 # -- locks -------------------------------------------------------------------------------------------------
