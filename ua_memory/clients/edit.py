@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from typing import Any, NamedTuple
 
 # -- json scan ---------------------------------------------------------------------------------------------
@@ -188,7 +191,7 @@ class JsonDocument:
 
         A number that is the array's length adds an element. Broken where something else is in the way.
         """
-        meant = _with(self.value, path, value)
+        meant: Any = deepcopy(self.value)
         if (node := self.at(path)) is not None:
             shown = self._rendered(value, self._indent(node.start)) if "\n" in self.inner else _line(value)
             self._replace((node.start, node.end, shown))
@@ -197,6 +200,11 @@ class JsonDocument:
                 key, path = path[-1], path[:-1]
                 value = [value] if isinstance(key, int) else {key: value}
             self._add(path[:-1], path[-1], value)
+        holder: Any = reduce(getitem, path[:-1], meant)
+        if isinstance(number := path[-1], int):
+            holder[number : number + 1] = [value]
+        else:
+            holder[number] = value
         assert self.value == meant, f"an edit at {path} has changed something else"
 
     def cut(self, path: Path) -> None:
@@ -204,7 +212,8 @@ class JsonDocument:
         way, key = path[:-1], path[-1]
         holder = self.at(way)
         assert holder is not None and holder.members is not None
-        meant = _bare(_without(self.value, path))
+        meant: Any = deepcopy(self.value)
+        del reduce(getitem, way, meant)[key]
         number = max(n for n, each in enumerate(holder.members) if each.key == key)
         members, mine = holder.members, holder.members[number]
         front = self.inner[holder.start + 1 : mine.start]
@@ -223,7 +232,7 @@ class JsonDocument:
         else:
             self._replace((holder.start + 1, holder.end - 1, ""))
             self.emptied = True
-        assert _bare(self.value) == meant, f"an edit at {path} has changed something else"
+        assert _bare(self.value) == _bare(meant), f"an edit at {path} has changed something else"
 
     def text(self) -> str | None:
         """The text after the edits; None where only a last line's end is left of a file that we had made."""
@@ -290,33 +299,6 @@ class JsonDocument:
 
 def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _with(value: Any, path: Path, new: Any) -> Any:
-    """A copy with the value at a path set, the containers on the way made."""
-    if not path:
-        return new
-    key, rest = path[0], path[1:]
-    if isinstance(key, int):
-        found = list(value) if isinstance(value, list) else []
-        there = found[key] if key < len(found) else None
-        return [*found[:key], _with(there, rest, new), *found[key + 1 :]]
-    there = value if isinstance(value, dict) else {}
-    return {**there, key: _with(there.get(key), rest, new)}
-
-
-def _without(value: Any, path: Path) -> Any:
-    """A copy without the member or element at a path."""
-    key, rest = path[0], path[1:]
-    if isinstance(value, list):
-        return [new for n, each in enumerate(value) for new in ([each] if n != key else _cut(each, rest))]
-    return {
-        name: new for name, each in value.items() for new in ([each] if name != key else _cut(each, rest))
-    }
-
-
-def _cut(value: Any, rest: Path) -> list[Any]:
-    return [_without(value, rest)] if rest else []
 
 
 def _bare(value: Any) -> Any:
