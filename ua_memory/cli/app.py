@@ -189,10 +189,6 @@ class Listed(NamedTuple):
     module: str
     does: str
 
-    def load(self) -> Any:
-        """The module."""
-        return import_module(f"ua_memory.cli.{self.module}")
-
 
 VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
@@ -263,18 +259,21 @@ VERBS: dict[str, dict[str, Listed]] = {
 }
 
 
+LISTED = {name: listed for section in VERBS.values() for name, listed in section.items()}
+"""The same without the sections."""
+
+
 class Verbs(Family):
     """The group of all verbs, which knows their names and loads them when they are called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for section in VERBS.values() for name in section]
+        return [*LISTED]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
-            listed = {name: each for section in VERBS.values() for name, each in section.items()}
-            if cmd_name not in listed:
+            if cmd_name not in LISTED:
                 return None
-            module = listed[cmd_name].load()
+            module = import_module(f"ua_memory.cli.{LISTED[cmd_name].module}")
             command = typer.main.get_command(getattr(module, f"{cmd_name.replace('-', '_')}_app"))
             command.name = cmd_name
             self.commands[cmd_name] = command
@@ -325,7 +324,7 @@ def ua_memory(
 ) -> None:
     """An agent's memory as markdown you own."""
     if ctx.invoked_subcommand is None:
-        VERBS["Maintain a bank"]["status"].load().overview(call_of(ctx))
+        import_module(f"ua_memory.cli.{LISTED['status'].module}").overview(call_of(ctx))
 
 
 @cache

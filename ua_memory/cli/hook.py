@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from ua_memory import caller, config
 from ua_memory.cli import app, fast
-from ua_memory.cli.app import HELP, VERBS, group
+from ua_memory.cli.app import HELP, LISTED, group
 from ua_memory.errors import UaMemoryError, Usage
 from ua_memory.hooks import capture
 from ua_memory.index import filters
@@ -113,11 +113,10 @@ def candidates(before: list[str], word: str) -> list[tuple[str, str]]:
 
     from typer.completion import shell_completion  # type: ignore[attr-defined]
 
-    named = {name: listed.does for verbs in VERBS.values() for name, listed in verbs.items()}
-    if not word.startswith("-") and not any(each in named for each in before):
+    if not word.startswith("-") and LISTED.keys().isdisjoint(before):
         if before[-1:] == ["--bank"]:
             return []
-        return [(name, does) for name, does in named.items() if name.startswith(word)]
+        return [(name, listed.does) for name, listed in LISTED.items() if name.startswith(word)]
     # The class itself is abstract: it wants to know a shell's variables, which the scripts spare us.
     asked: Any = SimpleNamespace(cli=group(), ctx_args={**HELP}, prog_name="ua-memory")
     found = shell_completion.ShellComplete.get_completions(asked, before, word)

@@ -9,12 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
@@ -35,6 +33,7 @@ from ua_memory.errors import (
     Usage,
 )
 from ua_memory.paths import make_private
+from ua_memory.store import swap
 from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
@@ -245,14 +244,8 @@ def carry_out(steps: Iterable[InstallStep]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            # ~/.claude.json holds a login
-            opener = None if step.before is None else partial(os.open, mode=0o600)
-            with open(beside, "xb", opener=opener) as file:
-                file.write(step.after)
-                file.flush()
-                os.fsync(file.fileno())
-            if step.before is not None:
-                shutil.copymode(target, beside)
+            # ~/.claude.json holds a login: nobody else reads it meanwhile
+            swap.write(beside, step.after, None if step.before is None else target.stat())
             _unchanged(step)
             beside.replace(target)
         finally:
@@ -638,34 +631,28 @@ OUT = """Remove memory from an agent's client: exactly what install added, nothi
 install_app = app.new(no_args_is_help=True, help=IN)
 uninstall_app = app.new(no_args_is_help=True, help=OUT)
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, as a diff; change nothing.")]
-Check = Annotated[
-    bool, typer.Option("--check", help="Check whether everything is in place; exit code 12 if not.")
-]
-Agents = Annotated[
-    str | None,
-    typer.Option("--agents-md", metavar="FILE", help="Also add the line for agents to FILE, or remove it."),
-]
-Project = Annotated[
-    bool, typer.Option("--project", help="In this folder's settings, for everyone who works in it.")
-]
-Plugin = Annotated[
-    str | None, typer.Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
-]
-
+DryRun = Option(False, "--dry-run", help="Show what would change, as a diff; change nothing.")
+Check = Option(False, "--check", help="Check whether everything is in place; exit code 12 if not.")
+Agents = Option(
+    None, "--agents-md", metavar="FILE", help="Also add the line for agents to FILE, or remove it."
+)
 ModelOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--model", metavar="client", show_default=False,
         help="With `client`, its own program, logged in, is memory's model: no key is needed.",
     ),
 ]  # fmt: skip
+Project = Annotated[
+    bool, Option("--project", help="In this folder's settings, for everyone who works in it.")
+]
+Plugin = Annotated[
+    str | None, Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
+]
 MemorySlot = Annotated[
-    bool, typer.Option("--memory-slot", help="Replace OpenClaw's own memory: take its memory slot.")
+    bool, Option("--memory-slot", help="Replace OpenClaw's own memory: take its memory slot.")
 ]
-OwnMemory = Annotated[
-    bool, typer.Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
-]
+OwnMemory = Annotated[bool, Option("--auto-memory", help="Also store its own notes in memory/claude-code.")]
 
 
 def _both(
@@ -676,8 +663,8 @@ def _both(
     own = list(signature(where).parameters.values())[1:]
 
     def put(
-        call: Call, model: ModelOption = None, agents_md: Agents = None, dry_run: DryRun = False,
-        check: Check = False, **chosen: Any,
+        call: Call, model: ModelOption = None, agents_md: str | None = Agents, dry_run: bool = DryRun,
+        check: bool = Check, **chosen: Any,
     ) -> None:  # fmt: skip
         target = _with_line(call, _with_model(call, where(call, **chosen), model), agents_md)
         steps = plan(target.pieces)
@@ -692,7 +679,7 @@ def _both(
             note(call, f"{none.what}; until there is one, nothing is saved: {none.hint}")
         return None
 
-    def take(call: Call, agents_md: Agents = None, dry_run: DryRun = False, **chosen: Any) -> None:
+    def take(call: Call, agents_md: str | None = Agents, dry_run: bool = DryRun, **chosen: Any) -> None:
         target = _with_line(call, where(call, **chosen), agents_md)._replace(notes=())
         of_model = settings.model_piece(str(caller.user_file(call)), target.client)
         pieces = (*target.pieces, *target.left, of_model)
@@ -747,7 +734,7 @@ def install_cron(
         None, metavar="KIND", help="cron, systemd or launchd (default: what this system has)."
     ),
     write: bool = Option(False, "--write", help="Set it up instead of showing it."),
-    check: Check = False,
+    check: bool = Check,
 ) -> None:
     """Show a nightly job that consolidates the bank, or set it up."""
     job = in_place(call, kind) if check and not at else target(call, kind or kind_here(call), at or DEFAULT)
@@ -762,7 +749,7 @@ def install_cron(
 
 
 @app.verb(uninstall_app, "cron", opens=False)
-def uninstall_cron(call: Call, dry_run: DryRun = False) -> None:
+def uninstall_cron(call: Call, dry_run: bool = DryRun) -> None:
     """Remove the bank's nightly job."""
     done = []
     for kind in KINDS:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Option
 
-from ua_memory.caller import Call, settings_of
+from ua_memory.caller import Call, in_process, settings_of
 from ua_memory.cli import app
 from ua_memory.daemon.connect import NoAnswer, exchange
 from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
@@ -431,13 +431,8 @@ class Picker:
 
     def _open(self, *, edit: bool) -> None:
         """Show the chosen hit's sources, or open it in the editor."""
-        verb = "edit" if edit else "why"
-        child = Call(
-            argv=["--bank", str(self.words.root), verb, "--", self._target()], cwd=self.call.cwd,
-            home=self.call.home, env=self.call.env, stdin=self.call.stdin, stdout=self.call.stdout,
-            stderr=self.call.stderr, terminals=self.call.terminals, width=self.call.width, now=self.call.now,
-        )  # fmt: skip
-        app.run(child)
+        words = ["--bank", str(self.words.root), "edit" if edit else "why", "--", self._target()]
+        app.run(replace(self.call, argv=words, opener=in_process))
         if not edit:
             import tty
 

@@ -69,7 +69,7 @@ def undo(store: Store, revision: str | None = None, *, door: str, by_person: boo
     Without a revision: restore what disappeared and is held, else take back the newest one that was not
     taken back yet, so that undoing again goes further back. Who asks for it is the author: `by_person`.
     """
-    done = _chosen(store, revision)
+    done = _chosen(store, "undo", revision)
     if done is None:
         return _restore_held(store, door, by_person)
     return _take_back(store, done, "undo", door, by_person)
@@ -77,14 +77,17 @@ def undo(store: Store, revision: str | None = None, *, door: str, by_person: boo
 
 def redo(store: Store, *, door: str, by_person: bool = False) -> UndoResult:
     """Take back the newest undo that was not taken back yet."""
-    return _take_back(store, _undone(store), "redo", door, by_person)
+    done = _chosen(store, "redo")
+    assert done is not None
+    return _take_back(store, done, "redo", door, by_person)
 
 
 def plan(store: Store, revision: str | None = None, *, door: str, redone: bool = False) -> UndoPlan:
     """What `undo` of a revision would change, or `redo` if `redone`. Nothing is written; what undo refuses
     for another reason than a conflict of lines is raised."""
-    done = _undone(store) if redone else _chosen(store, revision)
-    op = ("redo" if redone else "undo") if done else "restore"
+    op = "redo" if redone else "undo"
+    done = _chosen(store, op, revision)
+    op = op if done else "restore"
     with store.revision(op, door=door) as draft:
         draft.trial = True
         clashes = _prepare(store, draft, done) if done else ()
@@ -100,30 +103,22 @@ def plan(store: Store, revision: str | None = None, *, door: str, redone: bool =
     return UndoPlan(op, done or store.history.show("HEAD"), tuple(found), sides, tuple(draft.notes))
 
 
-def _chosen(store: Store, revision: str | None) -> Revision | None:
-    """The revision that `undo` takes back; None where it restores what is held."""
+def _chosen(store: Store, op: str, revision: str | None = None) -> Revision | None:
+    """The revision that `undo` or `redo` takes back; None where undo restores what is held."""
     store.require_settled()
     if revision is not None:
         return store.history.show(statements.bare(revision))
-    if store.survey().held:
+    if op == "undo" and store.survey().held:
         return None
     settled = store.history.taken_back()
     for done in store.history.revisions():
-        op = done.trailer("Memory-Op")
-        if op == "init":  # what was there before the bank is not taken away unless it is named
+        did = done.trailer("Memory-Op")
+        if op == "undo" and did == "init":  # what was there before is not taken away unless it is named
             break
-        if done.paths and op not in ("undo", "redo", "sync") and done.id not in settled:
+        fits = did == "undo" if op == "redo" else done.paths and did not in ("undo", "redo", "sync")
+        if fits and done.id not in settled:
             return done
-    raise NotFound("nothing to undo", hint="ua-memory log")
-
-
-def _undone(store: Store) -> Revision:
-    store.require_settled()
-    settled = store.history.taken_back()
-    for done in store.history.revisions():
-        if done.trailer("Memory-Op") == "undo" and done.id not in settled:
-            return done
-    raise NotFound("nothing to redo", hint="ua-memory log")
+    raise NotFound(f"nothing to {op}", hint="ua-memory log")
 
 
 def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool) -> UndoResult:
