@@ -269,11 +269,30 @@ def test_where_somebody_is_now_stands_before_where_they_were(
         ("Alice vive en Berlín", "El hermano de Alice se mudó a Oporto"),
         ("アリスはベルリンに住んでいます", "ボブはポルトに引っ越しました"),
         ("der Zug fährt um 9:15, also früh", "der Termin ist jetzt um 10, also später"),
+        ("the importer has 40 tests", "the API has 12 tests now"),
     ],
 )
 def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:
     hits = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), old).hits
     assert hits[0].item.text == old and not any(hit.replaces for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("max 4 nights in a row for anybody", "three nights in a row is the maximum now", "how many nights"),
+        ("son 275 sacos de 69 kilos", "se mojó una parte, ahora son 240 sacos", "cuántos sacos"),
+        ("budget is 600 on the deck", "I'm lowering the budget to 450 MB for the deck", "deck budget"),
+        ("plasterer on July 6", "the plasterer can't before July 20", "when is the plasterer here"),
+    ],
+)  # fmt: skip
+def test_the_newer_count_stands_first_in_a_bank_full_of_its_words(
+    tmp_path: Path, old: str, new: str, query: str
+) -> None:
+    others = [f"{words} {n}" for n in range(9) for words in ("night", "saco", "deck")]
+    said = said_on({"2026-09-01": others, "2026-10-01": [old], "2026-11-02": [new]})
+    texts = [hit.item.text for hit in asked(tmp_path, said, query).hits]
+    assert texts.index(new) < texts.index(old)
 
 
 def test_a_newer_value_that_stands_first_by_itself_names_the_older(tmp_path: Path) -> None:

@@ -336,6 +336,8 @@ months year years stunde stunden tag tage woche wochen monat monate jahr jahre h
 mois an ans hora horas día días semana mes meses año años
 """.split()  # noqa: SIM905
 )
+_COUNTED = re.compile(r"\d (\w{3,})")
+"""A word that a number counts."""
 _MAY_STATE = re.compile(
     rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_OFTEN}", re.IGNORECASE
 )
@@ -359,6 +361,11 @@ class _Stated:
     def words(self) -> frozenset[str]:
         alone = len(self._own) <= 1
         return self._own | _stems(CHANGED.sub(" ", self._before)) if alone else self._own
+
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """What its numbers count: amps, sacks, nights."""
+        return _stems(" ".join(_COUNTED.findall(self.text)))
 
     @cached_property
     def _own(self) -> frozenset[str]:
@@ -436,9 +443,10 @@ def _replaces(
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
-    shared = {word for word in new.words & old.words if rare(word)}
-    if shared and new.changed and not sure:
-        return len(shared) > far
+    both = new.words & old.words
+    shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
+    if new.changed and not sure and (shared or 2 <= len(both) >= len(old.words) / 2):
+        return max(len(shared), 1) > far
     if far:
         return False
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
@@ -494,7 +502,10 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             one for rank, one, said in (every if any(each.tells for each in mine) else telling)
             if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
             and _answers_too(one, old)
-            and ((good := one.score >= old.score / 2) or (n < PASSAGES and one.item.record != SESSION))
+            and (
+                (good := one.score >= old.score / 2 and _as_named(one, old))
+                or (n < PASSAGES and one.item.record != SESSION)
+            )
             and any(
                 _replaces(a, b, rare, rank < n, not good)
                 and (old.item.record != SESSION or one.score >= _NEAR * old.score or asked & b.words)
@@ -538,7 +549,7 @@ def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
     joined Bosch" has no word of where he works."""
     if old.item.record == SESSION or not _later(new.item, old.item):
         return False
-    close = new.score >= old.score / 2 and _answers_too(new, old)
+    close = new.score >= old.score / 2 and _answers_too(new, old) and _as_named(new, old)
     same = new.item.speaker == old.item.speaker
     for language, what, who, now, before in moves:
         if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
@@ -575,11 +586,14 @@ def _same_one(one: str, other: str, speaker: bool) -> bool:
 
 
 def _answers_too(new: Ranked, old: Ranked) -> bool:
-    """Whether a hit may answer what an older one answers: it is as much about who is asked about, and has the
-    kind of answer that is asked for if that one has."""
-    one, other = new.parts, old.parts
-    as_named = one.get("named", 0) >= other.get("named", 0)
-    return as_named and one.get("kind", 0) >= other.get("kind", 0)
+    """Whether a hit may answer what an older one answers: it is as much about who is asked about, or names
+    nobody else, and has the kind of answer that is asked for if that one has."""
+    kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0)
+    return kind and (_as_named(new, old) or not new.item.entities)
+
+
+def _as_named(new: Ranked, old: Ranked) -> bool:
+    return new.parts.get("named", 0) >= old.parts.get("named", 0)
 
 
 def _later(one: IndexItem, other: IndexItem) -> bool:

@@ -134,12 +134,13 @@ _MONEY = (
     r"[€$£¥]\s?\d|\d\s?(?:k\s)?"
     r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
 )
+_NUMBER = r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen)\b"
 _KINDS = [
     (re.compile(asked, re.IGNORECASE), re.compile(answer, re.IGNORECASE))
     for asked, answer in (
         (r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening\b", _CLOCK),
         (r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|charges?|worth)\b", _MONEY),
-        (r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b", r"\d"),
+        (r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b", _NUMBER),
     )
 ]
 """What a query asks for by its words, and what a text has that answers it."""
