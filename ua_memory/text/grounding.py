@@ -729,7 +729,7 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
 
 @cache
 def _without_weight() -> frozenset[str]:
-    return _WHO | terms(" ".join((*foreign_light(), *MONTH_NAMES, *DAY_NAMES)))
+    return _WHO | terms(" ".join((*foreign_light(), *little_words()["roles"], *MONTH_NAMES, *DAY_NAMES)))
 
 
 _REPEATED, _REPEATS = 0.8, 3
@@ -807,6 +807,16 @@ _ARTICLE = late(r"(?:the|an?|der|die|das|le|la|les|el|los|las)\b")
 _ALL_BUT = late(r"\b(?:all|every\w*|any\w*)(?: \w+){0,3} but\b")
 _COORDINATED = late(r"; |, (?=and |but |und |aber |et |mais |y |pero |maybe |perhaps |vielleicht )")
 _NOT_ALL = late(r"\b(?:any ?more|(?:after|above) all|all right|each other)\b")
+_OTHERS_SAY = late(
+    r"\b(?:says|thinks|believes|reckons|swears|insists|sagt|meint|glaubt|behauptet|dit|pense|croit|dice|cree|piensa)\b"
+)
+_MANY = late(r"\b([^\W\d_]{3,})s\b")
+_ONE_OF = r"\b(?:this|one|my|our|mi|mon|ma|est[ea]|cette?)"
+_NOT_THE = late(r"\b(?:not|never) \w+(?: \w+)? (?:the|this|that) ")
+_OWN_WORDS = late(
+    r"\b(?:says?|said|sagt|dit|dice|according to|laut|selon|según) (?:der |the |l')?person\b|"
+    r"\bperson (?:says?|said|sagt|dit|dice)\b"
+)
 _BEFORE_NOUN = late(
     r"(?:the|an?|his|her|their|its|my|your|our|any|no|some|of|in|at|on|for|with|from|under|by|into|\w+'s|der|die|das|dem|den|des|eine?[mnrs]?|"
     r"im|am|le|la|les|une?|des|du|au|mon|ma|el|los|las|una?|su|mi)"
@@ -815,10 +825,10 @@ _NEARLY = late(r"\b(?:almost|nearly) (\w+)")
 _NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
 _ZU = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
 _CONTRAST = late(r"\b(?:not|nicht|no|pas)\b.*\b(?:but|only|just|sondern|sino|mais)\b(?P<but>.*)")
-_POSSESSED = late(
-    r"(?:(?:and|but|because|that|und|et|y) )?"
-    r"(?:(?P<owner>(?!there|here|it|she|he|that|what|who|let)\w+)'s|my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|"
-    r"mis?|nuestr\w+) "
+_SUBJECT_FIRST = late(
+    r"(?:(?:and|but|because|that|both of|und|et|y) )?(?:"
+    r"(?P<whose>(?P<owner>(?!there|here|it|s?he|that|what|who|let)\w+)'s|my|our|mein\w*|"
+    r"unser\w*|mon|ma|mes|notre|nos|mis?|nuestr\w+)|the|a|der|die|das|le|la|les|el|los|las) "
     r"(?!team|company|family|group|birthday|name|firma|familie|equipo|équipe)(?P<what>\w+)"
 )
 _ALIKE_CLAUSES = late(r"[,;]? (?:and|und|et|y|but|aber|mais|pero|while) |[,;] ")
@@ -929,18 +939,25 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
     said = [part for sentence, who in whole for part in _parts(sentence, names, who)]
     known = [part for piece in pieces for part in _parts(piece, names)]
     plainly = [sentence for sentence, _ in whole]
-    if flat(asis) in {flat(" ".join(plainly)), *map(flat, (*plainly, *quotes))}:
+    own = quotes if not _has("reports", flat(" ".join(plainly))) else ()
+    if flat(asis) in {flat(" ".join(plainly)), *map(flat, (*plainly, *own))}:
         return ""
     told = [_told(sentence, who) for sentence, who in whole]
-    found = _causes(text, plainly, names) or _generalises(text, plainly) or _bounds(text, plainly)
+    found = (
+        _reported(text, told)
+        or _causes(text, plainly, names)
+        or _generalises(text, plainly)
+        or _bounds(text, plainly)
+    )
     if found := found or _turned(_told(text, ""), told, names):
         return found
     literal = {*_stems_of(_plainly(asis))}
     for part in _parts(text, names):
         near = _nearest(part, said)
         found = (
-            _denied(part, said, told, literal) or _overstated(near, said, text) or _shifted(near, text)
-            or _of_another(part, near) or _misplaced(part, known) or _mixed(part, told)
+            _reported(text, told, near) or _denied(part, said, told, literal)
+            or _overstated(near, said, text) or _shifted(near, text)
+            or _of_subject(part, near) or _misplaced(part, known) or _mixed(part, told)
             or _replaced(part, told, known) or _taken_back(part, near, asis)
         )  # fmt: skip
         if found:
@@ -1182,13 +1199,23 @@ def _denied(part: _Part, said: Sequence[_Part], told: Sequence[str], literal: Se
         theirs = _scopes(one.text, refusing=True)
         free = [each for each in mine if not any({*each[:2]} & {*scope[:2]} for scope in theirs)]
         other = soft or free  # denies it in words of its own
-        for scope in theirs:
+        for scope in (each for each in theirs if not any({*each[:2]} & {*one[:2]} for one in mine)):
             head = next(iter(scope[1:] if contrast else scope), "")
             but = contrast and has & {*_stems_of(contrast["but"])} - {*one.stems}
             who = one.who or "speaker"
             speaker = {_root(who)} if one.text.strip(" .!") != f"not {who}" else set()
-            if other or head not in has - denied - speaker:
+            if (
+                len(scope) > 1
+                and len(has) > 2
+                and has.isdisjoint(scope[1:4])
+                and not part.names & {*one.names}
+            ):
                 continue
+            if other or head not in has - denied - speaker:
+                behind = scope[1:2] if is_foreign(one.text) else []  # its verb has another form
+                if other or not {*behind} & (has - denied - part.names) or _scopes(part.text, refusing=True):
+                    continue
+                head = behind[0]
             if not but or has & {*scope[1:]}:
                 return f"what was said has “not {head}…”"
     of_denied = any(part.names & {*scope} for one in said for scope in _scopes(one.text))
@@ -1239,11 +1266,20 @@ def _scopes(text: str, *, refusing: bool = False) -> list[list[str]]:
 def _taken_back(part: _Part, near: Sequence[_Part], text: str) -> str:
     """Whether what was taken back is said to be so: "declined the offer" of one that was accepted."""
     plain = _plainly(text)
-    if len(near) != 1 or _turns(plain) or any(_has(kind, plain) for kind in ("unsure", "limits", "seldom")):
+    if len(near) != 1:
         return ""
     (one,) = near
-    found = _little()["takes_back"].search(one.text)
+    mine = _little()["reverses"].search(part.text)
+    denied = _turns(one.sentence) or any(
+        _has(kind, one.sentence) for kind in ("limits", "seldom", "reverses", "takes_back")
+    )
+    stands = _standing({*_WORD_OR_NUMBER.findall(one.sentence)})
     shared = {*part.stems} & {*one.stems} - one.names
+    if mine and shared and not denied and not any(map(stands, mine[0].split())):
+        return f"nothing that was said has “{mine[0]}”"
+    if _turns(plain) or any(_has(kind, plain) for kind in ("unsure", "limits", "seldom")):
+        return ""
+    found = _little()["reverses"].search(one.text) or _little()["takes_back"].search(one.text)
     if not found or not shared or _PREPOSITION.match(one.text, found.end() + 1):
         return ""
     stands = _standing({*_WORD_OR_NUMBER.findall(found[0])})
@@ -1293,7 +1329,11 @@ def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
         return "it was said only of what is to come"
     if level == theirs == 0 and _PAST.search(mine) and _became_past(mine, near):
         return "it was not said of the past"
-    if level == 1 and theirs == 0 and not done and all(_DONE.search(one.text) for one in near):
+    happened = all(_DONE.search(one.text) for one in near)
+    plainly = not any(_turns(one.text) or _level(one.sentence, one.sentence) for one in near)
+    if happened and theirs == 0 and _has("not_yet", mine) and plainly:
+        return "it was said of what was done"
+    if level == 1 and theirs == 0 and not done and happened:
         return "it was said of what is past"
     return ""
 
@@ -1301,6 +1341,19 @@ def _overstated(near: Sequence[_Part], said: Sequence[_Part], text: str) -> str:
 def _turns(text: str) -> bool:
     """Whether a text has a word that denies what stands beside it."""
     return any(_has(kind, text) for kind in ("not", "undoes", "implies_not"))
+
+
+def _reported(text: str, told: Sequence[str], near: Sequence[_Part] = ()) -> str:
+    """Whether what somebody else is said to have said is a fact here, or what who speaks says."""
+    mine, theirs = _OWN_WORDS.sub(" ", _told(text, "")), "\n".join(told)
+    others = near and all(_OTHERS_SAY.search(one.text) and one.who not in one.text.split() for one in near)
+    if not (others or _has("reports", theirs)) or any(
+        _has(kind, mine) for kind in ("reports", "says", "unsure")
+    ):
+        return ""
+    if _turns(mine) != _turns(theirs):
+        return ""  # that it is not so
+    return "it was only said that somebody says so"
 
 
 def _became_past(text: str, near: Sequence[_Part]) -> bool:
@@ -1313,10 +1366,19 @@ def _became_past(text: str, near: Sequence[_Part]) -> bool:
 
 def _shifted(near: Sequence[_Part], text: str) -> str:
     """Whether what used to be so is said of now."""
+    mine = _plainly(text)
+    if near and _has("no_more", mine) != _has("no_more", near[0].sentence):
+        still, more = (mine, near[0].text) if _has("still", mine) else (near[0].text, mine)
+        if _has("still", still) and _has("no_more", more):
+            return "one says that it is still so, the other that it is no longer"
     past = near and all(
-        _has("once", one.text) or (_has("ended", one.text) and _DONE.search(one.text)) for one in near
+        _has("once", one.text)
+        or _has("back_then", one.sentence)
+        or (_has("ended", one.text) and _DONE.search(one.text))
+        for one in near
     )
-    told = _has("was", _plainly(text)) or any(map(is_past, _plainly(text).split()))
+    mine = _PARTICIPLE.sub(" ", mine) if re.search(r"\b(?:is|are)\b", mine) else mine
+    told = _has("was", mine) or any(map(is_past, mine.split()))
     return "it was said only of the past" if past and not told else ""
 
 
@@ -1389,17 +1451,21 @@ def _kin_roots() -> frozenset[str]:
     return frozenset(_root(word.rstrip("*")) for word in little_words()["kin"])
 
 
-def _of_another(part: _Part, near: Sequence[_Part]) -> str:
-    """Whether what was said of something of the speaker's is said of the speaker: "my boss wants it"."""
-    what = ""
+def _of_subject(part: _Part, near: Sequence[_Part]) -> str:
+    """Whether what somebody else did is said of who speaks, or of its owner: "the board approved it",
+    "my boss wants it"."""
+    opening = part.text.removeprefix("the ").split()[:1]
+    mine = _standing({*_WORD_OR_NUMBER.findall(part.text)})
+    subject = ""
     for one in near:
-        mine = _POSSESSED.match(one.text)
-        what, who = (mine["what"], mine["owner"] or one.who or "speaker") if mine else ("", "")
-        if not what or {*_stems_of(what)} & {*part.stems} or who in one.text.split():
+        match = _SUBJECT_FIRST.match(one.text)
+        who = (match and match["owner"]) or one.who or "speaker"
+        if not match or opening != [who] or who in one.text.split() or mine(match["what"]):
             return ""
-        if who not in part.text.split()[:2]:
+        if not match["whose"] and len({*part.stems} & {*one.stems}) < 2:
             return ""
-    return f"it was said of the speaker's {what}" if what else ""
+        subject = match["what"]
+    return f"it was said of “{subject}”, not of “{opening[0]}”" if subject else ""
 
 
 def _mixed(part: _Part, told: Sequence[str]) -> str:
@@ -1698,7 +1764,7 @@ def _generalises(text: str, quotes: Sequence[str]) -> str:
     mine = _NOT_ALL.sub(" ", mine)
     mine = re.sub(r"\bany\w*", "", mine) if _has("limits", mine) else mine
     if _has("claims_all", mine) and not _has("every", theirs):
-        once = _DONE.search(theirs) or _has("this", theirs)
+        once = _DONE.search(theirs) or _has("this", theirs) or _NOT_THE.search(theirs)
         denied = _has("never", mine) and _has("not", theirs) and not once
         return "" if denied else "it was not said of all, or always"
     if (
@@ -1717,6 +1783,11 @@ def _generalises(text: str, quotes: Sequence[str]) -> str:
         and not (_has("habit", theirs) or _has("every", theirs))
     ):
         return "it was not said of what is usual"
+    for noun in {*_MANY.findall(mine)} - {*_MANY.findall(theirs)}:
+        if re.search(rf"{_ONE_OF}(?: \w+)? {noun}\b", theirs):
+            return f"it was said of one {noun} only"
+    if _has("some", mine) and _has("claims_all", theirs) and not _has("says_partly", theirs):
+        return "it was said of all"
     if _has("partly", theirs) and not _has("says_partly", mine):
         return "it was said only of some, or sometimes"
     return ""
