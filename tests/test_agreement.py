@@ -115,3 +115,23 @@ def test_a_quote_stands_for_the_sentence_it_is_cut_from(text: str, quote: str) -
 def test_what_is_said_in_the_quotes_own_words_is_never_refused() -> None:
     for claim in claims():
         assert not disagreement(claim.quote, [claim.quote], claim.spoken)
+
+
+@pytest.mark.parametrize(
+    ("said", "lie", "true"),
+    [
+        ("Uma: The plumber sealed the pipe.", "Uma sealed the pipe.", "Uma's pipe was sealed."),
+        (
+            "Uma: The tap still drips at night.",
+            "The tap no longer drips at night.",
+            "The tap drips at night.",
+        ),
+        ("Uma: She claims the seal holds.", "The seal holds.", "The seal holds, she says."),
+        ("Uma: Red is for gas, blue is for steam.", "Red is for steam.", "Blue is for steam."),
+        ("Uma: We painted the blue door.", "Uma plans to paint the blue door.", "Uma painted the door blue."),
+        ("Uma: dont paint this door", "Uma wants this door painted.", "This door should not be painted."),
+    ],
+)
+def test_what_turns_a_statement_is_told_from_what_only_rewords_it(said: str, lie: str, true: str) -> None:
+    assert disagreement(lie, [said.partition(": ")[2]], [said])
+    assert not disagreement(true, [said.partition(": ")[2]], [said])
