@@ -410,7 +410,7 @@ def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "a.jsonl").write_bytes(INJECTED[0])
     for most, lines in ((len(INJECTED[0]), 1), (len(INJECTED[0]) - 1, 0)):
         monkeypatch.setattr(prune, "LONGEST", most)
-        assert len(prune._held(tmp_path / "a.jsonl").lines) == lines
+        assert len(prune._held(tmp_path / "a.jsonl")) == lines
 
 
 def test_a_file_in_a_reply(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

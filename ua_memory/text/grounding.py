@@ -705,10 +705,6 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
     stems = {_evidence_stem(word) for word in there}
     roots = {*map(_root, there)}
 
-    @cache
-    def beyond() -> frozenset[str]:
-        return frozenset(other for word in there for other in related(word))
-
     begun = {word[:end] for word in there for end in range(_SHORTEST_STEM, len(word) + 1)}
 
     def stands(word: str) -> bool:
@@ -721,8 +717,7 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
         )
         if near:
             return True
-        others = {*itertools.chain(related(word), opposites(word))}
-        return any(_term_stem(other) in there for other in others) or not others.isdisjoint(beyond())
+        return any(_term_stem(other) in there for other in (*related(word), *opposites(word)))
 
     return stands
 
@@ -831,6 +826,11 @@ _SUBJECT_FIRST = late(
     r"unser\w*|mon|ma|mes|notre|nos|mis?|nuestr\w+)|the|a|der|die|das|le|la|les|el|los|las) "
     r"(?!team|company|family|group|birthday|name|firma|familie|equipo|équipe)(?P<what>\w+)"
 )
+_DONE_TO = late(
+    r"\b(?:is|are|was|were|been?|being|w[iu]rd\w*|est|sont|était|fut|es|son|est[aá]n?|fue(?:ron)?) (?:\w+ )?"
+    r"\w+(?:ed|en|t|ée?s?|[ai]d[oa]s?)\b"
+)
+"""A passive: who it is done to does nothing, "the database is hosted at Hetzner"."""
 _ALIKE_CLAUSES = late(r"[,;]? (?:and|und|et|y|but|aber|mais|pero|while) |[,;] ")
 _PREPOSITION = late(
     r"\b(?:in|on|at|for|with|to|from|by|into|under|an|auf|mit|für|bei|zu|von|à|dans|avec|pour|chez|con|en|para|por)\b"
@@ -1458,7 +1458,7 @@ def _of_subject(part: _Part, near: Sequence[_Part]) -> str:
     mine = _standing({*_WORD_OR_NUMBER.findall(part.text)})
     subject = ""
     for one in near:
-        match = _SUBJECT_FIRST.match(one.text)
+        match = None if _DONE_TO.search(one.text) else _SUBJECT_FIRST.match(one.text)
         who = (match and match["owner"]) or one.who or "speaker"
         if not match or opening != [who] or who in one.text.split() or mine(match["what"]):
             return ""
