@@ -282,6 +282,9 @@ def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: 
     [
         ("max 4 nights in a row for anybody", "three nights in a row is the maximum now", "how many nights"),
         ("son 275 sacos de 69 kilos", "se mojó una parte, ahora son 240 sacos", "cuántos sacos"),
+        ("the show opens on april 17th", "and they moved the opening to may 8th", "when is the opening"),
+        ("la fête c'est le 28 novembre", "la fête glisse au 12 décembre", "quand a lieu la fête"),
+        ("der Strom kostet 11,4 Cent", "der Strom geht rauf auf 12,9 Cent", "was kostet Strom"),
         ("Airflow runs 2.9, the upgrade is parked", "Airflow was upgraded to 2.10", "airflow version in use"),
         ("budget is 600 on the deck", "I'm lowering the budget to 450 MB for the deck", "deck budget"),
         ("plasterer on July 6", "the plasterer can't before July 20", "when is the plasterer here"),

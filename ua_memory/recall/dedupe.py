@@ -318,7 +318,7 @@ _OFTEN = (
 """A day of each week; one day of one week is a date. The first letters spare most words the rest."""
 _VALUES = {
     "date": re.compile(
-        rf"\b{_MONTHS}\s+\d{{1,2}}\b(?:,?\s+\d{{4}}\b)?"
+        rf"\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)",
@@ -422,7 +422,8 @@ def _in_digits(text: str, folded: str) -> str:
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(word[: max(4, len(word) - 2)] for word in words_of(text) if _tells(word))
+    found = (word.removesuffix("ing") if len(word) > 6 else word for word in words_of(text) if _tells(word))
+    return frozenset(word[: max(4, len(word) - 2)] for word in found)
 
 
 def _tells(word: str) -> bool:
@@ -439,14 +440,15 @@ def _replaces(
     new: _Stated, old: _Stated, rare: Callable[[str], bool], sure: bool = False, far: bool = False
 ) -> bool:
     """Whether a sentence gives another value than an older one; `sure` asks for most of its words even if it
-    says that something changed, `far` that it says so and has two words in common."""
+    says that something changed, `far` that it says so and has two words in common, or one and a date."""
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
     if new.changed and not sure and (shared or 2 <= len(both) >= len(old.words) / 2):
-        return max(len(shared), 1) > far
+        dated = bool({"date", "time"} & new.values.keys() & old.values.keys())
+        return max(len(shared), 1) + dated > far
     if far:
         return False
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
