@@ -221,10 +221,11 @@ def test_openclaws_memory_slot_is_taken_and_given_back(shell: Shell) -> None:
         assert tree(folder) == before
         shell.ok("uninstall", "openclaw")
         assert tree(folder) == {"openclaw.json": theirs.encode()}
-    file.write_text('{"plugins": {"slots": {"memory": "memory-lancedb"}}}')
-    refused = shell("install", "openclaw", "--memory-slot")
-    assert refused.code == 9 and "plugins.slots.memory is already 'memory-lancedb'" in refused.err
-    assert list(tree(folder)) == ["openclaw.json"]
+    for value in ("null", '"memory-lancedb"'):
+        file.write_text(f'{{"plugins": {{"slots": {{"memory": {value}}}}}}}')
+        refused = shell("install", "openclaw", "--memory-slot")
+        assert refused.code == 9 and "plugins.slots.memory is already " in refused.err
+        assert list(tree(folder)) == ["openclaw.json"] and value in file.read_text()
     shell.ok("install", "openclaw")
     assert '"memory-lancedb"' in file.read_text(), "beside it"
 

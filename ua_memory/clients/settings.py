@@ -88,11 +88,11 @@ def json_value(
     """A value of ours in a file of JSON, and what is put there with it. Broken where there is another."""
 
     def put(document: JsonDocument) -> None:
-        known = there.value if (there := document.at(path)) else None
-        if known not in (None, value):
+        there = document.at(path)
+        if there is not None and there.value != value:
             name = ".".join(map(str, path))
-            raise Broken(document.line(path), f"{name} is already {known!r}; remove it first")
-        if known is None:
+            raise Broken(document.line(path), f"{name} is already {there.value!r}; remove it first")
+        if there is None:
             document.put(path, value)
         more(document)
 

@@ -156,7 +156,8 @@ class Watch:
             self.beat()
         when = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.beaten)) if self.beaten else ""
         told = {"mode": "polling" if self.polls else "events", "heartbeat": when, "why": self.why}
-        folders = {"folders": self._native.folders - 1} if self._native else {}
+        native = self._native  # which another thread may take away
+        folders = {"folders": native.folders - 1} if native else {}
         return {key: value for key, value in told.items() if value} | folders
 
     def _polled(self, why: str) -> None:

@@ -478,7 +478,10 @@ def set_entries(index: Path, ids: Mapping[str, str | None]) -> bool:
 
 
 def _with_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> bytes:
-    """An index with these entries, last `written` in that second; empty where it has what only git knows."""
+    """An index with these entries, last `written` in that second; empty where it has what only git knows, or
+    a path that git would not take."""
+    if any(part.casefold() in ("", ".", "..", ".git") for path in ids for part in path.split("/")):
+        return b""
     if not raw.startswith(PLAIN_INDEX) or sha1(raw[:-20], usedforsecurity=False).digest() != raw[-20:]:
         return b""
     entries: dict[tuple[bytes, int], bytes] = {}
