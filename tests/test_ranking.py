@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,6 +169,21 @@ def test_the_whole_of_a_query_counts_beside_its_words(tmp_path: Path, model: Emb
         german = search(index, "welches essen muss die küche meiden").hits
     assert plain[facts[0]].parts["meaning"] > plain[facts[1]].parts["meaning"] != 0
     assert all(hit.parts["meaning"] == 0 for hit in german)  # which the model does not understand
+
+
+def test_a_processor_that_speaks_of_invalid_values_stops_no_search(
+    tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = fusion._late
+
+    def spoken(*given: Any) -> Any:
+        assert np.isnan(np.float32("inf") - np.float32("inf"))  # sets the flag, which warns
+        return late(*given)
+
+    monkeypatch.setattr(fusion, "_late", spoken)
+    with an_index(a_bank(tmp_path, {DAY: log("Lunch with Bob")}), model) as index:
+        hits = search(index, "lunch with Bob").hits
+    assert hits and all(math.isfinite(part) for part in hits[0].parts.values())
 
 
 def test_identifiers_and_unknown_words_go_by_their_letters(tmp_path: Path, model: Embedder) -> None:

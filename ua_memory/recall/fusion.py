@@ -122,7 +122,12 @@ def ordered(
     strict = bool(where or asked.query.phrases)
     ranked: Sequence[Ranked] | None = None
     if said is not None and len(said.tokens):
-        ranked = _late(index, asked, said, arms, where)
+        import numpy as np
+
+        # Seen under load, once in some thousand searches: numpy warns of an invalid value in a product of
+        # numbers that are all finite.
+        with np.errstate(invalid="ignore"):
+            ranked = _late(index, asked, said, arms, where)
     if ranked is None:
         ranked = _scored(index, asked, said, arms, strict)
     return [one for one in recall_arms.linked(ranked, arms["entity"]) if one.score > 0]
