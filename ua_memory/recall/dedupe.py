@@ -504,12 +504,9 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             one for rank, one, said in (every if any(each.tells for each in mine) else telling)
             if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
             and _answers_too(one, old)
-            and (
-                (good := one.score >= old.score / 2 and _as_named(one, old))
-                or (n < PASSAGES and one.item.record != SESSION)
-            )
+            and ((close := _close(one, old)) or (n < PASSAGES and one.item.record != SESSION))
             and any(
-                _replaces(a, b, rare, rank < n, not good)
+                _replaces(a, b, rare, rank < n, not close)
                 and (old.item.record != SESSION or one.score >= _NEAR * old.score or asked & b.words)
                 for a in said for b in mine
             )
@@ -551,7 +548,7 @@ def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
     joined Bosch" has no word of where he works."""
     if old.item.record == SESSION or not _later(new.item, old.item):
         return False
-    close = new.score >= old.score / 2 and _answers_too(new, old) and _as_named(new, old)
+    close = _answers_too(new, old) and _close(new, old)
     same = new.item.speaker == old.item.speaker
     for language, what, who, now, before in moves:
         if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
@@ -592,6 +589,11 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
     nobody else, and has the kind of answer that is asked for if that one has."""
     kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0)
     return kind and (_as_named(new, old) or not new.item.entities)
+
+
+def _close(new: Ranked, old: Ranked) -> bool:
+    """Whether a hit matches half as well as an older one or better, and is as much about who is meant."""
+    return new.score >= old.score / 2 and _as_named(new, old)
 
 
 def _as_named(new: Ranked, old: Ranked) -> bool:

@@ -145,6 +145,8 @@ _KINDS = [
 ]
 """What a query asks for by its words, and what a text has that answers it."""
 
+PARTS = ("words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind")
+"""What a hit's score is made of, in the order of `rerank`'s columns."""
 PLACE = attrgetter("path", "seq")
 NONE: frozenset[str] = frozenset()
 
@@ -283,31 +285,7 @@ def rerank(
         .round(4)
         .tolist()
     )
-    return [Ranked(items[n], scores[n], _parts(*parts[n])) for n in order.tolist()]
-
-
-def _parts(
-    words: float,
-    beside: float,
-    named: float,
-    when: float,
-    meaning: float,
-    alike: float,
-    every: float,
-    names: float,
-    rest: float,
-    kind: float,
-) -> Mapping[str, float]:
-    score = {"words": words, "beside": beside, "named": named, "when": when}
-    return {
-        **score,
-        "meaning": meaning,
-        "alike": alike,
-        "every": every,
-        "names": names,
-        "rest": rest,
-        "kind": kind,
-    }
+    return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order.tolist()]
 
 
 def _met(asked: ParsedQuery, kept: TokenMatches, best: Table) -> tuple[Table, Table, Table]:

@@ -722,6 +722,11 @@ def _standing(there: Set[str]) -> Callable[[str], bool]:
     return stands
 
 
+def _standing_in(text: str) -> Callable[[str], bool]:
+    """The same of the words of a text."""
+    return _standing({*_WORD_OR_NUMBER.findall(text)})
+
+
 @cache
 def _without_weight() -> frozenset[str]:
     return _WHO | terms(" ".join((*foreign_light(), *little_words()["roles"], *MONTH_NAMES, *DAY_NAMES)))
@@ -1269,21 +1274,20 @@ def _taken_back(part: _Part, near: Sequence[_Part], text: str) -> str:
     if len(near) != 1:
         return ""
     (one,) = near
-    mine = _little()["reverses"].search(part.text)
-    denied = _turns(one.sentence) or any(
-        _has(kind, one.sentence) for kind in ("limits", "seldom", "reverses", "takes_back")
-    )
-    stands = _standing({*_WORD_OR_NUMBER.findall(one.sentence)})
     shared = {*part.stems} & {*one.stems} - one.names
-    if mine and shared and not denied and not any(map(stands, mine[0].split())):
-        return f"nothing that was said has “{mine[0]}”"
+    if not shared:
+        return ""
+    if mine := _little()["reverses"].search(part.text):
+        kinds = ("limits", "seldom", "reverses", "takes_back")
+        denied = _turns(one.sentence) or any(_has(kind, one.sentence) for kind in kinds)
+        if not denied and not any(map(_standing_in(one.sentence), mine[0].split())):
+            return f"nothing that was said has “{mine[0]}”"
     if _turns(plain) or any(_has(kind, plain) for kind in ("unsure", "limits", "seldom")):
         return ""
     found = _little()["reverses"].search(one.text) or _little()["takes_back"].search(one.text)
-    if not found or not shared or _PREPOSITION.match(one.text, found.end() + 1):
+    if not found or _PREPOSITION.match(one.text, found.end() + 1):
         return ""
-    stands = _standing({*_WORD_OR_NUMBER.findall(found[0])})
-    same = any(map(stands, _WORD_OR_NUMBER.findall(plain)))
+    same = any(map(_standing_in(found[0]), _WORD_OR_NUMBER.findall(plain)))
     return "" if same else f"what was said has “{found[0]}”"
 
 
@@ -1345,14 +1349,13 @@ def _turns(text: str) -> bool:
 
 def _reported(text: str, told: Sequence[str], near: Sequence[_Part] = ()) -> str:
     """Whether what somebody else is said to have said is a fact here, or what who speaks says."""
-    mine, theirs = _OWN_WORDS.sub(" ", _told(text, "")), "\n".join(told)
+    theirs = "\n".join(told)
     others = near and all(_OTHERS_SAY.search(one.text) and one.who not in one.text.split() for one in near)
-    if not (others or _has("reports", theirs)) or any(
-        _has(kind, mine) for kind in ("reports", "says", "unsure")
-    ):
+    if not (others or _has("reports", theirs)):
         return ""
-    if _turns(mine) != _turns(theirs):
-        return ""  # that it is not so
+    mine = _OWN_WORDS.sub(" ", _told(text, ""))
+    if any(_has(kind, mine) for kind in ("reports", "says", "unsure")) or _turns(mine) != _turns(theirs):
+        return ""  # nor is it hearsay that it is not so
     return "it was only said that somebody says so"
 
 
@@ -1455,12 +1458,13 @@ def _of_subject(part: _Part, near: Sequence[_Part]) -> str:
     """Whether what somebody else did is said of who speaks, or of its owner: "the board approved it",
     "my boss wants it"."""
     opening = part.text.removeprefix("the ").split()[:1]
-    mine = _standing({*_WORD_OR_NUMBER.findall(part.text)})
     subject = ""
     for one in near:
         match = None if _DONE_TO.search(one.text) else _SUBJECT_FIRST.match(one.text)
         who = (match and match["owner"]) or one.who or "speaker"
-        if not match or opening != [who] or who in one.text.split() or mine(match["what"]):
+        if not match or opening != [who] or who in one.text.split():
+            return ""
+        if _standing_in(part.text)(match["what"]):
             return ""
         if not match["whose"] and len({*part.stems} & {*one.stems}) < 2:
             return ""
@@ -1500,7 +1504,6 @@ def _replaced(part: _Part, told: Sequence[str], known: Sequence[_Part]) -> str:
     strange = [one for one in mine if one[1] not in there | part.names and not one[1][0].isdigit()]
     if len(strange) != 1 or len(mine) < 3:
         return ""
-    stands = _standing({*_WORD_OR_NUMBER.findall(" ".join(one.text for one in known))})
     has = {stem for _, stem, *_ in mine}
     for (before, _, left, right, word), sentence in itertools.product(strange, told):
         for prior, other, behind, ahead, instead in _slots(sentence):
@@ -1511,7 +1514,8 @@ def _replaced(part: _Part, told: Sequence[str], known: Sequence[_Part]) -> str:
             inside = inside and not (word[-1] == instead[-1] == "s")  # answers for returns
             begun, ended = left == behind != "" and right in ("", ahead), right == ahead != ""
             if (inside and before != "no" and not before[:1].isdigit()) or (noun and (begun or ended)):
-                return "" if stands(word) else f"“{word}” was not said there, but “{instead}”"
+                same = _standing_in(" ".join(one.text for one in known))(word)
+                return "" if same else f"“{word}” was not said there, but “{instead}”"
     return ""
 
 
