@@ -221,6 +221,34 @@ def test_of_two_with_the_same_words_the_later_stands(memory: Memory, first: int)
     assert hit.item.day == "2026-02-22" and [one.day for one in hit.folded] == ["2026-02-14"]
 
 
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("when do the lambs get their tags", "after weaning"),
+        ("when did the lambs get their tags before", "in week three"),
+    ],
+)
+def test_of_two_that_match_about_as_well_the_later_stands_first(
+    memory: Memory, query: str, first: str
+) -> None:
+    """Nothing in the later one says that a value changed; a question about the past is for the earlier."""
+    told = (
+        "the lambs get their ear tags in week three",
+        "the lambs get their ear tags after weaning, all at once",
+    )
+    for number, text in enumerate(told):
+        other = replace(SHOP, session=f"{number}-session")
+        memory.sessions.add(other, [replace(turn(0, text), at=AT + timedelta(days=30 * number))], now=NOON)
+    assert first in memory.search(query).hits[0].item.text
+
+
+def test_a_much_better_match_stands_before_a_later_one(memory: Memory) -> None:
+    for number, text in enumerate((ASKED, "the export of wool goes to Bradford this year")):
+        other = replace(SHOP, session=f"{number}-session")
+        memory.sessions.add(other, [replace(turn(0, text), at=AT + timedelta(days=30 * number))], now=NOON)
+    assert ASKED in memory.search("why does the nightly export take an hour").hits[0].item.text
+
+
 def test_the_person_stands_before_the_agent(memory: Memory) -> None:
     for number, role in enumerate(("person", "assistant")):
         other = replace(SHOP, session=f"{number}-session")

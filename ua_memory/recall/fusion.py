@@ -261,28 +261,28 @@ def _lowered(one: Ranked) -> Ranked:
 
 
 # -- sessions ----------------------------------------------------------------------------------------------
-# What was chosen before what was only said: good facts, good passages of sessions, and the rest by score.
+# What people say later in a project corrects what they said before, in words that seldom say so.
 
 
-FACT, PASSAGE = 0.58, 0.60
-"""The scores from which on a fact and a passage of a session count as good answers."""
+RECENT, AMONG = 0.08, 20
+"""The most that a passage of a session gains by its day, and the hits, best first, whose days are compared.
+Of twelve stories that nothing was tuned to, with 72 questions about values that had changed, the newer value
+stands before the older for 57 % with it and for 40 % without, and the first hit is right for 60 % instead of
+53 %; 0.05 and 0.12 do as well."""
 
 
-def facts_first(found: list[Ranked]) -> list[Ranked]:
-    """The candidates, best first, with the good facts before the good passages, and these before the rest. A
-    fact is none beside a passage that matches twice as well: in other languages than English any two texts
-    are alike to the model."""
-    said = next((one.score for one in found if one.item.record == SESSION), None)
-    if said is None:
-        return found
-    fact = max(FACT, SAME_MATTER * said)
-    return sorted(found, key=lambda one: _place(one, fact))
+def recent_first(found: list[Ranked]) -> list[Ranked]:
+    """The candidates, best first, with passages of later sessions before others that match about as well. The
+    turns of a talk stay where they are, since one of them seldom corrects another."""
+    near = found[:AMONG]
+    days = sorted({one.item.day for one in near if one.item.record == SESSION and one.item.day})
+    gained = {day: RECENT * n / max(len(days) - 1, 1) for n, day in enumerate(days)}
+    near.sort(key=lambda one: -one.score - (gained.get(one.item.day or "", 0) if _of_session(one) else 0))
+    return near + found[AMONG:]
 
 
-def _place(one: Ranked, fact: float) -> int:
-    if one.item.record == SESSION:
-        return 1 if one.score >= PASSAGE else 2
-    return 0 if one.score >= fact else 2
+def _of_session(one: Ranked) -> bool:
+    return one.item.record == SESSION and not one.item.speaker
 
 
 # -- chronology --------------------------------------------------------------------------------------------

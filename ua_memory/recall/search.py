@@ -44,11 +44,11 @@ from ua_memory.recall.fusion import (
     by_words,
     calibrated,
     crossed,
-    facts_first,
     in_time,
     likelihood,
     lowered,
     ordered,
+    recent_first,
     within,
 )
 from ua_memory.records import Place
@@ -526,7 +526,10 @@ def _placed(
             found = crossed(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
-    found = facts_first(in_time(found, one.newest) if one.newest else found)
+    if one.newest:
+        found = in_time(found, one.newest)
+    elif not one.past:
+        found = recent_first(found)
     if one.asked.window:
         found = within(found, one.asked.window)
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
