@@ -293,7 +293,7 @@ a passage has ten times the sentences of a fact."""
 _LIKE = 0.6
 """The share of its words that a sentence has in common with an older one it replaces, where it does not say
 that something changed."""
-_NEAR = 0.6
+_NEAR = 0.7
 """The share of a passage's score that what replaces one of its sentences must reach, where that has no word
 of the query: a passage has many, and is found by another."""
 _OPPOSITE = 0.8
@@ -321,7 +321,9 @@ _VALUES = {
         rf"\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
-        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)",
+        rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
+        r"|\b(?:the|on|until|by|de)\s+\d{1,2}(?:st|nd|rd|th|e)\b(?!\s+[a-z]{3})"
+        r"|\b(?:am|zum|dem|den)\s+\d{1,2}\.(?!\s*[\dA-Z])",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
@@ -341,6 +343,8 @@ _COUNTED = re.compile(r"\d (\w{3,})")
 _MAY_STATE = re.compile(
     rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_OFTEN}", re.IGNORECASE
 )
+_LEANS = re.compile(r"(?:its|it['’]s|it|that['’]?s|they|es|das|c['’]est|ça|son|het|dat)\b", re.IGNORECASE)
+"""How a sentence begins whose subject stands in the one before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 
 
@@ -359,7 +363,7 @@ class _Stated:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        alone = len(self._own) <= 1
+        alone = len(self._own) <= 1 or _LEANS.match(self.text)
         return self._own | _stems(CHANGED.sub(" ", self._before)) if alone else self._own
 
     @cached_property
@@ -446,9 +450,10 @@ def _replaces(
         return new.values == old.values and _contradicts(new, old)
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
-    if new.changed and not sure and (shared or 2 <= len(both) >= len(old.words) / 2):
-        dated = bool({"date", "time"} & new.values.keys() & old.values.keys())
-        return max(len(shared), 1) + dated > far
+    if new.changed and not sure:
+        dated = bool({"date", "time", "weekday"} & new.values.keys() & old.values.keys())
+        if shared or 2 <= len(both) >= len(old.words) / 2 or (dated and both and not far):
+            return max(len(shared), 1) + dated > far
     if far:
         return False
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
@@ -478,7 +483,7 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
         one for rank, one in enumerate(found[:REPLACING])
         if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < PASSAGES)
     ]  # fmt: skip
-    texts = [one.item.text.casefold() for one in near]
+    texts = [f" {one.item.text.casefold()}" for one in near]
     stated = {
         one.item.key: _stated(one.item.text, plain=False)
         if one.item.record == SESSION
@@ -490,7 +495,8 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
 
     def rare(stem: str) -> bool:
         if stem not in counted:
-            counted[stem] = sum(stem in text for text in texts)
+            begun = f" {stem}" if stem.isascii() else stem
+            counted[stem] = sum(begun in text for text in texts)
         return counted[stem] <= max(4, len(texts) // 3)
 
     moved = _moves(near, texts)
