@@ -256,3 +256,37 @@ def test_a_question_in_german_that_english_words_begin() -> None:
         assert dates.read(query, now, UTC).start == start
     assert not dates.read("what was the war about", now, UTC)
     assert dates.read("beginning of June", now, UTC).end == "2026-06-11"
+
+
+# -- what is a time, and what is a number --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what did I write on 24 October 2026", "notes of 24 October 2026", "what was I up to on 2026-10-24",
+        "was habe ich am 24. Oktober 2026 geschrieben", "qué escribí el 24 de octubre de 2026",
+    ],
+)  # fmt: skip
+def test_a_query_that_is_only_a_time_is_answered_by_what_lies_in_it(index: Index, query: str) -> None:
+    answer = search(index, query)
+    assert answer.answered and answer.hits[0].item.path == "memory/2026-10-24.md"
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("what did the new bee suit cost", False), ("how many bee suits came", False),
+        ("what is wrong with the new bee suit", True), ("who is in charge of the bee suit", True),
+        ("how many jars are in the shed", True),
+    ],
+)  # fmt: skip
+def test_who_asks_for_a_number_is_not_answered_by_what_has_none(
+    tmp_path: Path, query: str, found: bool
+) -> None:
+    facts = log(
+        "The new bee suit came, its zip is broken, Ines is in charge of it.",
+        "Nine honey jars are in the shed.",
+    )
+    with indexed(tmp_path, {"memory/2026-10-07.md": facts}) as index:
+        assert search(index, query).answered == found

@@ -183,11 +183,15 @@ MOST = 256
 """Words of a query that are weighed one by one; the model reads no further either."""
 
 _TELLING = """
-all anything did done else everything going happen happened happening happens new news recall remember said
-show something talk talked talking tell work worked working ll m re s t ve
+all anything did doing done else entries entry everything going happen happened happening happens log logged
+new news note noted notes recall recap remember said show something stuff talk talked talking tell things up
+work worked working write writing wrote ll m re s t ve
 """
 _ASKS_WHAT_WAS = tuple(
-    "passier gescheh gemacht pasó pasado hice hizo hicimos hecho passé fait".split()  # noqa: SIM905
+    """
+passier gescheh gemacht geschrieb notier notiz pasó pasado hice hizo hicimos hecho escrib anot apunt passé
+fait écri noté
+""".split()  # noqa: SIM905
 )
 """How words of other languages begin that ask what there was."""
 IDLE = STOP | frozenset(_TELLING.split())

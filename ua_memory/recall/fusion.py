@@ -19,7 +19,8 @@ from ua_memory.index.terms import is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
-from ua_memory.recall.rerank import REACH, Stems, TokenMatches, foremost, rerank, timely
+from ua_memory.recall.rerank import REACH, Stems, TokenMatches, asks_number, foremost, rerank, timely
+from ua_memory.text.names import numerals
 from ua_memory.text.patterns import data_text
 
 if TYPE_CHECKING:
@@ -435,19 +436,45 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     found = features(asked, hits)
     sure = likelihood("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK else sure
-    return sure * ANOTHER if _of_another(asked, hits[:LOOKED_AT]) else sure
+    return sure * ANOTHER if _lacks_number(asked, hits[0]) or _of_another(asked, hits[:LOOKED_AT]) else sure
+
+
+def _lacks_number(asked: ParsedQuery, first: Ranked) -> bool:
+    """Whether an amount or a number is asked for, and the best hit has nothing that could be one."""
+    if first.parts.get("kind", 0) >= 0 or not asks_number(asked.text):
+        return False
+    words = words_of(first.item.text[:LOOKED_INTO])
+    return not any(word[0].isdigit() or word in _COUNTS or word in numerals() for word in words)
 
 
 # Of what has a number for its name (a ticket, a port, a version, a host) another number names another thing.
 # A model sees next to no difference between the two, so the numbers are compared by their signs.
 ANOTHER = 1 / 3
-"""What is left of the chance where a query names a thing by a number, and the best hits name others."""
+"""What is left of the chance where a query names a thing by a number, and the best hits name others, or asks
+for a number, and the best hit has none."""
 LOOKED_AT, LOOKED_INTO = 3, 4000
 """Hits that are looked at, and characters of each."""
 _NUMBERED = re.compile(
     r"(?<![^\W_])([^\W\d_]{1,40})[-_#№.:\s]{0,2}(\d+(?:[.,:/-]\d+)*)(?![A-Za-z0-9%€$£¥日月年円人個回時分秒件])"
 )
 _PARTICLE = re.compile(r"[ぁ-ん]\Z")
+_COUNTS = frozenset(
+    (
+        "one",
+        "once",
+        "twice",
+        "half",
+        "dozen",
+        "hundred",
+        "thousand",
+        "free",
+        "every",
+        "daily",
+        "weekly",
+        "monthly",
+    )
+)
+"""Words besides those for numbers that an amount may be told by."""
 
 
 def _of_another(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:

@@ -138,12 +138,17 @@ _NUMBER = r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|d
 _KINDS = [
     (re.compile(asked, re.IGNORECASE), re.compile(answer, re.IGNORECASE))
     for asked, answer in (
-        (r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening\b", _CLOCK),
-        (r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|charges?|worth)\b", _MONEY),
+        (
+            r"\bwhat time\b|\btime\W*$|\bwhen (?:is|are|do|does|can|should|will)\b|\bopening (?:time|hour)",
+            _CLOCK,
+        ),
+        (r"\b(?:how much|pay|price|costs?|fee|rent|budget|salary|(?<!in )charges?|worth)\b", _MONEY),
         (r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b", _NUMBER),
     )
 ]
 """What a query asks for by its words, and what a text has that answers it."""
+_NO_KIND = re.compile(r"\s*(?:who|whom|whose|why|where|names?|what (?:do|does|did) \w+ do)\b", re.IGNORECASE)
+"""How a query begins that asks for something else, whatever it names."""
 
 PARTS = ("words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind")
 """What a hit's score is made of, in the order of `rerank`'s columns."""
@@ -401,13 +406,18 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     return LIFT * named, timely(asked.window, item)
 
 
+def asks_number(text: str) -> bool:
+    """Whether a query asks for an amount of money or another number, not for a time."""
+    return not _NO_KIND.match(text) and any(query.search(text) for query, _ in _KINDS[1:])
+
+
 def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     """(items,) whether each has the kind of answer that is asked for: 1, or -1 where it has not; 0 where no
     kind is asked for."""
     import numpy as np
 
     kinds = [answer for query, answer in _KINDS if query.search(asked.text)]
-    if not kinds:
+    if not kinds or _NO_KIND.match(asked.text):
         return np.zeros(len(items), dtype=np.float32)
     has = [all(kind.search(item.text) for kind in kinds) for item in items]
     return np.where(has, 1.0, -1.0).astype(np.float32)
