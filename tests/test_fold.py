@@ -178,7 +178,8 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("the demo opens on october 6", "the demo was moved!! its october 13 now", "demo opens"),
         ("los fondos son 450 euros", "hemos subido los fondos a 600 euros", "cuánto son los fondos"),
         ("一語の単価は14円です", "一語の単価を16円に上げます", "一語の単価は"),
-        ("the audit is on 12 november", "the audit people put us on the 26th, same month", "audit is on"),
+        ("the audit is on 12 november", "the audit was moved, the 26th, same month", "audit is on"),
+        ("the tax audit is on 12 november", "the tax audit is on the 26th now", "tax audit"),
         ("die treppe muss am 16. oktober drin sein", "die treppe kommt erst am 30.", "treppe drin"),
         ("opzeggen kan voor 15 november", "opzeggen moet voor de 6e ipv de 15e", "contract opzeggen"),
         ("The SMS budget. It is 2,300 a month", "we changed the sms deal, 3,100 a month", "budget a month"),
@@ -276,8 +277,12 @@ def test_where_somebody_is_now_stands_before_where_they_were(
         ("アリスはベルリンに住んでいます", "ボブはポルトに引っ越しました"),
         ("der Zug fährt um 9:15, also früh", "der Termin ist jetzt um 10, also später"),
         ("the importer has 40 tests", "the API has 12 tests now"),
-        ("the 3rd shelf is for paint", "the 4th room is for paint brushes now"),
-        ("the audit is on 12 november", "the party is on the 26th now"),
+        (
+            "the organ of the chapel is due on 12 november",
+            "the chapel has the 19th-century bell now, already",
+        ),
+        ("the lift inspection is on 9 december", "the lift passed on the 2nd of two tries, already"),
+        ("der Laden öffnet um 8 Uhr", "im Laden gibt es Brot erst um 11 Uhr"),
     ],
 )
 def test_what_nothing_replaces_stays_where_it_is(tmp_path: Path, old: str, new: str) -> None:

@@ -183,17 +183,23 @@ MOST = 256
 """Words of a query that are weighed one by one; the model reads no further either."""
 
 _TELLING = """
-all anything did doing done else entries entry everything going happen happened happening happens log logged
-new news note noted notes recall recap remember said show something stuff talk talked talking tell things up
-work worked working write writing wrote ll m re s t ve
+all anything did done else everything going happen happened happening happens new news recall remember said
+show something talk talked talking tell work worked working ll m re s t ve
 """
 _ASKS_WHAT_WAS = tuple(
-    """
-passier gescheh gemacht geschrieb notier notiz pasó pasado hice hizo hicimos hecho escrib anot apunt passé
-fait écri noté
-""".split()  # noqa: SIM905
+    "passier gescheh gemacht pasó pasado hice hizo hicimos hecho passé fait".split()  # noqa: SIM905
 )
 """How words of other languages begin that ask what there was."""
+_ASKS_FOR_NOTES = re.compile(
+    r"\W*(?:what (?:did|have|had) (?:i|we) (?:write|written|note|noted|log|logged|jot|jotted)(?: down)?"
+    r"|what (?:was|were|have|had) (?:i|we) (?:been )?up to"
+    r"|(?:show |list )?(?:me )?(?:all )?(?:my |the |our )?(?:notes|entries) (?:of|from)"
+    r"|was (?:habe ich|haben wir)\W+(?:am |im )?\W*(?:geschrieben|notiert)"
+    r"|qué (?:escribí|anoté|apunté|escribimos)|qu['’](?:ai-je|est-ce que j['’]ai) (?:écrit|noté))"
+    r"\W*(?:on|in|during|at|between|el|en|le|am|im)?\W*",
+    re.IGNORECASE,
+)
+"""What asks for all that was written down, where nothing else is said but the time."""
 IDLE = STOP | frozenset(_TELLING.split())
 """English words that ask what there was, and say nothing about what it was."""
 
@@ -314,9 +320,11 @@ def idle(text: str, at: Iterable[tuple[int, int]], *, foreign: bool = False) -> 
         text = text[:start] + " " * (end - start) + text[end:]
     words = [word.casefold() for word in _WORD.findall(text)]
     if not foreign:
-        return IDLE.issuperset(words)
+        return IDLE.issuperset(words) or bool(_ASKS_FOR_NOTES.fullmatch(text))
     known = IDLE | every_small_word()
-    return all(word in known or word.startswith(_ASKS_WHAT_WAS) for word in words)
+    return bool(_ASKS_FOR_NOTES.fullmatch(text)) or all(
+        word in known or word.startswith(_ASKS_WHAT_WAS) for word in words
+    )
 
 
 def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:

@@ -316,14 +316,19 @@ _OFTEN = (
     r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
 )
 """A day of each week; one day of one week is a date. The first letters spare most words the rest."""
+_AFTER_DAY = (
+    r"\s*(?:[,;:!?)]|\.(?!\d)|$)"
+    r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
+)  # fmt: skip
+"""What follows on a day of the month, and not on the number of a floor or a try."""
 _VALUES = {
     "date": re.compile(
         rf"\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
         rf"|\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:de\s+|of\s+)?{_MONTHS}(?!\w)(?:\s+\d{{4}}\b)?"
         r"|\d{1,2}月\d{1,2}日|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}\.(?!\d)"
         rf"|\b(?:by|until|end|bis|ende|avant|fin|finales\s+de)\s+(?:of\s+)?{_MONTHS}(?!\w)"
-        r"|\b(?:the|on|until|by|de)\s+\d{1,2}(?:st|nd|rd|th|e)\b(?!\s+[a-z]{3})"
-        r"|\b(?:am|zum|dem|den)\s+\d{1,2}\.(?!\s*[\dA-Z])",
+        rf"|\b(?:the|on|until|by|de)\s+\d{{1,2}}(?:st|nd|rd|th|e)(?={_AFTER_DAY})"
+        rf"|\b(?:am|zum|den)\s+\d{{1,2}}\.(?={_AFTER_DAY})",
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
@@ -343,7 +348,7 @@ _COUNTED = re.compile(r"\d (\w{3,})")
 _MAY_STATE = re.compile(
     rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_OFTEN}", re.IGNORECASE
 )
-_LEANS = re.compile(r"(?:its|it['’]s|it|that['’]?s|they|es|das|c['’]est|ça|son|het|dat)\b", re.IGNORECASE)
+_LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """How a sentence begins whose subject stands in the one before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 
@@ -451,8 +456,9 @@ def _replaces(
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
     if new.changed and not sure:
-        dated = bool({"date", "time", "weekday"} & new.values.keys() & old.values.keys())
-        if shared or 2 <= len(both) >= len(old.words) / 2 or (dated and both and not far):
+        dated = bool({"date", "time"} & new.values.keys() & old.values.keys())
+        days = "date" in new.values.keys() & old.values.keys()
+        if shared or 2 <= len(both) >= len(old.words) / 2 or (days and both and not far):
             return max(len(shared), 1) + dated > far
     if far:
         return False

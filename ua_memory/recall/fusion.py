@@ -273,17 +273,24 @@ stands before the older for 57 % with it and for 40 % without, and the first hit
 
 
 def recent_first(found: list[Ranked]) -> list[Ranked]:
-    """The candidates, best first, with passages of later sessions before others that match about as well. The
-    turns of a talk stay where they are, since one of them seldom corrects another."""
+    """The candidates, best first, with passages of later sessions before others that match about as well.
+
+    What was written after all of them gains as much as the last; the turns of a talk stay where they are,
+    since one of them seldom corrects another.
+    """
     near = found[:AMONG]
     days = sorted({one.item.day for one in near if one.item.record == SESSION and one.item.day})
+    if not days:
+        return found
     gained = {day: RECENT * n / max(len(days) - 1, 1) for n, day in enumerate(days)}
-    near.sort(key=lambda one: -one.score - (gained.get(one.item.day or "", 0) if _of_session(one) else 0))
-    return near + found[AMONG:]
 
+    def placed(one: Ranked) -> float:
+        day = one.item.day or ""
+        if one.item.record == SESSION and not one.item.speaker:
+            return -one.score - gained.get(day, 0)
+        return -one.score - (RECENT if day > days[-1] else 0)
 
-def _of_session(one: Ranked) -> bool:
-    return one.item.record == SESSION and not one.item.speaker
+    return sorted(near, key=placed) + found[AMONG:]
 
 
 # -- chronology --------------------------------------------------------------------------------------------
@@ -436,15 +443,17 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     found = features(asked, hits)
     sure = likelihood("late" if "every" in found else "words", found)
     sure = min(sure, hits[0].score) if hits[0].score < WEAK else sure
-    return sure * ANOTHER if _lacks_number(asked, hits[0]) or _of_another(asked, hits[:LOOKED_AT]) else sure
+    first = hits[:LOOKED_AT]
+    return sure * ANOTHER if _lacks_number(asked, first) or _of_another(asked, first) else sure
 
 
-def _lacks_number(asked: ParsedQuery, first: Ranked) -> bool:
-    """Whether an amount or a number is asked for, and the best hit has nothing that could be one."""
-    if first.parts.get("kind", 0) >= 0 or not asks_number(asked.text):
+def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
+    """Whether an amount or a number is asked for, and none of these hits has what could be one."""
+    if not asks_number(asked.text):
         return False
-    words = words_of(first.item.text[:LOOKED_INTO])
-    return not any(word[0].isdigit() or word in _COUNTS or word in numerals() for word in words)
+    near = [one for one in hits if one.score >= AS_WELL * hits[0].score]
+    words = {word for one in near for word in words_of(one.item.text[:LOOKED_INTO])}
+    return not any(_KANJI_OR_DIGIT.search(word) or word in _COUNTS or word in numerals() for word in words)
 
 
 # Of what has a number for its name (a ticket, a port, a version, a host) another number names another thing.
@@ -459,22 +468,15 @@ _NUMBERED = re.compile(
 )
 _PARTICLE = re.compile(r"[ぁ-ん]\Z")
 _COUNTS = frozenset(
-    (
-        "one",
-        "once",
-        "twice",
-        "half",
-        "dozen",
-        "hundred",
-        "thousand",
-        "free",
-        "every",
-        "daily",
-        "weekly",
-        "monthly",
-    )
+    """
+one once twice half dozen hundred thousand free every daily weekly monthly no none nobody nothing never all
+both pair twins couple few several many handful waived paid most some
+""".split()  # noqa: SIM905
 )
 """Words besides those for numbers that an amount may be told by."""
+AS_WELL = 0.75
+"""The share of the first one's match from which on a hit may hold the number instead."""
+_KANJI_OR_DIGIT = re.compile(r"[\d一二三四五六七八九十百千万]")
 
 
 def _of_another(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:

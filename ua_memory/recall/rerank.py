@@ -147,8 +147,6 @@ _KINDS = [
     )
 ]
 """What a query asks for by its words, and what a text has that answers it."""
-_NO_KIND = re.compile(r"\s*(?:who|whom|whose|why|where|names?|what (?:do|does|did) \w+ do)\b", re.IGNORECASE)
-"""How a query begins that asks for something else, whatever it names."""
 
 PARTS = ("words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind")
 """What a hit's score is made of, in the order of `rerank`'s columns."""
@@ -406,9 +404,19 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     return LIFT * named, timely(asked.window, item)
 
 
+_ASKS_NUMBER = re.compile(
+    r"\s*(?:how (?:much|many) (?!of\b)"
+    r"|what (?:did|do|does|will|would) [^?]*\b(?:cost|pay)\W*\Z"
+    r"|(?:what(?:[’']s| is| was| are| were) )?(?:the )?"
+    r"(?:price|costs?|rent|fee|salary|(?:\w+ )?number) (?:of|for) )",
+    re.IGNORECASE,
+)
+_ELSE_TOO = re.compile(r"\b(?:who|whom|whose|why|where|which)\b", re.IGNORECASE)
+
+
 def asks_number(text: str) -> bool:
-    """Whether a query asks for an amount of money or another number, not for a time."""
-    return not _NO_KIND.match(text) and any(query.search(text) for query, _ in _KINDS[1:])
+    """Whether an English query asks for an amount or another number, and for nothing else."""
+    return bool(_ASKS_NUMBER.match(text)) and not _ELSE_TOO.search(text)
 
 
 def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
@@ -417,7 +425,7 @@ def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     import numpy as np
 
     kinds = [answer for query, answer in _KINDS if query.search(asked.text)]
-    if not kinds or _NO_KIND.match(asked.text):
+    if not kinds:
         return np.zeros(len(items), dtype=np.float32)
     has = [all(kind.search(item.text) for kind in kinds) for item in items]
     return np.where(has, 1.0, -1.0).astype(np.float32)

@@ -182,12 +182,12 @@ CHANGED = late(
     r"|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
     r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
     r"|already|from\s+\w+\s+on|gave\s+us|extended|(?:up|down)graded|migrated|lowering|raising|scratch\s+that|(?:can['’]?t|not)\s+before"
-    r"|skip(?:ped|ping)?|turns?\s+out|put\s+(?:us|it)\s+(?:on|back)|only\s+do|unti?l\s+then"
+    r"|skip(?:ped|ping)?"
     r"|(?:since|seit|depuis|desde)\s+(?:\d|jan|f[eé][bv]|m[aä]r|a[pvb]r|ma[iy]|ju[il]|jun|aug|ao[uû]|ago|sep|o[ck]t"
     r"|nov|d[eéi][cz]|ene)\w*"
     r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig|rauf|runter"
-    r"|inzwischen|erst\s+(?:am|ab|um|im)|erhöh\w*|gesenkt|verlänger\w*|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|pass(?:e|ent|ons)\s+à|pas\s+avant|gliss\w+|décal\w+|recul\w+|chang\w+|finalement"
-    r"|plutôt|au\s+lieu|prolong\w*|augment\w*|baiss\w*|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|(?:pasa(?:n|mos)?|sub[eo]n?|baj[ao]n?)\s+a|mont(?:e|ons|és?|ées?)\s+à"
+    r"|inzwischen|erst\s+am|erhöh\w*|gesenkt|verlänger\w*|maintenant|désormais|nouve(?:au|lle)|repouss\w+|reporté\w*|pass(?:e|ent|ons)\s+à|pas\s+avant|gliss\w+|décal\w+|recul\w+|chang\w+|finalement"
+    r"|plutôt|au\s+lieu|prolong\w*|augment\w*|baiss\w*|ahora|nuev[oa]s?|aplaz\w+|pospon\w+|adelant\w+|cambi\w+|quedan?\s+en|(?:pasa(?:n|mos)?|sub[eo]n?|baj[ao]n?)\s+a|montée?s?\s+à"
     r"|ya\s+no|no\s+antes|prorrog\w*|sub(?:ido|imos|ió)|baj(?:ado|amos|ó)|recort\w+|en\s+vez|agora|adesso|spostat\w+|verzet|verschoven|uitgesteld|ipv|in\s+plaats|nu)\b"
     r"|変更|変え|延期|延び|前倒し|上げ|下げ|になった|になりま|今は|新し|やっぱり|じゃなく",
     re.IGNORECASE,
