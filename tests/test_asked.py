@@ -273,6 +273,28 @@ def test_a_query_that_is_only_a_time_is_answered_by_what_lies_in_it(index: Index
     assert answer.answered and answer.hits[0].item.path == "memory/2026-10-24.md"
 
 
+def test_what_speaks_of_a_number_asks_for_none(tmp_path: Path) -> None:
+    facts = {
+        "is there a limit on uploads": "There is no limit on uploads.",
+        "which code formatter do we use": "The code formatter of all our projects is Ruff.",
+        "wer verwaltet das Budget der Feuerwehr": "Karin verwaltet das Budget der Feuerwehr.",
+        "how many spare keys are left": "No spare keys are left in the drawer.",
+        "who pays the rent of the mill": "The rent of the mill is paid by the parish.",
+    }
+    with indexed(tmp_path, {"memory/2026-10-07.md": log(*facts.values())}) as index:
+        answers = {query: search(index, query) for query in facts}
+    assert all(one.answered and one.hits[0].item.text == facts[query] for query, one in answers.items())
+
+
+@pytest.mark.parametrize(
+    "query", ["notes in October 2026", "who did the write-up on 2026-10-24", "log of October 2026"]
+)
+def test_what_may_be_about_something_is_searched_for_too(tmp_path: Path, query: str) -> None:
+    texts = ("The fence was painted.", "Notes on the lease, and a log of the write-up that Tariq wrote.")
+    with indexed(tmp_path, {"memory/2026-10-24.md": log(*texts)}) as index:
+        assert search(index, query).hits[0].item.text == texts[1]
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

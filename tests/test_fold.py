@@ -281,6 +281,7 @@ def test_where_somebody_is_now_stands_before_where_they_were(
             "the organ of the chapel is due on 12 november",
             "the chapel has the 19th-century bell now, already",
         ),
+        ("the tenants' meeting is on 11 december", "the rent meeting went to 18 december"),
         ("the lift inspection is on 9 december", "the lift passed on the 2nd of two tries, already"),
         ("der Laden öffnet um 8 Uhr", "im Laden gibt es Brot erst um 11 Uhr"),
     ],

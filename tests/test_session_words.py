@@ -242,6 +242,18 @@ def test_of_two_that_match_about_as_well_the_later_stands_first(
     assert first in memory.search(query).hits[0].item.text
 
 
+def test_a_fact_that_is_newer_than_all_sessions_is_no_less_new(memory: Memory) -> None:
+    for number, text in enumerate(("the vet for the goats was late", "the vet for the goats was late again")):
+        other = replace(SHOP, session=f"{number}-session")
+        turns = [
+            replace(turn(0, text), at=AT - timedelta(days=30 - number)),
+            turn(1, "A pity.", "assistant"),
+        ]
+        memory.sessions.add(other, turns, now=NOON)
+    memory.insert("The vet for the goats is Dr. Sand.")
+    assert "Dr. Sand" in memory.search("who is the vet for the goats").hits[0].item.text
+
+
 def test_a_much_better_match_stands_before_a_later_one(memory: Memory) -> None:
     for number, text in enumerate((ASKED, "the export of wool goes to Bradford this year")):
         other = replace(SHOP, session=f"{number}-session")

@@ -446,10 +446,16 @@ def _tells(word: str) -> bool:
 
 
 def _replaces(
-    new: _Stated, old: _Stated, rare: Callable[[str], bool], sure: bool = False, far: bool = False
+    new: _Stated,
+    old: _Stated,
+    rare: Callable[[str], bool],
+    sure: bool = False,
+    far: bool = False,
+    asked: frozenset[str] = frozenset(),
 ) -> bool:
     """Whether a sentence gives another value than an older one; `sure` asks for most of its words even if it
-    says that something changed, `far` that it says so and has two words in common, or one and a date."""
+    says that something changed, `far` that it says so and has two words in common, or one and a date. Another
+    date needs one word in common, and all of the query's words (`asked`) that the older one has."""
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
@@ -457,8 +463,8 @@ def _replaces(
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
     if new.changed and not sure:
         dated = bool({"date", "time"} & new.values.keys() & old.values.keys())
-        days = "date" in new.values.keys() & old.values.keys()
-        if shared or 2 <= len(both) >= len(old.words) / 2 or (days and both and not far):
+        day = not far and "date" in new.values.keys() & old.values.keys() and asked & old.words <= new.words
+        if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
             return max(len(shared), 1) + dated > far
     if far:
         return False
@@ -518,7 +524,7 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             and _answers_too(one, old)
             and ((close := _close(one, old)) or (n < PASSAGES and one.item.record != SESSION))
             and any(
-                _replaces(a, b, rare, rank < n, not close)
+                _replaces(a, b, rare, rank < n, not close, asked)
                 and (old.item.record != SESSION or one.score >= _NEAR * old.score or asked & b.words)
                 for a in said for b in mine
             )
