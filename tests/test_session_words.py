@@ -35,7 +35,7 @@ from ua_memory.knowledge.sessions import (
     shortened,
     show,
 )
-from ua_memory.recall.arms import Ranked
+from ua_memory.recall.arms import Ranked, read
 from ua_memory.recall.fusion import recent_first
 from ua_memory.recall.search import for_prompt
 from ua_memory.transcripts.turns import Session, Turn
@@ -244,16 +244,27 @@ def test_of_two_that_match_about_as_well_the_later_stands_first(
     assert first in memory.search(query).hits[0].item.text
 
 
+def test_a_fact_stands_before_a_passage_that_asks_the_same(memory: Memory) -> None:
+    for number, text in enumerate(
+        ("which vet do we call for the goats?", "who is the vet for the goats anyway?")
+    ):
+        other = replace(SHOP, session=f"{number}-session")
+        memory.sessions.add(other, [replace(turn(0, text), at=AT + timedelta(days=number))], now=NOON)
+    memory.insert("The vet for the goats is Dr. Sand.")
+    assert "Dr. Sand" in memory.search("who is the vet for the goats").hits[0].item.text
+
+
 def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     memory.insert("The vet for the goats is Dr. Sand.")
     said(memory, "the vet for the goats was late")
     fact, passage = (hit.item for hit in memory.search("vet for the goats").hits)
     assert (fact.record, passage.record) == ("fact", "session")
+    query = read(memory.index.words, "vet for the goats", None, ())
     earlier = Ranked(replace(passage, key="earlier", day="2026-01-12"), 0.5, {})
     found = [Ranked(fact, 0.74, {}), Ranked(passage, 0.7, {}), earlier]
-    assert recent_first(found)[0].item.record == "fact"
+    assert recent_first(found, query)[0].item.record == "fact"
     older = [Ranked(replace(fact, day="2026-01-13"), 0.74, {}), *found[1:]]
-    assert recent_first(older)[0].item.record == "session"
+    assert recent_first(older, query)[0].item.record == "session"
 
 
 def test_a_much_better_match_stands_before_a_later_one(memory: Memory) -> None:

@@ -529,7 +529,7 @@ def _placed(
     if one.newest:
         found = in_time(found, one.newest)
     elif not one.past:
-        found = recent_first(found)
+        found = recent_first(found, one.asked)
     if one.asked.window:
         found = within(found, one.asked.window)
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
