@@ -318,13 +318,13 @@ def idle(text: str, at: Iterable[tuple[int, int]], *, foreign: bool = False) -> 
     English."""
     for start, end in at:
         text = text[:start] + " " * (end - start) + text[end:]
+    if _ASKS_FOR_NOTES.fullmatch(text):
+        return True
     words = [word.casefold() for word in _WORD.findall(text)]
     if not foreign:
-        return IDLE.issuperset(words) or bool(_ASKS_FOR_NOTES.fullmatch(text))
+        return IDLE.issuperset(words)
     known = IDLE | every_small_word()
-    return bool(_ASKS_FOR_NOTES.fullmatch(text)) or all(
-        word in known or word.startswith(_ASKS_WHAT_WAS) for word in words
-    )
+    return all(word in known or word.startswith(_ASKS_WHAT_WAS) for word in words)
 
 
 def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:

@@ -462,8 +462,9 @@ def _replaces(
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
     if new.changed and not sure:
-        dated = bool({"date", "time"} & new.values.keys() & old.values.keys())
-        day = not far and "date" in new.values.keys() & old.values.keys() and asked & old.words <= new.words
+        kinds = new.values.keys() & old.values.keys()
+        dated = not kinds.isdisjoint(("date", "time"))
+        day = not far and "date" in kinds and asked & old.words <= new.words
         if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
             return max(len(shared), 1) + dated > far
     if far:

@@ -19,7 +19,7 @@ from ua_memory.index.terms import is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
-from ua_memory.recall.rerank import REACH, Stems, TokenMatches, asks_number, foremost, rerank, timely
+from ua_memory.recall.rerank import REACH, Stems, TokenMatches, foremost, rerank, timely
 from ua_memory.text.names import numerals
 from ua_memory.text.patterns import data_text
 
@@ -464,8 +464,8 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
 
 
 def _lacks_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
-    """Whether an amount or a number is asked for, and none of these hits has what could be one."""
-    if not asks_number(asked.text):
+    """Whether an English query asks for an amount or a number, and none of these hits has one."""
+    if not _ASKS_NUMBER.match(asked.text) or _ELSE_TOO.search(asked.text):
         return False
     near = [one for one in hits if one.score >= AS_WELL * hits[0].score]
     words = {word for one in near for word in words_of(one.item.text[:LOOKED_INTO])}
@@ -483,6 +483,15 @@ _NUMBERED = re.compile(
     r"(?<![^\W_])([^\W\d_]{1,40})[-_#№.:\s]{0,2}(\d+(?:[.,:/-]\d+)*)(?![A-Za-z0-9%€$£¥日月年円人個回時分秒件])"
 )
 _PARTICLE = re.compile(r"[ぁ-ん]\Z")
+_ASKS_NUMBER = re.compile(
+    r"\s*(?:how (?:much|many) (?!of\b)"
+    r"|what (?:did|do|does|will|would) [^?]*\b(?:cost|pay)\W*\Z"
+    r"|(?:what(?:[’']s| is| was| are| were) )?(?:the )?"
+    r"(?:price|costs?|rent|fee|salary|(?:\w+ )?number) (?:of|for) )",
+    re.IGNORECASE,
+)
+_ELSE_TOO = re.compile(r"\b(?:who|whom|whose|why|where|which)\b", re.IGNORECASE)
+"""What a query asks for besides a number."""
 _COUNTS = frozenset(
     """
 one once twice half dozen hundred thousand free every daily weekly monthly no none nobody nothing never all

@@ -404,21 +404,6 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     return LIFT * named, timely(asked.window, item)
 
 
-_ASKS_NUMBER = re.compile(
-    r"\s*(?:how (?:much|many) (?!of\b)"
-    r"|what (?:did|do|does|will|would) [^?]*\b(?:cost|pay)\W*\Z"
-    r"|(?:what(?:[’']s| is| was| are| were) )?(?:the )?"
-    r"(?:price|costs?|rent|fee|salary|(?:\w+ )?number) (?:of|for) )",
-    re.IGNORECASE,
-)
-_ELSE_TOO = re.compile(r"\b(?:who|whom|whose|why|where|which)\b", re.IGNORECASE)
-
-
-def asks_number(text: str) -> bool:
-    """Whether an English query asks for an amount or another number, and for nothing else."""
-    return bool(_ASKS_NUMBER.match(text)) and not _ELSE_TOO.search(text)
-
-
 def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     """(items,) whether each has the kind of answer that is asked for: 1, or -1 where it has not; 0 where no
     kind is asked for."""
