@@ -81,7 +81,7 @@ class Begun:
 # -- the process ---------------------------------------------------------------------------------------
 
 
-def imported() -> embedding.Loaded:
+def imported() -> embedding.LoadedModel:
     """Import what commands import, as they do, and load the embedding model, which lasts as long as it is
     held."""
     os.environ.update(fast.QUIET)

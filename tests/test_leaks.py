@@ -200,7 +200,7 @@ from pathlib import Path
 import numpy as np
 from ua_memory.index import embedding, vectors
 
-embedding.share_heap()
+embedding.use_one_arena()
 vectors.imported()
 read = [bytearray(b"hunter22x " * size) for size in range(1, 20_000, 37)]
 kept = read[::7]

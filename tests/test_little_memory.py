@@ -66,7 +66,7 @@ def test_a_limit_is_told_before_chroma_or_the_model_meet_it(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = Vectors(tmp_path / "chroma")
-    monkeypatch.setattr(heap, "room", lambda: vectors.TO_WORK - 1)
+    monkeypatch.setattr(heap, "free_address_space", lambda: vectors.TO_WORK - 1)
     with pytest.raises(VectorsUnavailable, match="limit of memory"):
         opened.count()
     with pytest.raises(VectorsUnavailable, match="limit of memory"):
@@ -117,7 +117,7 @@ def test_work_beside_is_done_here_where_no_thread_is_to_be_had(monkeypatch: pyte
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("threading.Thread.start", fails)
-    assert said.beside(lambda: 7).result() == 7
+    assert said.run_in_thread(lambda: 7).result() == 7
 
 
 def test_a_command_that_has_no_memory_says_so() -> None:

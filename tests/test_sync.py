@@ -439,7 +439,7 @@ def test_at_a_stop_words_go_first_and_the_newest_files(
 
 
 def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 4)
+    monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 4)
     monkeypatch.setattr("ua_memory.index.sync.AT_A_TIME", 3)
     store = a_bank(tmp_path, {"memory/n.md": log(*(f"bird number{n}" for n in range(10)))})
     counting = Counting()
@@ -461,7 +461,7 @@ def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.recall.search import search
 
-    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 1)
+    monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 1)
     monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
     store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
     with an_index(store) as index:

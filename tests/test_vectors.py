@@ -24,9 +24,9 @@ from ua_memory.index.embedding import (
     Embedded,
     Embedder,
     EmbeddingUnavailable,
-    checked,
-    in_portions,
+    embed_in_batches,
     model_problem,
+    verified_bytes,
 )
 from ua_memory.index.vectors import (
     VectorLock,
@@ -54,7 +54,7 @@ def vectors(tmp_path: Path) -> Iterator[Vectors]:
 
 def some(count: int, seed: int = 0, width: int = 384) -> dict[str, np.ndarray]:
     rows = np.random.default_rng(seed).standard_normal((count, width)).astype(np.float32)
-    return {f"{n:032x}": row for n, row in enumerate(embed.halved(rows))}
+    return {f"{n:032x}": row for n, row in enumerate(embed.normalized(rows))}
 
 
 # -- the model -------------------------------------------------------------------------------------------
@@ -94,29 +94,29 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None
     with pytest.raises(EmbeddingUnavailable, match="sha256"):
         Embedder(model_file=tmp_path / "model.onnx").texts(["a"])
     with pytest.raises(EmbeddingUnavailable, match="cannot be read"):
-        checked(tmp_path / "none", "")
+        verified_bytes(tmp_path / "none", "")
     assert model_problem("minilm-int8") == ""
 
 
 def test_banks_share_the_model_while_one_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "SHARED", WeakValueDictionary())
+    monkeypatch.setattr(runtime, "LOADED_MODELS", WeakValueDictionary())
     one, other = Embedder(), Embedder()
     assert np.array_equal(one.query("a cat"), other.query("a cat"))
-    assert len(runtime.SHARED) == 1 and one._loaded is other._loaded
+    assert len(runtime.LOADED_MODELS) == 1 and one._loaded is other._loaded
     del one
-    assert len(runtime.SHARED) == 1
+    assert len(runtime.LOADED_MODELS) == 1
     del other
-    assert not runtime.SHARED
+    assert not runtime.LOADED_MODELS
 
 
 def test_a_child_process_makes_the_same_vectors(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "BULK", 4)
-    monkeypatch.setattr(bulk, "PORTION", 2)
+    monkeypatch.setattr(bulk, "BULK_TEXTS", 4)
+    monkeypatch.setattr(bulk, "RUNS_PER_BATCH", 2)
     texts = ["one", "two words", "three \udcff words here", "four", "fünf"]
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
     runs = [texts[:2], texts[2:3], texts[3:4], texts[4:]]
     told: list[tuple[int, int]] = []
-    parts = list(in_portions(model, runs, lambda done, total: told.append((done, total))))
+    parts = list(embed_in_batches(model, runs, lambda done, total: told.append((done, total))))
     assert told == [(3, 5), (5, 5)] and [len(part) for part in parts] == [3, 2]
     child, own = [one for part in parts for one in part], model.runs(runs)
     assert [one.codes for one in child] == [one.codes for one in own]
@@ -143,11 +143,11 @@ def test_a_run_that_is_too_long_for_the_model_is_read_text_by_text(model: Embedd
 def test_late_interaction_is_the_best_match_with_any_token() -> None:
     rows = np.random.default_rng(3).standard_normal((7, 384)).astype(np.float32)
     query = rows[[2, 5]] / np.linalg.norm(rows[[2, 5]], axis=1, keepdims=True)
-    found = late.best(query, [late.pack(rows[:3]), b"", late.pack(rows[3:])])
+    found = late.max_similarities(query, [late.pack(rows[:3]), b"", late.pack(rows[3:])])
     signs = np.where(rows > 0, 1, -1) / np.sqrt(384)
     expected = np.stack([(query @ signs[:3].T).max(1), [0, 0], (query @ signs[3:].T).max(1)], axis=1)
     assert np.allclose(found, np.maximum(expected, 0), atol=1e-5) and found.argmax(axis=1).tolist() == [0, 2]
-    assert len(late.pack(rows)) == 7 * 48 and late.best(query, []).shape == (2, 0)
+    assert len(late.pack(rows)) == 7 * 48 and late.max_similarities(query, []).shape == (2, 0)
 
 
 def test_unknown_embedding_function() -> None:
@@ -223,13 +223,13 @@ def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion
 
 
 def test_an_expected_query_is_read_once_and_no_other_is_taken_for_it(model: Embedder) -> None:
-    model.expect("a visit to the dentist")
-    begun = model._expected[1][0]
+    model.prefetch("a visit to the dentist")
+    begun = model._prefetched[1][0]
     assert model.queries(["a visit to the dentist"])[0] is begun
     assert model.queries(["a visit to the dentist"])[0] is not begun
-    model.expect("a visit")
+    model.prefetch("a visit")
     other = model.queries(["an egg"])[0]
-    assert np.allclose(other.vector, model.texts(["an egg"])[0]) and model._expected == ([], [])
+    assert np.allclose(other.vector, model.texts(["an egg"])[0]) and model._prefetched == ([], [])
 
 
 def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:

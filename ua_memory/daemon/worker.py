@@ -463,7 +463,7 @@ class Warm:
         """Have the model, if it is loaded, begin to read what a search is likely to ask: it is busyer than
         all that comes before. Where something else is asked, nothing but that is lost."""
         if self._index is not None and self._index.ready:
-            self._index.embeds.expect(query)
+            self._index.embeds.prefetch(query)
 
     @contextmanager
     def opened(
@@ -543,7 +543,7 @@ class Warm:
         if self.is_unloaded:
             return False
         was, self._used = self.close(), False
-        embedding.forget()
+        embedding.clear_caches()
         release_memory()
         embedding.page_out(*LIBRARIES)
         return was

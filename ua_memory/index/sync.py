@@ -17,7 +17,14 @@ from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
-from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
+from ua_memory.index.embedding import (
+    Cache,
+    CrossEncoder,
+    EmbeddingUnavailable,
+    Embeds,
+    embed_in_batches,
+    embedder,
+)
 from ua_memory.index.filters import Filters
 from ua_memory.index.generations import (
     Generations,
@@ -623,7 +630,7 @@ def embed(
     runs = _runs(words, missing)
     names, left, done = [name for run in runs for name in run], set(missing), 0
     # Closed at once when it is left: there may be a process behind it.
-    portions = in_portions(embeds, [list(run.values()) for run in runs], progress, whole=stop is None)
+    portions = embed_in_batches(embeds, [list(run.values()) for run in runs], progress, whole=stop is None)
     with contextlib.closing(portions):
         for found in portions:
             portion = dict(zip(names[done : done + len(found)], found, strict=True))

@@ -470,7 +470,7 @@ class Vectors(Rows):
         make_private(self.folder)
         self._before = take(self.folder)
         try:
-            with index_embedding.wiped():
+            with index_embedding.zeroed_memory():
                 self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
                 self._collection = self._client.get_or_create_collection(
                     COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
@@ -541,7 +541,7 @@ class Vectors(Rows):
     def _call(self, name: str, **values: Any) -> Any:
         _require(TO_WORK)
         try:
-            with index_embedding.wiped():
+            with index_embedding.zeroed_memory():
                 return getattr(self._collection, name)(**values)
         except BaseException as error:  # see _open
             if isinstance(error, KeyboardInterrupt | SystemExit):
@@ -550,7 +550,7 @@ class Vectors(Rows):
 
 
 def _require(room: int) -> None:
-    if index_embedding.room() < room:
+    if index_embedding.free_address_space() < room:
         raise VectorsUnavailable("the limit of memory (ulimit -v) leaves too little for Chroma")
 
 

@@ -204,7 +204,7 @@ class TokenMatches:
 
         first, codes = self._table.shape[1], [tokens for _, tokens in texts.values()]
         self._at.update((name, first + n) for n, name in enumerate(texts))
-        found = embedding.best(self._said.tokens, codes)
+        found = embedding.max_similarities(self._said.tokens, codes)
         self._table = np.concatenate([self._table, found], axis=1)
         self._vectors += [vector for vector, _ in texts.values()]
         self.any_tokens = self.any_tokens or any(codes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from ua_memory.config import Config
 from ua_memory.errors import NotFound, Usage
 from ua_memory.index import words as index_words
-from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
+from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, embed_queries
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
@@ -234,7 +234,7 @@ def search_many(
 def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], list[str]]:
     """The queries as the model begins to read them; none, and why, where it cannot be had."""
     try:
-        return said_of(index.embeds, [clean(query) for query in queries]), []
+        return embed_queries(index.embeds, [clean(query) for query in queries]), []
     except EmbeddingUnavailable as error:
         return [], [f"keyword search only: {error}"]
 

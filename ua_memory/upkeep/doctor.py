@@ -631,7 +631,7 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
             if not _stands(mark, db):
                 return []
             wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
-        wanted -= embedding.without(store.bank.cache, str(mark.get("model", "")))
+        wanted -= embedding.texts_without_vector(store.bank.cache, str(mark.get("model", "")))
         with closing(read_only(file)) as rows:
             found = [
                 f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
@@ -673,8 +673,10 @@ def of_cache(folder: Path) -> list[str]:
             found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
             if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
                 found.append("its tables differ from those that were created")
-            sums = [embedding.sum_of(*values[1:]) != values[0] for values in db.execute(embedding.SUMMED)]
-            if wrong := sum(sums) + db.execute(embedding.ALONE).fetchone()[0]:
+            sums = [
+                embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)
+            ]
+            if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
                 found.append(f"{wrong} embeddings differ from their checksums")
             bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
     except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
