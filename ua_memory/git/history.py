@@ -29,9 +29,8 @@ from ua_memory.git.process import (
     ObjectReader,
     Process,
     answers,
+    at_work,
     filesystem_now,
-    is_there,
-    processes,
     set_entries,
     tree_entries,
 )
@@ -103,7 +102,7 @@ def _state(file: Path) -> FileState:
 def branch_of(trail: Repository) -> str:
     """The branch that HEAD names, whether it is born or not; '' where it names none."""
     with contextlib.suppress(OSError, ValueError):
-        if not (trail.shared / "reftable").is_dir():
+        if not trail.reftable:
             line = (trail.git_dir / "HEAD").read_text().strip()
             return line[5:] if line.startswith("ref: ") else ""
     return ""
@@ -118,11 +117,7 @@ def is_moving(trail: Repository) -> bool:
     """Whether a git that lives may be writing files."""
     if not is_locked(trail):
         return False
-    places = [place.resolve() for place in (trail.git_dir, trail.shared, trail.root)]
-    if any(
-        not MOVERS.isdisjoint(words) and is_there(process, words, places) is not False
-        for process, words in processes()
-    ):
+    if at_work(trail, MOVERS):
         return True
     with contextlib.suppress(OSError):
         return filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < YOUNG_NS
@@ -150,7 +145,9 @@ class OtherBranches:
     @cached_property
     def tips(self) -> Sequence[tuple[str, str]]:
         """(name, commit) of each, the newest first. Where there is but one branch, git is not asked."""
-        if not self.trail.own or not _several(self.trail.shared):
+        if not self.trail.own or not (
+            self.trail.reftable or len(self.trail.ref_names("heads", "remotes")) > 1
+        ):
             return ()
         words = [
             "for-each-ref",
@@ -204,22 +201,14 @@ class OtherBranches:
         return ""
 
 
-def _several(shared: Path) -> bool:
-    """Whether there is more than one branch, the remotes' among them."""
-    loose = (file for kind in ("heads", "remotes") for file in (shared / "refs" / kind).rglob("*"))
-    names = {file.relative_to(shared).as_posix() for file in loose if file.is_file()}
-    with contextlib.suppress(OSError):
-        rows = (shared / "packed-refs").read_text("utf-8", "replace").splitlines()
-        names |= {row.split()[1] for row in rows if " refs/heads/" in row or " refs/remotes/" in row}
-    return len(names) > 1 or (shared / "reftable").is_dir()
-
-
 # -- additions ---------------------------------------------------------------------------------------------
 # Every line that ever came into the trail or left it: what each revision changed, and said of itself.
 
 
 AT_ONCE = 400
 """Revisions that are read by one git process: its output is held as a whole."""
+_AS_TEXT = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--text")
+"""How any diff is asked for: by lines, whatever the user's settings and attributes say of a file."""
 _COMMIT = b"commit "
 _HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
@@ -266,8 +255,8 @@ def hunks(history: Repository, revisions: Sequence[str], *paths: str) -> Iterato
     for at in range(0, len(revisions), AT_ONCE):
         some = revisions[at : at + AT_ONCE]
         stdin = "".join(f"{each}\n" for each in some).encode()
-        shown = ["--no-walk=unsorted", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
-        shown += ["--format=commit %H%n%w(0,1,1)%B", "-p", "-U0", "--text", "--diff-merges=first-parent"]
+        shown = ["--no-walk=unsorted", *_AS_TEXT, "--diff-merges=first-parent", "-p", "-U0"]
+        shown += ["--format=commit %H%n%w(0,1,1)%B"]
         out = history.run("log", *shown, "--stdin", "--", *paths, stdin=stdin)
         yield from _read(out, frozenset(some))
 
@@ -486,7 +475,6 @@ class _LoadedLog:
     rows: list[Row] = field(default_factory=list)
     paths: list[bytes] = field(default_factory=list)
     whole: bool = False
-    undone: frozenset[str] | None = None
 
     @property
     def complete(self) -> bool:
@@ -520,18 +508,6 @@ class RevisionLog:
         `paths` are left out: `with_paths` reads them."""
         sought = f"\n{key}: {start}".encode()
         return [_revision(row) for row in self._whole(git, head).rows if sought in row]
-
-    def undone(self, git: Process, head: str) -> frozenset[str]:
-        """The ids of the revisions that an undo took back; of undos, those that a redo took back."""
-        known = self._whole(git, head)
-        if known.undone is None:
-            gone: set[str] = set()
-            for done in self.with_trailer(git, head, "Undoes"):
-                # A redo takes back the undo, and what that had taken back counts again.
-                if done.id not in gone:
-                    gone |= {*done.trailers.get("Undoes", ())}
-            known.undone = frozenset(gone)
-        return known.undone
 
     def find(self, git: Process, head: str, id: str) -> Revision | None:
         """The revision with this full id, if it is among those read so far."""
@@ -774,18 +750,17 @@ class History(Remotes):
                     # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
                     if mode.startswith(b"100") and _within(path, paths):
                         found[path] = sha
-                    elif mode == b"40000" and (_within(path, paths) or _leads(path, paths)):
+                    elif mode == b"40000" and (
+                        _within(path, paths) or any(each.startswith(f"{path}/") for each in paths)
+                    ):
                         deeper[f"{path}/"] = sha
             folders = deeper
         return {path: found[path] for path in sorted(found, key=os.fsencode)}
 
     def moved(self, old: str, new: str) -> dict[str, str | None]:
         """{path: blob id, None where there is no plain file now} of all in which two revisions differ."""
-        words = self.run("diff-tree", "-r", "-z", "--no-renames", old, new).split(b"\0")
-        return {
-            os.fsdecode(path): meta.split()[3].decode() if meta.split()[1].startswith(b"100") else None
-            for meta, path in zip(words[::2], words[1::2], strict=False)
-        }
+        there = self.differing(old, new)
+        return {path: blob if mode.startswith("100") else None for path, (mode, blob) in there.items()}
 
     def read_objects(self, names: Sequence[str]) -> list[GitObject | None]:
         """What git has under each of these names: an id, `REVISION:PATH`, `REVISION^{commit}`. None where
@@ -869,10 +844,12 @@ class History(Remotes):
 
     def taken_back(self) -> set[str]:
         """The ids of the revisions that an undo took back: those of undos where a redo did, too."""
-        if (head := self.head()) is None:
-            return set()
-        with self._born():
-            return set(self._log.undone(self, head))
+        gone: set[str] = set()
+        for done in self.with_trailer("Undoes"):
+            # A redo takes back the undo, and what that had taken back counts again.
+            if done.id not in gone:
+                gone |= {*done.trailers.get("Undoes", ())}
+        return gone
 
     def mentioning(self, block: str, paths: Sequence[str] = ()) -> set[str]:
         """The ids of the revisions that added or removed a line with the block id `^block`."""
@@ -902,16 +879,8 @@ class History(Remotes):
                 self._diff_to_disk(old, path, context) for path in paths or self.blobs(rev=old or "HEAD")
             )
         first = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
-        words = [
-            "diff",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-            "--text",
-            f"-U{context}",
-        ]
-        return self.run(*words, first, new, "--", *paths).decode("utf-8", "replace")
+        words = ("diff", *_AS_TEXT, f"-U{context}", first, new)
+        return self.run(*words, "--", *paths).decode("utf-8", "replace")
 
     def _diff_to_disk(self, old: str | None, path: str, context: int) -> str:
         file = self.root / path
@@ -937,16 +906,13 @@ class History(Remotes):
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)
         found = [BlameLine(n, NOBODY, NOT_YET, epoch, "", row) for n, row in enumerate(rows, 1)]
-        for i, j, size in SequenceMatcher(
-            None, [k.text for k in known], rows, autojunk=False
-        ).get_matching_blocks():
+        matcher = SequenceMatcher(None, [k.text for k in known], rows, autojunk=False)
+        for i, j, size in matcher.get_matching_blocks():
             for n in range(size):
                 found[j + n] = replace(known[i + n], line=j + n + 1)
         chosen = found[lines[0] - 1 : lines[1]] if lines else found
-        return [
-            replace(b, text=b.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-            for b in chosen
-        ]
+        shown = (b.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for b in chosen)
+        return [replace(b, text=text) for b, text in zip(chosen, shown, strict=True)]
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -964,7 +930,7 @@ class History(Remotes):
         if ref == "HEAD":
             return self.head()
         found = self.stored(ref)
-        if (found and is_id(found)) or (not found and ref.startswith("refs/") and not self._reftable):
+        if (found and is_id(found)) or (not found and ref.startswith("refs/") and not self.reftable):
             return found or None
         (commit,) = self.read_objects([f"{ref}^{{commit}}"])
         return commit.id if commit else None
@@ -1096,10 +1062,6 @@ class History(Remotes):
 
 def _within(path: str, paths: Sequence[str]) -> bool:
     return not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
-
-
-def _leads(folder: str, paths: Sequence[str]) -> bool:
-    return any(each.startswith(f"{folder}/") for each in paths)
 
 
 def _bytes_in(folder: Path) -> int:

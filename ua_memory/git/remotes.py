@@ -162,10 +162,8 @@ class Remotes(Repository):
     def agreed(self, name: str) -> str | None:
         """Up to where this machine and a remote agreed when they last met, else what a clone began with."""
         for ref in (self._tracked(name, AGREED), self._tracked(name)):
-            found = (
-                self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1)).decode().strip()
-            )
-            if found:
+            words = ("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+            if found := self.run(*words, ok=(0, 1)).decode().strip():
                 return found
         return None
 
@@ -188,13 +186,9 @@ class Remotes(Repository):
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
         """The branch that a remote's HEAD leads to, empty where it leads to none, and {branch: revision}."""
-        out = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*").decode(
-            "utf-8", "replace"
-        )
-        rows = [row.split("\t", 1) for row in out.splitlines() if "\t" in row]
-        first = next(
-            (sha[5:].removeprefix("refs/heads/") for sha, ref in rows if sha.startswith("ref: ")), ""
-        )
+        out = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
+        rows = [row.split("\t", 1) for row in out.decode("utf-8", "replace").splitlines() if "\t" in row]
+        first = next((sha.removeprefix("ref: refs/heads/") for sha, _ in rows if sha.startswith("ref: ")), "")
         found = {ref.removeprefix("refs/heads/"): sha for sha, ref in rows if ref.startswith("refs/heads/")}
         return (first if first in found else ""), found
 
@@ -305,11 +299,11 @@ class Remotes(Repository):
 
     def locks(self, address: str = "") -> list[Lock]:
         """What a killed git has left locked here, and in the folder that an address leads to."""
-        found = process.found(self.git_dir, self.shared, self.root) if self.exists else []
+        found = process.found(self) if self.exists else []
         if place := folder(address, self.root) if address else None:
             there = Process(place, place.parent if place.name == ".git" else place, own=True)
             with contextlib.suppress(OSError):  # nothing of ours to write there
-                found += process.found(place, there.shared, there.root)
+                found += process.found(there)
         return found
 
     # -- bundles -----------------------------------------------------------------------------------

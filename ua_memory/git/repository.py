@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, writing
-from ua_memory.git.process import OBJECT_ID, Process
+from ua_memory.git.process import OBJECT_ID, Process, text
 from ua_memory.paths import is_truth, make_private
 
 # -- revisions ---------------------------------------------------------------------------------------------
@@ -306,13 +306,10 @@ def find_missing(trail: Process) -> dict[str, str]:
     out, said = trail.ask("fsck", "--full", "--no-dangling", "--no-progress", ok=range(256))
     found: dict[str, str] = {}
     for row in _NAMED.finditer(f"{out.decode('utf-8', 'replace')}\n{said}"):
-        kind, name = next(
-            pair
-            for pair in ((row[1], row[2]), (row[3], row[4]), (row[6], row[5]), ("", f"{row[7]}{row[8]}"))
-            if pair[1] and pair[1] != "NoneNone"
-        )
+        one, other = filter(None, row.groups())  # a kind and an id, an id and what it is, or an id in two
+        name = next((each for each in (other, one) if len(each) == 40), one + other)
         if name.strip("0") and found.get(name, "object") == "object":
-            found[name] = KINDS.get(kind, kind if kind in ("blob", "tree", "commit") else "object")
+            found[name] = KINDS.get(one, one if one in ("blob", "tree", "commit") else "object")
     return found
 
 
@@ -346,9 +343,7 @@ def write_again(trail: Process, contents: Mapping[str, bytes], listings: Iterabl
     while there := [name for name in gone if name in held]:
         for name in there:
             kind, data = held.pop(name)
-            with suppress(
-                OSError
-            ):  # where it is noise git would not write it: it looks whether there is a file
+            with suppress(OSError):  # where it is noise git would not write it: it sees that there is a file
                 (trail.shared / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
             trail.run("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
         gone = _noise_aside(trail, find_missing(trail))  # below a tree that was missing nobody could look
@@ -383,8 +378,6 @@ def guesses(index: Listing, disk: Listing, earlier: Listing, changed: Iterable[s
 
 def trees(listing: Listing) -> dict[str, bytes]:
     """{id: content} of the trees that a listing makes, as git writes them."""
-    from hashlib import sha1
-
     found: dict[str, bytes] = {}
 
     def made(folder: Listing) -> str:
@@ -401,7 +394,7 @@ def trees(listing: Listing) -> dict[str, bytes]:
         data = b"".join(
             b"%b %b\0%b" % (mode.encode(), _raw(name), bytes.fromhex(of)) for name, (mode, of) in order
         )
-        name = sha1(b"tree %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+        name = hashlib.sha1(b"tree %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
         found[name] = data
         return name
 
@@ -464,7 +457,7 @@ class Repository(Process):
             if self.own and (self.git_dir / mark).exists():
                 hint = "ua-memory git status says how to finish or abort it"
                 raise GitFailed("a merge or rebase is in progress", where=str(self.git_dir), hint=hint)
-        if self._reftable:
+        if self.reftable:
             return self.run("symbolic-ref", "HEAD").decode().strip()
         self.require_born()
         return head[5:]
@@ -509,10 +502,9 @@ class Repository(Process):
         found = self.stored(name)
         if found is not None:
             return found if found and not found.startswith("ref: ") else self._asked()
-        if self._reftable:
+        if self.reftable:
             return self._asked()
-        others = any(file.is_file() for file in (self.shared / "refs/heads").rglob("*"))
-        if others or " refs/heads/" in self._packed_refs():
+        if self.ref_names("heads"):
             return name
         with contextlib.suppress(GitFailed):
             return name if find_lost(self, name) else None
@@ -523,13 +515,16 @@ class Repository(Process):
         neither. No process is started."""
         with contextlib.suppress(OSError):
             return (self.shared / ref).read_text().strip()
-        rows = self._packed_refs().splitlines()
+        rows = text(self.shared / "packed-refs").splitlines()
         return next((row.split()[0] for row in rows if row.endswith(f" {ref}")), None)
 
-    def _packed_refs(self) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            return (self.shared / "packed-refs").read_text()
-        return ""
+    def ref_names(self, *kinds: str) -> set[str]:
+        """The refs of these kinds (`heads`, `remotes`) by their files alone; no process is started."""
+        loose = (file for kind in kinds for file in (self.shared / "refs" / kind).rglob("*"))
+        packed = (row.partition(" ")[2] for row in text(self.shared / "packed-refs").splitlines())
+        wanted = tuple(f"refs/{kind}/" for kind in kinds)
+        found = {file.relative_to(self.shared).as_posix() for file in loose if file.is_file()}
+        return found | {name for name in packed if name.startswith(wanted)}
 
     def person(self) -> tuple[str, str]:
         """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""
@@ -543,7 +538,8 @@ class Repository(Process):
         return self._person
 
     @property
-    def _reftable(self) -> bool:
+    def reftable(self) -> bool:
+        """Whether refs are kept in tables of git's, and not in files."""
         return (self.shared / "reftable").is_dir()
 
     def _head_line(self) -> str:
@@ -557,12 +553,7 @@ class Repository(Process):
 
     def _branch(self) -> str:
         """The branch that HEAD should name: main, or else the first there is."""
-        loose = self.shared / "refs/heads"
-        names: list[str] = []
-        with contextlib.suppress(OSError, ValueError):
-            names += sorted(file.relative_to(loose).as_posix() for file in loose.rglob("*") if file.is_file())
-            rows = (self.shared / "packed-refs").read_text().splitlines()
-            names += [row.rpartition(" refs/heads/")[2] for row in rows if " refs/heads/" in row]
+        names = sorted(name.removeprefix("refs/heads/") for name in self.ref_names("heads"))
         return shlex.quote(names[0] if names and "main" not in names else "main")
 
     def set_noise_aside(self) -> None:

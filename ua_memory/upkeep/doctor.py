@@ -274,7 +274,7 @@ Seen = tuple[str, str]
 
 def _git(store: Store) -> Seen:
     try:
-        words = store.history.version().split()
+        words = store.history.run("--version").decode().split()
         version = tuple(int(n) for n in words[2].split(".")[:2])
     except (GitFailed, ValueError, IndexError) as error:
         return str(error), "install git 2.36 or later"
