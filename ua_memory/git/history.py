@@ -727,16 +727,13 @@ class History(Remotes):
         if commit is None:
             return {}
         known = self.known  # another thread may set it meanwhile
-        if known and known[0] == commit:
-            every = known[1]
-            return {path: every[path] for path in paths or every if path in every}
-        found = self._listed(commit, paths)
-        if not paths and is_id(commit):
-            self.known = commit, found
-        return dict(found)
+        if not known or known[0] != commit:
+            known = commit, self._listed(commit)
+            self.known = known if is_id(commit) else self.known
+        return {path: known[1][path] for path in paths or known[1] if path in known[1]}
 
-    def _listed(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
-        """What `blobs` returns, in the order of git, read out of the trees, a level of folders at a time."""
+    def _listed(self, commit: str) -> dict[str, str]:
+        """All of them, in the order of git, read out of the trees, a level of folders at a time."""
         found: dict[str, str] = {}
         folders = {"": f"{commit}^{{tree}}"}
         while folders:
@@ -744,15 +741,13 @@ class History(Remotes):
             deeper: dict[str, str] = {}
             for folder, tree in zip(folders, trees, strict=True):
                 if tree is None:  # git says what is wrong
-                    return repository.plain_files(self.run("ls-tree", "-r", "-z", commit, "--", *paths))
+                    return repository.plain_files(self.run("ls-tree", "-r", "-z", commit))
                 for mode, name, sha in tree_entries(tree):
                     path = folder + name
                     # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
-                    if mode.startswith(b"100") and _within(path, paths):
+                    if mode.startswith(b"100"):
                         found[path] = sha
-                    elif mode == b"40000" and (
-                        _within(path, paths) or any(each.startswith(f"{path}/") for each in paths)
-                    ):
+                    elif mode == b"40000":
                         deeper[f"{path}/"] = sha
             folders = deeper
         return {path: found[path] for path in sorted(found, key=os.fsencode)}
@@ -1058,10 +1053,6 @@ class History(Remotes):
         objects = self.shared / "objects"
         loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
-
-
-def _within(path: str, paths: Sequence[str]) -> bool:
-    return not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
 
 
 def _bytes_in(folder: Path) -> int:

@@ -24,7 +24,7 @@ from ua_memory.store.files import read
 from ua_memory.store.lock import synchronized
 from ua_memory.store.merge3 import changes
 from ua_memory.store.saves import DroppedLine, Edit
-from ua_memory.store.scan import FileSurvey, bytes_on_disk, contents
+from ua_memory.store.scan import FileSurvey, bytes_on_disk
 from ua_memory.text import redaction
 
 # -- draft -------------------------------------------------------------------------------------------------
@@ -240,8 +240,6 @@ SEEN_MOST = 20
 LOOKS = 3
 """So often an edited file is looked at anew where it has changed since it was read: it may have been half
 written, and what it lacked would be taken for deleted."""
-SINGLE_LOOKUPS = 8
-"""Files that git is asked for one by one: a process each, and each of 4 ms."""
 
 
 class EditInspector:
@@ -256,11 +254,7 @@ class EditInspector:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
         self.turn = threading.RLock()
         self._known: dict[str, saves.FileHistory] = {}
-        self._at: str | None = None
-        self._lookups = 0
-        self._names: dict[str, str] | None = None
         self._unsure: set[str] = set()
-        self._read: dict[str, bytes] = {}
         self._others = OtherBranches(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
         self._seen_file = bank.state / SEEN_EDITS
@@ -390,20 +384,6 @@ class EditInspector:
         seen = self._history.read_all([(name, "")])[0]
         return saves.detect_stale(Edit(edit.path, seen, edit.disk), past) if seen else None
 
-    @synchronized
-    def prefetch(self, paths: Sequence[str]) -> None:
-        """Read at once what the trail has of files that are to be touched, where they are many."""
-        if len(paths) > SINGLE_LOOKUPS and self._history.exists:
-            with contextlib.suppress(GitFailed):  # it will be told of each when that is touched
-                self._at, self._lookups, self._names, self._read = (
-                    self._history.head(),
-                    SINGLE_LOOKUPS,
-                    None,
-                    {},
-                )
-                self._names = names = self._history.blobs(rev=self._at or "HEAD")
-                self._read = contents(self._history, [names[path] for path in paths if path in names])
-
     def _trail(self, path: str, disk: bytes | None) -> bytes | None:
         """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
         then, and the commit that is owed is put on top of what the trail turns out to have."""
@@ -412,7 +392,7 @@ class EditInspector:
             name = self._name(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
-            return self._read[name] if name in self._read else self._history.blob(name)
+            return self._history.blob(name)
         except GitFailed:
             self._unsure.add(path)
             return disk
@@ -423,16 +403,8 @@ class EditInspector:
         return not self._unsure.isdisjoint(paths)
 
     def _name(self, path: str) -> str | None:
-        """Under what git keeps a file. Who asks for many, as an import does, has them all named at once."""
-        head = self._history.head()
-        if head != self._at:
-            self._at, self._lookups, self._names, self._read = head, 0, None, {}
-        self._lookups += 1
-        if self._lookups <= SINGLE_LOOKUPS:
-            return self._history.blobs([path]).get(path)
-        if self._names is None:
-            self._names = self._history.blobs(rev=head or "HEAD")
-        return self._names.get(path)
+        """Under what git keeps a file."""
+        return self._history.blobs([path]).get(path)
 
     @synchronized
     def inspect_save(

@@ -173,8 +173,7 @@ class Store:
                 lambda path: self._inspector.inspect(path, owed, adopting=True, accept=accept),
                 self.config.redact,
             )
-            self._inspector.prefetch(order := sorted(chosen))
-            for path in order:
+            for path in sorted(chosen):
                 draft.read(path)
             return self._publish(draft, None)
 
