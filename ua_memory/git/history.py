@@ -800,6 +800,13 @@ class History(Remotes):
         (found,) = self.read_objects([name])
         return found.data if found and found.kind == "blob" else self.run("cat-file", "blob", name)
 
+    def contents(self, names: Iterable[str]) -> dict[str, bytes]:
+        """{blob id: what git keeps under it}, asked for together: of ten years of logs one by one took 13 s.
+        GitFailed where something is missing."""
+        wanted = list(dict.fromkeys(names))
+        found = zip(wanted, self.read_objects(wanted) if wanted else (), strict=True)
+        return {name: each.data if each and each.kind == "blob" else self.blob(name) for name, each in found}
+
     def has_committed(self, path: str, data: bytes) -> bool:
         """Whether any commit of any branch, also one that was left, has this content of a file."""
         if self.read_objects([blob := blob_id(data)]) == [None]:

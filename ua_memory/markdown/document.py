@@ -14,7 +14,7 @@ from ua_memory.markdown.blocks import change_header, read_header, read_item, sca
 from ua_memory.markdown.lines import BOM, add_at_end, heading_level, is_id, newline_of, readable, split
 from ua_memory.markdown.lines import insert_after as insert_lines
 from ua_memory.markdown.reader import IncrementalReader, Reader, RecentReaders
-from ua_memory.records import Fact, Place, Problem, Record
+from ua_memory.records import Fact, Observation, Opinion, Place, Problem, Record
 
 # -- edits -------------------------------------------------------------------------------------------------
 # Edits that know the syntax: an append that cannot fall into an open fence, an id, a front matter key.
@@ -143,6 +143,11 @@ class Document:
     def of(self, kind: type[R]) -> tuple[R, ...]:
         """The records of one type, in file order."""
         return tuple(record for record in self.records if isinstance(record, kind))
+
+    @property
+    def statements(self) -> tuple[Fact | Observation | Opinion, ...]:
+        """The records that have a block id, in file order."""
+        return tuple(record for record in self.records if isinstance(record, Fact | Observation | Opinion))
 
 
 LEAST, SMALL, LARGE = 1 << 12, 1 << 16, 1 << 20

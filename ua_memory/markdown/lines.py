@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum, auto
@@ -217,6 +217,13 @@ def replace_lines(data: bytes, place: Place, lines: Sequence[str]) -> bytes:
         if not data.endswith(b"\n"):
             block = block.removesuffix(newline_of(data).encode())
     return data[:start] + block + data[end:]
+
+
+def without_places(data: bytes, places: Iterable[Place]) -> bytes:
+    """`data` without the lines of these places, which do not overlap."""
+    for place in sorted(places, key=lambda each: -each.line):
+        data = replace_lines(data, place, ())
+    return data
 
 
 def _offset(data: bytes, line: int) -> int | None:

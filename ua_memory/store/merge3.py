@@ -45,7 +45,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
         return Merged(theirs)
     if theirs == base:
         return Merged(ours)
-    out, clashes = merge_parts(_lines(base), _lines(ours), _lines(theirs))
+    out, clashes = merge_parts(lines_of(base), lines_of(ours), lines_of(theirs))
     return Merged(b"".join(out), tuple(clashes))
 
 
@@ -72,9 +72,9 @@ def merge_parts(
     return out + old[at:], clashes
 
 
-def _lines(data: bytes) -> list[bytes]:
-    # Split at newlines alone: a lone carriage return is part of its line. A missing final newline is
-    # no change.
+def lines_of(data: bytes) -> list[bytes]:
+    """The lines of a content, split at newlines alone: a lone carriage return is part of its line. A final
+    newline that is missing is added, since that is no change."""
     return BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
 
 

@@ -219,7 +219,7 @@ def held_files(
     words = {path for path in changed if path != SETTINGS}
     if not words & mine.keys():
         return {}
-    had = contents(history, [mine[path] for path in words & mine.keys() - owed.keys()])
+    had = history.contents(mine[path] for path in words & mine.keys() - owed.keys())
     found = {}
     for path in words:
         trail = owed[path] if path in owed else had[mine[path]] if path in mine else None
@@ -231,13 +231,6 @@ def held_files(
     if held and SETTINGS in changed and SETTINGS in mine and not (bank.root / SETTINGS).exists():
         held.add(SETTINGS)  # went with them
     return {path: mine[path] for path in held if path not in owed}
-
-
-def contents(history: History, names: Sequence[str]) -> dict[str, bytes]:
-    """{blob id: what git keeps under it}, by one process for all: one for each takes 2 ms. GitFailed where
-    something is missing."""
-    found = zip(names, history.read_all([(name, "") for name in names]) if names else (), strict=True)
-    return {name: history.blob(name) if data is None else data for name, data in found}
 
 
 def bytes_on_disk(file: Path) -> bytes | None:

@@ -124,12 +124,10 @@ def changes_of(
     forgotten = tombstones.read(store)
     found: dict[str, list[Statement]] = {}
     for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
-        for record in markdown_document.parse(data or b"", path).records:
+        for record in markdown_document.parse(data or b"", path).statements:
             here = range(record.place.line, record.place.end + 1)
-            if not isinstance(record, Statement) or rows[revision, path].isdisjoint(here):
-                continue
             meant = not about or about in (path, f"^{record.id}")
-            if meant and not forgotten.forbid(record):
+            if meant and not rows[revision, path].isdisjoint(here) and not forgotten.forbid(record):
                 text = redaction.redact(record.text, store.config.redact).text
                 found.setdefault(revision, []).append(replace(record, text=text))
     return {revision: tuple(records) for revision, records in found.items()}
@@ -361,11 +359,11 @@ def file_problems(
             if rest := searched(data)[1]:
                 yield Problem(path, rest, UNSEARCHED)
             yield from document.problems
-            for one in document.records:
-                if isinstance(one, Statement) and one.id and is_generated(one.id):
+            for one in document.statements:
+                if one.id and is_generated(one.id):
                     text = markdown_document.texthash(one.text)
                     said.append((one.id, path, one.place.line, text))
-                elif isinstance(one, Statement) and one.id:
+                elif one.id:
                     typed.append(one)  # which may stand in every file
         held.read(document)
         stones |= {stone.id: stone for stone in document.of(Tombstone)}

@@ -121,13 +121,15 @@ def is_index_error(store: Store) -> bool:
     return False
 
 
+def _remote(store: Store) -> tuple[str, str] | None:
+    with contextlib.suppress(GitFailed):  # `trail` says what is wrong
+        return store.history.remote()
+    return None
+
+
 def fetched(store: Store) -> str:
     """How what stands in no file of this machine's comes back: git fetches all of it anew."""
-    try:
-        remote = store.history.remote()
-    except GitFailed:
-        remote = None
-    if remote:
+    if remote := _remote(store):
         return f"ua-memory git fetch --refetch {remote[0]}; then ua-memory doctor --mend"
     return (
         "from another copy of this bank: ua-memory git fetch --refetch FOLDER; then ua-memory doctor --mend"
@@ -369,10 +371,7 @@ def _unlock(store: Store) -> None:
 
 
 def _locked(store: Store) -> list[process.Lock]:
-    try:
-        remote = store.history.remote()
-    except GitFailed:  # `trail` says what is wrong
-        remote = None
+    remote = _remote(store)
     return store.history.locks(remote[1] if remote else "")
 
 
@@ -643,10 +642,6 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
                 raise CheckUnavailable(OPEN)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []  # no vectors, or their mark is broken: the next search makes them again
-    except sqlite3.Error as error:
-        if not broken(error):
-            raise CheckUnavailable(str(error)) from error
-        return [f"Chroma: {error}"]
     if there != wanted:
         lacking, spare = len(wanted - there), len(there - wanted)
         found.append(f"{lacking} texts without a vector, {spare} vectors without a text")
@@ -667,22 +662,15 @@ def of_cache(folder: Path) -> list[str]:
     file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
-    try:
-        with closing(read_only(file)) as db:
-            db.execute("BEGIN")
-            found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
-            if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
-                found.append("its tables differ from those that were created")
-            sums = [
-                embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)
-            ]
-            if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
-                found.append(f"{wrong} embeddings differ from their checksums")
-            bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
-    except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
-        if isinstance(error, sqlite3.Error) and not broken(error):
-            raise CheckUnavailable(str(error)) from error
-        return [f"damaged: {error}"]
+    with closing(read_only(file)) as db:
+        db.execute("BEGIN")
+        found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
+        if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
+            found.append("its tables differ from those that were created")
+        sums = [embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)]
+        if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
+            found.append(f"{wrong} embeddings differ from their checksums")
+        bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
     if bare and not found:
         raise CheckUnavailable(f"{bare} embeddings have no checksum (written by an earlier version)")
     return found
@@ -733,25 +721,25 @@ def _looked(*looks: Look) -> IntegrityReport:
             problems += [Problem(where, 1, text) for text in look()]
         except CheckUnavailable as why:
             unchecked.append(Problem(where, 1, f"not checked: {why}"))
+        except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:  # of a row that cannot be read, too
+            if broken(error):
+                problems.append(Problem(where, 1, f"damaged: {error}"))
+            else:
+                unchecked.append(Problem(where, 1, f"not checked: {error}"))
     return IntegrityReport(problems, unchecked)
 
 
 def _of_words(store: Store, folder: Path, tell: Progress | None) -> list[str]:
-    try:
-        with closing(read_only(folder / "words.db")) as db:
-            db.execute("BEGIN")
-            found = [str(row) for (row,) in db.execute("PRAGMA integrity_check(5)") if row != "ok"]
-            counted = "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM words_docsize)"
-            items, words = db.execute(counted).fetchone()
-            if items != words:
-                found.append(f"{items} items, but words of {words}")
-            if not found and _is_ours(db):
-                found += differences(store, db, tell)
-            return found
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        if not broken(error):
-            raise CheckUnavailable(str(error)) from error
-        return [f"damaged: {error}"]
+    with closing(read_only(folder / "words.db")) as db:
+        db.execute("BEGIN")
+        found = [str(row) for (row,) in db.execute("PRAGMA integrity_check(5)") if row != "ok"]
+        counted = "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM words_docsize)"
+        items, words = db.execute(counted).fetchone()
+        if items != words:
+            found.append(f"{items} items, but words of {words}")
+        if not found and _is_ours(db):
+            found += differences(store, db, tell)
+        return found
 
 
 def _is_ours(db: sqlite3.Connection) -> bool:

@@ -225,8 +225,8 @@ def _lines(path: str, data: bytes, span: str, *, prose_only: bool = False) -> It
     first, last = statements.line_span(path, span, len(document.lines))
     unsaid = (BlockShape.RULE, *([BlockShape.HEADING, BlockShape.COMMENT] if prose_only else []))
     taken: set[int] = set()
-    for record in document.records:
-        if isinstance(record, Statement) and record.place.line <= last and first <= record.place.end:
+    for record in document.statements:
+        if record.place.line <= last and first <= record.place.end:
             taken.update(range(record.place.line, record.place.end + 1))
             yield of(record)
     for block in scan(document.lines, document.front_end):
@@ -343,11 +343,9 @@ class ForgetPlanner:
         """Let go of what rests on nothing else; whether there was any."""
         before = len(self.gone)
         for path in self.concerned():
-            for record in self.document(path).records:
-                if isinstance(record, Statement) and record.place not in self.gone:
-                    why = self._reason(record)
-                    if why:
-                        self._lose(record, why)
+            for record in self.document(path).statements:
+                if record.place not in self.gone and (why := self._reason(record)):
+                    self._lose(record, why)
         return len(self.gone) > before
 
     def _lose(self, record: Statement, why: str) -> None:
@@ -368,8 +366,8 @@ class ForgetPlanner:
             return []
         mark, own = f"^{record.id}".encode(), record.place.path
         there = (path for path, data in self.texts.items() if path != own and mark in data)
-        others = (each for path in there for each in self.document(path).records)
-        return [each for each in others if isinstance(each, Statement) and each.id == record.id]
+        others = (each for path in there for each in self.document(path).statements)
+        return [each for each in others if each.id == record.id]
 
     def lost(self, link: Proof | fields.Citation) -> bool:
         """Whether what a link means goes."""
@@ -449,10 +447,8 @@ class ForgetPlanner:
         if block not in self._said:
             mark = f"^{written_id(block)}".encode()
             there = (path for path, data in self.texts.items() if mark in data)
-            records = (record for path in there for record in self.document(path).records)
-            self._said[block] = next(
-                (each for each in records if isinstance(each, Statement) and each.ref == block), None
-            )
+            found = (record for path in there for record in self.document(path).statements)
+            self._said[block] = next((each for each in found if each.ref == block), None)
         return self._said[block]
 
     def piece(self, record: Statement, why: str) -> Piece:
@@ -687,8 +683,8 @@ class ForgetEdits:
         for place in (place for place in deriving.gone if place.path == path):
             edits.drop(place.line, place.end)
             taken.update(range(place.line, place.end + 1))
-        for record in edits.document.records:
-            if isinstance(record, Statement) and record.place not in deriving.gone:
+        for record in edits.document.statements:
+            if record.place not in deriving.gone:
                 self._revise(edits, record)
         self._prose(edits, taken)
         return edits

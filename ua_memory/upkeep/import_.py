@@ -24,7 +24,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.printer import strip_blank
-from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Place, Proof
+from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Proof
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -167,7 +167,7 @@ class Copies:
         yield from taken
         placed = [b for b, t in zip(blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
-        body = _without(note.data, [block.place for block in placed])
+        body = markdown_lines.without_places(note.data, [block.place for block in placed])
         yield self.take(replace(note, body=body), {PLACED: names or None})
 
     def _block(self, block: CoreBlock) -> ImportedItem:
@@ -210,13 +210,6 @@ def marked(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
         return markdown_lines.insert_after(
             data, 0, markdown_document.set_front(b"", keys).decode().splitlines()
         )
-
-
-def _without(data: bytes, places: list[Place]) -> bytes:
-    """The bytes without the lines of these places."""
-    for place in sorted(places, key=lambda each: -each.line):
-        data = markdown_lines.replace_lines(data, place, [])
-    return data
 
 
 def _goes_on(old: bytes, new: bytes) -> bool:
@@ -304,8 +297,8 @@ class RecordImport:
         for path, data in texts(self.store):
             if wanted.isdisjoint(found.decode() for found in _ID.findall(data)):
                 continue
-            for record in markdown_document.parse(data, path).records:
-                if isinstance(record, Statement) and record.id in wanted:
+            for record in markdown_document.parse(data, path).statements:
+                if record.id in wanted:
                     self.known[record.id] = record
                     self.files[record.id] = path
 

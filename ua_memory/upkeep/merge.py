@@ -24,7 +24,6 @@ from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import plain
-from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, Tombstones, add, parse
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import printer
@@ -45,7 +44,7 @@ from ua_memory.records import (
 from ua_memory.store import swap
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.files import MAX_FILE
-from ua_memory.store.merge3 import merge_parts
+from ua_memory.store.merge3 import lines_of, merge_parts
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
@@ -148,7 +147,7 @@ def key_in(part: bytes) -> Key | None:
 def _cut(
     data: bytes, path: str, found: dict[Key, MergeUnit], seen: Counter[Key]
 ) -> Iterator[tuple[Key | None, bytes]]:
-    lines = BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
+    lines = lines_of(data)
     if not path.endswith(".md"):
         yield from ((None, line) for line in lines)
         return
@@ -249,7 +248,7 @@ def _both(base: MergeUnit | None, ours: MergeUnit, theirs: MergeUnit, path: str)
         return SettledUnit(theirs, why="theirs")
     if isinstance(ours.record, CoreBlock):
         # Two readings of one line stand below each other.
-        both = parts(_rows(base.lines) if base else None, _rows(ours.lines), _rows(theirs.lines))
+        both = parts(lines_of(base.lines) if base else None, lines_of(ours.lines), lines_of(theirs.lines))
         unit = _read(theirs.key, path, b"".join(both))
         return SettledUnit(replace(unit or theirs, path=path), why="both")
     record = _by_field(base.record if base else None, ours.record, theirs.record)
@@ -266,10 +265,6 @@ def merged_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None
     old, one, other = (BytesIO(text).readlines() for text in (base, ours, theirs))
     out, clashes = merge_parts(old, one, other)
     return None if clashes else b"".join(out)
-
-
-def _rows(text: bytes) -> list[bytes]:
-    return BytesIO(text if text.endswith(b"\n") else text + b"\n").readlines()
 
 
 def parts(
@@ -741,8 +736,7 @@ class ForgottenPlans:
         gone = {*self.ours.ids, *self.theirs.ids}
         for path, data in files.items():
             if path != PATH and data and any(f"^{written_id(block)}".encode() in data for block in gone):
-                records = markdown_document.parse(data, path).records
-                gone -= {str(each.ref) for each in records if isinstance(each, Statement)}
+                gone -= {str(each.ref) for each in markdown_document.parse(data, path).statements}
         return gone
 
     def notes(self) -> list[str]:
@@ -780,8 +774,8 @@ def losses(store: Store, base: str | None, other: str, ours: Read, edited: Colle
     if new_here:
         names = {path: blob for path, blob in history.blobs(rev=other).items()
                  if is_truth(path) and path.endswith(".md")}  # fmt: skip
-        read = history.read_all([(blob, "") for blob in names.values()])
-        texts = {path: data for path, data in zip(names, read, strict=True) if data is not None}
+        read = history.contents(names.values())
+        texts = {path: read[blob] for path, blob in names.items()}
         found = replace(found, theirs=_plan(store, texts, new_here, old, other))
     return found
 
@@ -804,10 +798,8 @@ def forgetting(
         if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
             continue
         document = markdown_document.parse(data, path)
-        for record in document.records:
-            if isinstance(record, Statement) and (
-                forgotten.names(record) or (path in fresh and forgotten.forbid(record))
-            ):
+        for record in document.statements:
+            if forgotten.names(record) or (path in fresh and forgotten.forbid(record)):
                 targets.append(forget.of(record))
         said = {each.place.line for each in targets if each.place.path == path}
         for _, rows in forgotten.found(data, path) if path in fresh else ():
@@ -991,12 +983,11 @@ def merged(
     paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)} | lost.paths)
     old = history.blobs(paths, rev=base) if base and paths else {}
     new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
-    wanted = sorted({blob for blob in (*old.values(), *new.values()) if blob})
-    read = dict(zip(wanted, history.read_all([(blob, "") for blob in wanted]), strict=True))
+    read = history.contents(blob for blob in (*old.values(), *new.values()) if blob)
     sides = (
-        {path: read[blob] or b"" for path, blob in old.items()},
+        {path: read[blob] for path, blob in old.items()},
         {path: data for path in paths if (data := ours(path)) is not None},
-        {path: read[blob] or b"" for path, blob in new.items() if blob},
+        {path: read[blob] for path, blob in new.items() if blob},
     )
     done = together(*sides, lost, other, fresh=fresh)
     return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, lost

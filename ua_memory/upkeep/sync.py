@@ -29,7 +29,6 @@ from ua_memory.git.remotes import REMOTE, shown
 from ua_memory.git.rewrite import unmarked
 from ua_memory.knowledge import statements, tombstones
 from ua_memory.knowledge.sessions import SessionFiles
-from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
 from ua_memory.markdown import document
 from ua_memory.records import Tombstone, written_id
@@ -241,8 +240,8 @@ def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[
         record.text
         for path, data in (*here, *old)
         if data
-        for record in document.parse(data, path).records
-        if isinstance(record, Statement) and forgotten.forbid(record)
+        for record in document.parse(data, path).statements
+        if forgotten.forbid(record)
     ]
     return needles(dict.fromkeys(said), store.config.redact)
 
@@ -466,8 +465,7 @@ class _Syncing:
         if not purged:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             what = "the remote's history was rewritten, but not by a purge"
-            hint = purge.HINT
-            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=hint)
+            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=purge.HINT)
         base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
         seen = _foreseen(self.store, other, base=base)
         sought = self._words(purged, [head, other], seen.files)

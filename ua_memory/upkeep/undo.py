@@ -158,11 +158,9 @@ def _lost(draft: Draft) -> dict[str, Statement]:
     was: dict[str, Statement] = {}
     stay: set[str | None] = set()
     for path, data in draft.changed().items():
-        records = markdown_document.parse(draft.touched[path].start or b"", path).records
-        was |= {r.ref: r for r in records if isinstance(r, Statement) and r.ref}
-        stay |= {
-            r.ref for r in markdown_document.parse(data or b"", path).records if isinstance(r, Statement)
-        }
+        before = markdown_document.parse(draft.touched[path].start or b"", path)
+        was |= {r.ref: r for r in before.statements if r.ref}
+        stay |= {r.ref for r in markdown_document.parse(data or b"", path).statements}
     return {block: record for block, record in was.items() if block not in stay}
 
 
@@ -180,8 +178,8 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
         raise Conflict("it was purged from the history and cannot be restored", where=done.id[:10], hint=hint)
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
-        for record in markdown_document.parse(data or b"", path).records:
-            if isinstance(record, Statement) and record not in old and forgotten.forbid(record):
+        for record in markdown_document.parse(data or b"", path).statements:
+            if record not in old and forgotten.forbid(record):
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
                 hint = "undo the forgetting first (ua-memory log --op forget)"
                 raise Conflict("it would restore what was forgotten", where=name, hint=hint)
