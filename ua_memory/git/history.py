@@ -887,15 +887,8 @@ class History(Remotes):
     def _diff_to_disk(self, old: str | None, path: str, context: int) -> str:
         file = self.root / path
         now = file.read_bytes() if file.is_file() and not file.is_symlink() else None
-        then = self.read(old, path) if old else None
-        names = ("/dev/null" if then is None else f"a/{path}", "/dev/null" if now is None else f"b/{path}")
-        sides = ((data or b"").decode("utf-8", "replace").split("\n") for data in (then, now))
-        one, other = (
-            [*(f"{line}\n" for line in lines[:-1]), *(lines[-1:] if lines[-1] else [])] for lines in sides
-        )
-        rows = list(unified_diff(one, other, *names, n=context))
-        shown = [row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows]
-        return "".join([f"diff --git a/{path} b/{path}\n", *shown]) if shown else ""
+        shown = difference(path, self.read(old, path) if old else None, now, context)
+        return f"diff --git a/{path} b/{path}\n{shown}" if shown else ""
 
     def blame(
         self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None, rev: str = "HEAD"
@@ -1060,6 +1053,16 @@ class History(Remotes):
         objects = self.shared / "objects"
         loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
+
+
+def difference(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> str:
+    """A unified diff of a file's contents, None where there is no file."""
+    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    one, other = (
+        [line.decode("utf-8", "replace") for line in BytesIO(data or b"").readlines()] for data in (old, new)
+    )
+    rows = unified_diff(one, other, *names, n=context)
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 def _bytes_in(folder: Path) -> int:

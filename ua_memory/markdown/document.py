@@ -30,16 +30,13 @@ def append(data: bytes, lines: Sequence[str], *, closed: bool = False) -> bytes:
     if not lines:
         return data
     source = split(data)
-    closing = [] if closed else _closing(source.lines)
+    open_blocks = () if closed else scan(source.lines, read_header(source.lines).size)
+    closing = [block.unclosed for block in open_blocks if block.unclosed]
     if closing:
         data = add_at_end(data, closing, False)
     last = closing[-1] if closing else source.lines[-1] if source.lines else ""
     blank = bool(heading_level(lines[0])) and bool(last.strip())
     return add_at_end(data, lines, blank)
-
-
-def _closing(lines: Sequence[str]) -> list[str]:
-    return [block.unclosed for block in scan(lines, read_header(lines).size) if block.unclosed]
 
 
 def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:

@@ -494,16 +494,13 @@ def _code_block(lines: Sequence[str], start: int, ends: Sequence[int]) -> Sequen
 def _is_literal(line: str) -> bool:
     if not line:
         return True
-    return line[-1] not in BLANK and line.lstrip(" ")[:1] != "\t" and _literal(line) == line
+    literal = _UNSAFE.sub(lambda match: "&" if match.group() == "&" else "", readable(line))
+    return line[-1] not in BLANK and line.lstrip(" ")[:1] != "\t" and literal == line
 
 
 def _fence_lines(lines: Sequence[str]) -> list[int]:
     bare = [(number, line.lstrip(" ")) for number, line in enumerate(lines)]
     return [k for k, words in bare if words.startswith(("```", "~~~")) and not words.strip(words[0])]
-
-
-def _literal(line: str) -> str:
-    return _UNSAFE.sub(lambda match: "&" if match.group() == "&" else "", readable(line))
 
 
 # -- filekinds ---------------------------------------------------------------------------------------------

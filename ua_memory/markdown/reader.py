@@ -20,7 +20,6 @@ from ua_memory.markdown.blocks import (
     heading_tags,
     older,
     scan,
-    stamp_day,
 )
 from ua_memory.markdown.fields import KEYS, read_fields, read_names
 from ua_memory.markdown.lines import (
@@ -152,7 +151,7 @@ class Reader:
         self._top: tuple[int, str] | None = (self.start, "") if self.kind is FileKind.CORE else None
         self._tops: list[CoreBlock] = []
         self._intros: set[int] = set()
-        self._older: dict[str, Block] | None = None
+        self._older: dict[str, Item] | None = None
         self._older_level = 0
 
     @property
@@ -281,32 +280,30 @@ class Reader:
         key = block.item.lines[0].words.partition(":")[0]
         if key not in _OLDER_KEYS or key in self._older:
             return False
-        self._older[key] = block
+        self._older[key] = block.item
         return True
 
     def _end_older(self) -> None:
         entry, self._older = self._older, None
         if not entry:
             return
-        values = {key: _older_value(block) for key, block in entry.items()}
-        blocks = list(entry.values())
+        values = {key: i.lines[0].words.partition(":")[2].strip(BLANK) for key, i in entry.items()}
+        items = list(entry.values())
         if not values.get("summary"):
-            self._prose.extend((block.start, block.end) for block in blocks)
+            self._prose.extend((item.start, item.end) for item in items)
             return
         level, text, heading = self._headings[-1]
         heading = replace(heading, session=values.get("session") or None)
         self._headings[-1] = (level, text, heading)
-        summary = blocks[list(entry).index("summary")].item
-        assert summary is not None
-        words, tags, block_id = summary.text()
+        words, tags, block_id = entry["summary"].text()
         listed = [tag.strip(BLANK).removeprefix("#") for tag in values.get("tags", "").split(",")]
-        day = stamp_day(text)
+        day = text[:10]
         fact = Fact(
             (words or "").partition(":")[2].strip(BLANK),
             id=block_id,
             when=None if day == day_of(self.path) else day,
             tags=(*filter(None, listed), *tags),
-            place=self.place(blocks[0].start, blocks[-1].end),
+            place=self.place(items[0].start, items[-1].end),
             heading=heading,
         )
         self.records.append(fact)
@@ -421,11 +418,6 @@ _FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.MODEL: ("id", "name"),
     FileKind.DOCUMENT: ("document_id",),
 }
-
-
-def _older_value(block: Block) -> str:
-    assert block.item is not None
-    return block.item.lines[0].words.partition(":")[2].strip(BLANK)
 
 
 # -- again -------------------------------------------------------------------------------------------------

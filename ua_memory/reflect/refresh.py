@@ -21,6 +21,7 @@ from ua_memory.errors import (
     UaMemoryError,
     Usage,
 )
+from ua_memory.git.history import difference
 from ua_memory.git.repository import MACHINE, BlameLine, Revision
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
@@ -51,7 +52,7 @@ from ua_memory.reflect.sections import (
     plain,
 )
 from ua_memory.retain.queue import Jobs
-from ua_memory.store.draft import Draft, difference
+from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text import tokens as text_tokens

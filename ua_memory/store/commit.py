@@ -294,12 +294,6 @@ def with_save(record: InFlight, number: int, came: bytes, context: WriteContext)
     return _with_intermediate(record, change, came).with_change(number, change.next(came, wanted))
 
 
-def with_swap_back(record: InFlight, number: int, came: bytes | None) -> InFlight:
-    """The record once what came out is to stand in the file again: git may have put it there, on its way to
-    another branch. Whoever did, nothing is lost: the trail has ours, and the next look at the file tells."""
-    return record.with_change(number, record.changes[number].next(came, came))
-
-
 def with_save_over_git(record: InFlight, number: int, came: bytes, context: WriteContext) -> InFlight:
     """The record after a person's save came out where git's content went back: it was made before that, from
     ours, and takes away nothing of it."""
@@ -545,7 +539,9 @@ def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlig
                 swap.sync_swapped(file.parent)
             return with_named_facts(record, number)
         if came is None or by_git:
-            record = with_swap_back(record, number, came)
+            # It is to stand in the file again: git may have put it there, on its way to another branch.
+            # Whoever did, nothing is lost: the trail has ours, and the next look at the file tells.
+            record = record.with_change(number, change.next(came, came))
         elif _is_giving_back(record, change, context):
             record = with_save_over_git(record, number, came, context)
         else:

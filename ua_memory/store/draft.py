@@ -8,13 +8,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import unified_diff
 
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS, SETTINGS
 from ua_memory.errors import GitFailed, Malformed, UaMemoryError, Usage
 from ua_memory.git import history as git_history
-from ua_memory.git.history import History, OtherBranches, RepositoryState
+from ua_memory.git.history import History, OtherBranches, RepositoryState, difference
 from ua_memory.git.repository import Revision, blob_id
 from ua_memory.markdown import document
 from ua_memory.paths import Bank, confined
@@ -190,12 +189,9 @@ class Draft:
         now = Counter(r for r in parsed if not isinstance(r, Passage))
         lost = then - now - Counter(r for r in removes if not isinstance(r, Passage))
         if lost:
-            gone = next(iter(lost))
-            raise Malformed(
-                f"the change would lose {len(lost)} record(s) it was not asked to touch",
-                where=_where(gone, path),
-                hint="ua-memory verify",
-            )
+            what = f"the change would lose {len(lost)} record(s) it was not asked to touch"
+            where = f"{path}:{next(iter(lost)).place.line}"
+            raise Malformed(what, where=where, hint="ua-memory verify")
         theirs = {replace(r, id=None, retired=None) for r in then if isinstance(r, Fact)}
         for record in now - then:
             if not isinstance(record, Fact) or record.origin:
@@ -203,29 +199,14 @@ class Draft:
             if replace(record, id=None, retired=None) in theirs:
                 continue  # a person's line that is given an id, or retired, stays theirs
             if not _under_our_heading(record, parsed):
-                raise Malformed(
-                    "a fact without an origin was about to be written",
-                    where=path,
-                    hint="report this as a bug",
-                )
-
-
-def difference(path: str, old: bytes, new: bytes, context: int = 3) -> str:
-    """A unified diff of a file's bytes."""
-    one, other = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (old, new))
-    rows = unified_diff(one, other, f"a/{path}", f"b/{path}", n=context)
-    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+                what = "a fact without an origin was about to be written"
+                raise Malformed(what, where=path, hint="report this as a bug")
 
 
 def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:
     """Whether some equal fact of the file stands under a heading that names who said it."""
     same = (r for r in parsed if r == record)
     return any(isinstance(r, Fact) and (r.heading.client or r.heading.origin) for r in same)
-
-
-def _where(record: Record, path: str) -> str:
-    place = record.place
-    return f"{path}:{place.line}"
 
 
 # -- edits -------------------------------------------------------------------------------------------------
@@ -355,10 +336,8 @@ class EditInspector:
             if self._history.head() != head:
                 return
             rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
-            fresh = self._seen_file.with_suffix(".fresh")
-            fresh.unlink(missing_ok=True)
-            swap.write(fresh, json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode(), mode=0o600)
-            fresh.replace(self._seen_file)
+            newest = json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode()
+            swap.put(self._seen_file, newest, self._seen_file.with_suffix(".fresh"))
 
     def _seen_edits(self) -> dict[str, list[str]]:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):

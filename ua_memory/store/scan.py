@@ -70,22 +70,11 @@ Blobs = dict[str, Blob]
 def load_diff(cache: Path) -> CachedDiff:
     """The diff of the last scan; an empty one where there is none."""
     raw = _load(cache / SURVEY)
-    return (
-        CachedDiff(*raw) if isinstance(raw, list) and len(raw) == len(CachedDiff.__slots__) else CachedDiff()
-    )
+    return CachedDiff(*(raw if isinstance(raw, list) and len(raw) == len(CachedDiff.__slots__) else ()))
 
 
 def save_diff(cache: Path, found: CachedDiff) -> None:
     _save(cache, SURVEY, [getattr(found, name) for name in CachedDiff.__slots__])
-
-
-def load_blobs(cache: Path) -> Blobs:
-    """What each file was when it was read last, of those that cannot have changed unseen since."""
-    return _load(cache / BLOBS) or {}
-
-
-def save_blobs(cache: Path, found: Blobs) -> None:
-    _save(cache, BLOBS, found)
 
 
 def filesystem_now(cache: Path) -> int:
@@ -166,7 +155,8 @@ class SnapshotCache:
 
 def hash_files(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
     """The blob id of every file, read only where its stat is new, and the paths that could not be read."""
-    before = load_blobs(bank.cache)
+    # What each was when it was read last, of those that cannot have changed unseen since.
+    before: Blobs = _load(bank.cache / BLOBS) or {}
     blobs: Blobs = {}
     unread: set[str] = set()
     horizon = time.time_ns() - store_files.RACY_NS
@@ -180,7 +170,7 @@ def hash_files(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
         else:
             unread.add(f.path)
     if blobs != before:
-        save_blobs(bank.cache, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
+        _save(bank.cache, BLOBS, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
     return blobs, unread
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -464,22 +465,18 @@ class ForgetPlanner:
 # Whose lines are whose: a machine's, which may go with what they rest on, or a person's.
 
 
-class LineOwners:
-    """Who wrote each line, asked of the trail once for each file; of another history by `rev`."""
+def line_owners(store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> Ours:
+    """Whose lines are whose, asked of the trail once for each file; of another history by `rev`. Without a
+    trail nobody knows: then all count as a person's."""
 
-    def __init__(self, store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> None:
-        self.store, self.texts, self.rev = store, texts, rev
-        self._ours: dict[str, list[bool]] = {}
+    @cache
+    def authors(path: str) -> list[str]:
+        return [row.author for row in store.history.blame(path, texts[path], rev=rev)]
 
-    def ours(self, path: str, line: int, end: int) -> bool:
-        """Whether a machine wrote all of these lines. Without a trail nobody knows: then they count as a
-        person's."""
-        if path not in self._ours:
-            history = self.store.history
-            rows = history.blame(path, self.texts[path], rev=self.rev) if history.exists else []
-            self._ours[path] = [row.author == MACHINE[0] for row in rows]
-        rows_ = self._ours[path][line - 1 : end]
-        return bool(rows_) and all(rows_)
+    def ours(path: str, line: int, end: int) -> bool:
+        return {*authors(path)[line - 1 : end]} == {MACHINE[0]}
+
+    return ours
 
 
 # -- edits -------------------------------------------------------------------------------------------------
@@ -947,9 +944,8 @@ class Forgetting(Cleanup):
         texts = self._texts()
         for path in {each.place.path for each in chosen} - texts.keys():  # refused a moment ago
             texts[path] = self.store.truth(path)
-        owners = LineOwners(self.store, texts)
-        today = self.store.now().date()
-        deriving = ForgetPlanner(texts, chosen, owners.ours, today, take=take, patterns=self.config.redact)
+        ours, today = line_owners(self.store, texts), self.store.now().date()
+        deriving = ForgetPlanner(texts, chosen, ours, today, take=take, patterns=self.config.redact)
         return ForgetEdits(deriving).plan()
 
     def _sought(self, plan: Plan) -> tuple[Needle, ...]:
@@ -998,7 +994,7 @@ def remove_derived(store: Store, draft: Draft, lost: Mapping[str, Statement]) ->
         if data is not None:
             texts[path] = data
     deriving = ForgetPlanner(
-        texts, [], LineOwners(store, texts).ours, store.now().date(), take=False,
+        texts, [], line_owners(store, texts), store.now().date(), take=False,
         patterns=store.config.redact, ids=lost.keys(), known=lost,
     )  # fmt: skip
     plan = ForgetEdits(deriving).plan()

@@ -53,9 +53,9 @@ from ua_memory.upkeep.forget import (
     ForgetEdits,
     ForgetPlanner,
     ForgetTarget,
-    LineOwners,
     Ours,
     Plan,
+    line_owners,
     refuse_held,
     summarize,
 )
@@ -784,7 +784,7 @@ def _plan(
     store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
 ) -> Plan:
     fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
-    ours, today = LineOwners(store, texts, rev).ours, store.now().date()
+    ours, today = line_owners(store, texts, rev), store.now().date()
     return forgetting(texts, Tombstones(new, store.config.redact), fresh, ours, today)
 
 
