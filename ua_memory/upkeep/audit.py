@@ -10,16 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from difflib import SequenceMatcher
 from hashlib import sha256
-from itertools import dropwhile, islice
 from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import GitFailed, NotFound, Usage, at_least
+from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
 from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
@@ -56,37 +54,9 @@ from ua_memory.upkeep import doctor
 from ua_memory.upkeep.doctor import Check
 
 
-def log(
-    store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20,
-    since: datetime | None = None, until: datetime | None = None, before: str | None = None,
-) -> list[Revision]:  # fmt: skip
-    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact; made at
-    `since` or later, and before `until`; those alone that come after the revision `before` in that order.
-
-    NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
-    """
-
-    at_least(0, limit=limit)
-
-    def wanted(one: Revision) -> bool:
-        made = (since is None or one.when >= since) and (until is None or one.when < until)
-        return made and op in (None, one.trailer("Memory-Op"))
-
-    every = store.history.revisions()
-    if before is not None:
-        sha = store.history.resolve(statements.bare(before))
-        every = islice(dropwhile(lambda one: one.id != sha, every), 1, None)
-    if not about and op is None:
-        return list(islice(filter(wanted, every), limit))
-    done = _about(store, about) if about else store.history.with_trailer("Memory-Op", str(op))
-    if before is not None:
-        older = {one.id for one in every}
-        done = [one for one in done if one.id in older]
-    found = [one for one in done if wanted(one)][:limit]
-    return found if about else store.history.with_paths(found)
-
-
-def _about(store: Store, about: str) -> list[Revision]:
+def revisions_of(store: Store, about: str) -> list[Revision]:
+    """The revisions of a file, or those that wrote, named or changed a fact. NotFound where nothing is known
+    of either, Usage for a path outside the bank."""
     named = statements.read(about)
     try:
         found = statements.find_excerpts(store, about)
@@ -103,34 +73,6 @@ def _about(store: Store, about: str) -> list[Revision]:
     if not done and found.path not in store.survey().changed:
         raise NotFound("no revision has this file", where=found.path, hint="ua-memory status")
     return done
-
-
-MANY = 50
-"""Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
-
-
-def changes_of(
-    store: Store, revisions: Sequence[Revision], about: str | None = None
-) -> dict[str, tuple[Statement, ...]]:
-    """{revision: the statements it brought or changed}, each as it stood there; those of a file, or of a fact
-    (`^id`), where it is `about` one. What was forgotten since is left out, secrets are taken out, and what
-    brought MANY files or more is not read."""
-    rows: dict[tuple[str, str], set[int]] = {}
-    for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
-        meant = not about or about.startswith("^") or each.path == about
-        if meant and is_truth(each.path) and each.path.endswith(".md"):
-            lines = range(each.line, each.line + each.text.count("\n") + 1)
-            rows.setdefault((each.revision, each.path), set()).update(lines)
-    forgotten = tombstones.read(store)
-    found: dict[str, list[Statement]] = {}
-    for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
-        for record in markdown_document.parse(data or b"", path).statements:
-            here = range(record.place.line, record.place.end + 1)
-            meant = not about or about in (path, f"^{record.id}")
-            if meant and not rows[revision, path].isdisjoint(here) and not forgotten.forbid(record):
-                text = redaction.redact(record.text, store.config.redact).text
-                found.setdefault(revision, []).append(replace(record, text=text))
-    return {revision: tuple(records) for revision, records in found.items()}
 
 
 # -- changes -----------------------------------------------------------------------------------------------
