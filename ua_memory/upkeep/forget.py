@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -469,12 +468,12 @@ def line_owners(store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> 
     """Whose lines are whose, asked of the trail once for each file; of another history by `rev`. Without a
     trail nobody knows: then all count as a person's."""
 
-    @cache
-    def authors(path: str) -> list[str]:
-        return [row.author for row in store.history.blame(path, texts[path], rev=rev)]
+    authors: dict[str, list[str]] = {}
 
     def ours(path: str, line: int, end: int) -> bool:
-        return {*authors(path)[line - 1 : end]} == {MACHINE[0]}
+        if path not in authors:
+            authors[path] = [row.author for row in store.history.blame(path, texts[path], rev=rev)]
+        return {*authors[path][line - 1 : end]} == {MACHINE[0]}
 
     return ours
 
