@@ -994,9 +994,8 @@ class History(Remotes):
 
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Bring the index along for these paths and those that an earlier commit could not."""
-        if self.own and (late := {*paths, *self.behind()}):
-            there = self.blobs(sorted(late))
-            self._follow({path: there.get(path) for path in late})
+        there = self.blobs(paths) if self.own and paths else {}
+        self._follow({path: there.get(path) for path in paths})
 
     def _follow(self, ids: dict[str, str | None]) -> None:
         """Set index entries of the bank's own repository, so that `git status` shows what a person did.

@@ -180,13 +180,13 @@ class Remotes(Repository):
 
     def offered(self, address: str) -> str | None:
         """Where the remote's branch stands, None while there is none. Nothing is fetched."""
-        out = self._reach("ls-remote", "--refs", "--", address, self.ref()).decode()
-        rows = (line.split("\t") for line in out.splitlines() if "\t" in line)
+        out, _ = self._reach("ls-remote", "--refs", "--", address, self.ref())
+        rows = (line.split("\t") for line in out.decode().splitlines() if "\t" in line)
         return next((sha for sha, ref in rows if ref == self.ref()), None)
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
         """The branch that a remote's HEAD leads to, empty where it leads to none, and {branch: revision}."""
-        out = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
+        out, _ = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
         rows = [row.split("\t", 1) for row in out.decode("utf-8", "replace").splitlines() if "\t" in row]
         first = next((sha.removeprefix("ref: refs/heads/") for sha, _ in rows if sha.startswith("ref: ")), "")
         found = {ref.removeprefix("refs/heads/"): sha for sha, ref in rows if ref.startswith("refs/heads/")}
@@ -235,7 +235,7 @@ class Remotes(Repository):
         settings = self._settings()
         there = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
         words += self._receiving(there)
-        out, said = self._asked_there(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
+        out, said = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
         why = shown(_because(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _AGAIN):
@@ -275,12 +275,7 @@ class Remotes(Repository):
                 (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
             yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
 
-    def _reach(self, *words: str, by: Process | None = None) -> bytes:
-        return self._asked_there(*words, by=by)[0]
-
-    def _asked_there(
-        self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None
-    ) -> tuple[bytes, str]:
+    def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> tuple[bytes, str]:
         with contextlib.nullcontext(by) if by else self._apart() as apart:
             try:
                 return apart.ask(*words, ok=ok, kill_after_timeout=SECONDS)

@@ -10,7 +10,8 @@ import shlex
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -55,8 +56,8 @@ APPENDED = 1000
 """So many lines that were put at a file's end since are left out to find what a revision had of it."""
 
 
-def problems(store: Store) -> Iterator[Problem]:
-    """What is wrong in the state folder; nothing is changed."""
+def state_problems(store: Store) -> Iterator[Problem]:
+    """What is damaged, or left lying, in the state folder and beside the files; nothing is changed."""
     folder = store.bank.pending
     there = {record.key for record in pending.found(folder)}
     lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
@@ -67,6 +68,9 @@ def problems(store: Store) -> Iterator[Problem]:
     lock = store.bank.state / "lock"
     if lock.exists() and not lock.is_file():
         yield Problem(str(lock), 1, "this prevents the lock: remove it")
+    for file in _stray(store):
+        what = "left by an interrupted write; `ua-memory doctor` says whether the history has it"
+        yield Problem(str(file), 1, what)
 
 
 def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
@@ -262,12 +266,6 @@ def pending_revisions(store: Store) -> Iterator[str]:
 def index_state(store: Store) -> dict[str, object]:
     """What the index says of itself, without opening Chroma: items, files, mode, or why there is none."""
     return {"state": "none yet; the next search builds it"} if sync.absent(store) else sync.state(store)
-
-
-def state_problems(store: Store) -> list[Problem]:
-    """What is damaged, or left lying, in the state folder and beside the files."""
-    what = "left by an interrupted write; `ua-memory doctor` says whether the history has it"
-    return [*problems(store), *(Problem(str(file), 1, what) for file in _stray(store))]
 
 
 Seen = tuple[str, str]
@@ -515,6 +513,14 @@ def differences(store: Store, db: sqlite3.Connection, tell: Progress | None = No
             yield f"the words do not match the items: {error}"
 
 
+_KEPT_OF_A_FILE = {
+    "words": "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid",
+    "names": "SELECT key, name, how, spelled, stands FROM names JOIN items ON items.rowid = item",
+    "citations": "SELECT key, cited FROM cites JOIN items ON items.rowid = item",
+}
+"""What is looked up of a file's items: the words, names and citations."""
+
+
 def _tables(db: sqlite3.Connection) -> set[tuple[str, ...]]:
     return set(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
 
@@ -550,15 +556,9 @@ def _of_rows(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Ite
                 yield f"its entry for {path}:{values[3]} differs from the file"
         if there:
             yield f"{len(there)} items of {path} that are not in the file"
-        kept = "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid"
-        if {*db.execute(f"{kept} WHERE path = ?", (path,))} != made.words:
-            yield f"its words of {path} differ from the file"
-        named = "SELECT key, name, how, spelled, stands FROM names JOIN items ON items.rowid = item"
-        if {*db.execute(f"{named} WHERE path = ?", (path,))} != made.names:
-            yield f"its names of {path} differ from the file"
-        cited = "SELECT key, cited FROM cites JOIN items ON items.rowid = item WHERE path = ?"
-        if {*db.execute(cited, (path,))} != made.cites:
-            yield f"its citations of {path} differ from the file"
+        for what, query in _KEPT_OF_A_FILE.items():
+            if {*db.execute(f"{query} WHERE path = ?", (path,))} != made.kept[what]:
+                yield f"its {what} of {path} differ from the file"
         settled |= made.settled
     if _settled(db) != settled:
         yield f"its names of {ENTITIES} differ from the file"
@@ -581,13 +581,11 @@ def _same(store: Store, path: str, before: KnownFile) -> bool:
 
 
 class _ExpectedRows(NamedTuple):
-    """What a file comes to in the word index: {key: values of its row}, the words that are looked up, names,
-    citations and the names that it settles."""
+    """What a file comes to in the word index: {key: values of its row}, what is `kept` of it besides, as
+    `_KEPT_OF_A_FILE` asks for it, and the names that it settles."""
 
     rows: dict[str, tuple[object, ...]]
-    words: set[tuple[str, str, str]]
-    names: set[tuple[str, str, int, str, int]]
-    cites: set[tuple[str, str]]
+    kept: Mapping[str, AbstractSet[tuple[object, ...]]]
     settled: set[tuple[str, int, str]]
 
 
@@ -606,7 +604,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
     cites = {(item.key, block) for item in owned for block in index_items.cites_of(item)}
     rows = {item.key: row(0, item, item.digest())[1:] for item in owned}
-    return _ExpectedRows(rows, words, names, cites, settled)
+    return _ExpectedRows(rows, {"words": words, "names": names, "citations": cites}, settled)
 
 
 def of_files(generation: Path) -> list[str]:
@@ -667,7 +665,9 @@ def of_cache(folder: Path) -> list[str]:
         found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
         if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
             found.append("its tables differ from those that were created")
-        sums = [embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)]
+        sums = [
+            embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)
+        ]
         if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
             found.append(f"{wrong} embeddings differ from their checksums")
         bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
