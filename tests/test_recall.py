@@ -280,7 +280,7 @@ def test_vectors_lost_under_way(index: Index, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_lock_without_an_owner_is_no_lock(index: Index) -> None:
     index.store.bank.index.mkdir(parents=True)
-    VectorLock(index.store.bank.index / "owner.lock").take()  # dropped, as by a process that ended
+    VectorLock(index.store.bank.index / "owner.lock").acquire()  # dropped, as by a process that ended
     import gc
 
     gc.collect()

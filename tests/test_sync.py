@@ -22,7 +22,7 @@ from ua_memory.index import words as current
 from ua_memory.index.generations import Generations
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
-from ua_memory.index.vectors import VectorLock, Vectors
+from ua_memory.index.vectors import LocalVectors, VectorLock
 from ua_memory.index.vectors import VectorMark as Mark
 from ua_memory.markdown import document
 from ua_memory.markdown.document import texthash
@@ -220,7 +220,7 @@ def test_killed_between_words_and_vectors(tmp_path: Path, monkeypatch: pytest.Mo
     index.refresh()
     write(tmp_path / DAY, log(BOB, CAROL))
     with monkeypatch.context() as patch:
-        patch.setattr(Vectors, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(LocalVectors, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index.refresh()
     index.close()
@@ -355,7 +355,7 @@ def test_without_the_lock_nothing_is_embedded(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE)})
     store.bank.index.mkdir(parents=True)
     owner = VectorLock(store.bank.index / "owner.lock")
-    owner.take()
+    owner.acquire()
     with an_index(store) as index:
         beside = index.refresh()
         assert (beside.semantic, beside.embedded, beside.left_texts) == (READY, 0, 1)

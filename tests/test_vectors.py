@@ -29,12 +29,12 @@ from ua_memory.index.embedding import (
     verified_bytes,
 )
 from ua_memory.index.vectors import (
+    LocalVectors,
     VectorLock,
-    Vectors,
-    VectorsBroken,
-    VectorsElsewhere,
+    VectorsDamaged,
+    VectorsLocked,
     VectorsUnavailable,
-    drop,
+    delete_vectors,
 )
 from ua_memory.index.vectors import VectorMark as Mark
 
@@ -46,8 +46,8 @@ def model() -> Embedder:
 
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> Iterator[Vectors]:
-    opened = Vectors(tmp_path / "chroma")
+def vectors(tmp_path: Path) -> Iterator[LocalVectors]:
+    opened = LocalVectors(tmp_path / "chroma")
     yield opened
     opened.close()
 
@@ -182,18 +182,20 @@ def test_a_damaged_cache_is_begun_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1100, pytest.param(3000, marks=pytest.mark.slow)])
-def test_every_one_of_many_random_vectors_finds_itself(vectors: Vectors, tmp_path: Path, count: int) -> None:
+def test_every_one_of_many_random_vectors_finds_itself(
+    vectors: LocalVectors, tmp_path: Path, count: int
+) -> None:
     """I55"""
     rows = some(count)
     vectors.upsert(rows)
     assert self_misses(vectors, rows) == []
     vectors.close()
-    again = Vectors(tmp_path / "chroma")
+    again = LocalVectors(tmp_path / "chroma")
     assert self_misses(again, rows) == []
     again.close()
 
 
-def self_misses(vectors: Vectors, rows: dict[str, np.ndarray]) -> list[str]:
+def self_misses(vectors: LocalVectors, rows: dict[str, np.ndarray]) -> list[str]:
     names = list(rows)
     missed = []
     for start in range(0, len(names), 500):
@@ -211,7 +213,7 @@ def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion
     queries = list(some(20, seed=4).values())
     answers = []
     for number, order in enumerate((names, names[::-1])):
-        opened = Vectors(tmp_path / str(number))
+        opened = LocalVectors(tmp_path / str(number))
         opened.upsert({name: rows[name] for name in order[:700]})
         opened.upsert({name: rows[name] for name in order[700:]})
         answers.append(opened.query(queries, 50))
@@ -232,7 +234,7 @@ def test_an_expected_query_is_read_once_and_no_other_is_taken_for_it(model: Embe
     assert np.allclose(other.vector, model.texts(["an egg"])[0]) and model._prefetched == ([], [])
 
 
-def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
+def test_upsert_delete_and_empty_queries(vectors: LocalVectors) -> None:
     rows = some(10)
     assert vectors.query([rows["0" * 32]], 5) == [[]]
     vectors.upsert(rows)
@@ -245,18 +247,18 @@ def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
     first, second = VectorLock(tmp_path / "owner.lock"), VectorLock(tmp_path / "owner.lock")
-    first.take()
-    with pytest.raises(VectorsElsewhere, match="another process"):
-        second.take(0.05)
+    first.acquire()
+    with pytest.raises(VectorsLocked, match="another process"):
+        second.acquire(0.05)
     first.release()
-    second.take(0.05)
+    second.acquire(0.05)
     second.release()
 
 
 def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from ua_memory.index.vectors import VectorLock\n"
-        "owner = VectorLock(Path(sys.argv[1])); owner.take(); print('mine', flush=True); time.sleep(60)"
+        "owner = VectorLock(Path(sys.argv[1])); owner.acquire(); print('mine', flush=True); time.sleep(60)"
     )
     root = str(Path(embed.__file__).parents[2])
     child = subprocess.Popen(
@@ -266,31 +268,31 @@ def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
     )
     assert child.stdout and child.stdout.readline() == b"mine\n"
     with pytest.raises(VectorsUnavailable):
-        VectorLock(tmp_path / "owner.lock").take(0.05)
+        VectorLock(tmp_path / "owner.lock").acquire(0.05)
     child.kill()
     child.wait()
     child.stdout.close()
     last = VectorLock(tmp_path / "owner.lock")
-    last.take()
+    last.acquire()
     last.release()
 
 
 def test_damaged_files_are_told_and_dropped(tmp_path: Path) -> None:
-    opened = Vectors(tmp_path / "chroma")
+    opened = LocalVectors(tmp_path / "chroma")
     opened.upsert(some(20))
     opened.set_mark(Mark("e", 3, "m"))
     assert opened.mark == Mark("e", 3, "m")
     opened.close()
     (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"garbage" * 5000)
-    with pytest.raises(VectorsBroken):
-        Vectors(tmp_path / "chroma")
-    drop(tmp_path / "chroma")
-    again = Vectors(tmp_path / "chroma")
+    with pytest.raises(VectorsDamaged):
+        LocalVectors(tmp_path / "chroma")
+    delete_vectors(tmp_path / "chroma")
+    again = LocalVectors(tmp_path / "chroma")
     assert again.count() == 0 and again.mark == Mark()
     again.close()
 
 
-def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors: Vectors) -> None:
+def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors: LocalVectors) -> None:
     texts, gone = some(400), [f"{n:032x}" for n in (0, 7, 399)]
     queries = list(some(5, seed=1).values())
     vectors.upsert(texts | {"nothing": np.zeros(384, dtype=np.float32)})
@@ -305,7 +307,7 @@ def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors:
         lambda: vectors.upsert({"more1": texts[gone[0]]}),
     ):
         step()
-        exact, copy = super(Vectors, vectors).query(queries, 30), vectors.query(queries, 30)
+        exact, copy = super(LocalVectors, vectors).query(queries, 30), vectors.query(queries, 30)
         assert [[name for name, _ in hits] for hits in exact] == [[n for n, _ in hits] for hits in copy]
         assert np.allclose([[c for _, c in h] for h in exact], [[c for _, c in h] for h in copy], atol=2e-6)
     assert len(vectors.query(queries, 10_000)[0]) == len(vectors._mirror) == vectors.count()
@@ -317,17 +319,17 @@ def test_chroma_is_imported_without_what_it_never_needs(tmp_path: Path) -> None:
     code = f"""if True:
         import sys
         from pathlib import Path
-        from ua_memory.index.vectors import CHECKER, COMMAND, EXPORTER, imported
-        from ua_memory.index.vectors import Vectors
-        imported()
-        assert not {{"click", "rich", EXPORTER, CHECKER, COMMAND}} & set(sys.modules)
-        Vectors(Path({str(tmp_path / "chroma")!r})).close()
+        from ua_memory.index.vectors import HTTPX_CLI_MODULE, OTLP_MODULE, OVERRIDES_MODULE, import_chromadb
+        from ua_memory.index.vectors import LocalVectors
+        import_chromadb()
+        assert not {{"click", "rich", OTLP_MODULE, OVERRIDES_MODULE, HTTPX_CLI_MODULE}} & set(sys.modules)
+        LocalVectors(Path({str(tmp_path / "chroma")!r})).close()
         assert "grpc" not in sys.modules
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         assert OTLPSpanExporter and "grpc" in sys.modules
         import httpx, overrides
         assert httpx.Client and overrides.overrides.__module__.startswith("overrides")
-        assert imported()[1].chroma_otel_collection_endpoint == ""
+        assert import_chromadb()[1].chroma_otel_collection_endpoint == ""
     """
     env = {**os.environ, "CHROMA_OTEL_COLLECTION_ENDPOINT": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)

@@ -38,20 +38,20 @@ from ua_memory.index.generations import (
 from ua_memory.index.items import SCHEMA_VERSION, chunks, led, lines_hash, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
-    Rows,
-    ServerAway,
     ServerConnection,
+    ServerUnavailable,
     ServerVectors,
     VectorLock,
     VectorMark,
-    VectorsElsewhere,
+    VectorsLocked,
+    VectorStore,
     VectorsUnavailable,
-    all_of,
-    drop,
-    machine,
+    cached_vectors,
+    delete_vectors,
+    machine_id,
+    mark_matches,
     nearest_first,
-    owned,
-    stands_for,
+    open_vectors,
 )
 from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, broken, citing, days
 from ua_memory.knowledge import facts as knowledge_facts
@@ -292,8 +292,8 @@ class Index:
         self.generations = Generations(store.bank.index)
         self._current = CurrentIndex(self.generations)
         self._embeds: Embeds | None = embeds
-        self._vectors: Rows | None = None
-        self._line: ServerConnection | None = None
+        self._vectors: VectorStore | None = None
+        self._connection: ServerConnection | None = None
         self._owner: VectorLock | None = None
         self._cache: Cache | None = None
         self._cross: CrossEncoder | None = None
@@ -319,7 +319,7 @@ class Index:
         return self._current.words
 
     @property
-    def vectors(self) -> Rows:
+    def vectors(self) -> VectorStore:
         """The vectors: on the configured server, else in the folder, opened by taking its lock.
         VectorsUnavailable says why not."""
         if self._current.folder is None:
@@ -331,15 +331,17 @@ class Index:
             self._vectors = self._shared() if shared else self._own(self._current.folder)
         return self._vectors
 
-    def _shared(self) -> Rows:
-        self._line = self._line or ServerConnection(self.store.config.chroma_url)
+    def _shared(self) -> VectorStore:
+        self._connection = self._connection or ServerConnection(self.store.config.chroma_url)
         bank = self.store.bank
         mark = self.generations.folder / "server.json"
-        return ServerVectors(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
+        return ServerVectors(
+            self._connection, self.store.config.id, machine_id(bank.state), self.embedding, mark
+        )
 
-    def _own(self, generation: Path) -> Rows:
+    def _own(self, generation: Path) -> VectorStore:
         self._owner = self._owner or VectorLock(self.generations.folder / "owner.lock")
-        return owned(generation / "chroma", self._owner, self._current.notes)
+        return open_vectors(generation / "chroma", self._owner, self._current.notes)
 
     @property
     def embeds(self) -> Embeds:
@@ -449,7 +451,7 @@ class Index:
         self._close_vectors()
         owner = VectorLock(self.generations.folder / "owner.lock")
         try:
-            owner.take()
+            owner.acquire()
         except VectorsUnavailable as error:
             raise Busy(
                 str(error), where=str(self.generations.folder), hint="stop the daemon, try again"
@@ -490,14 +492,14 @@ class Index:
         for again in (True, False):
             try:
                 return READY, catch_up(self.words, self.vectors, self.cache, self.embeds, progress, stop)
-            except index_vectors.VectorsBroken as error:
+            except index_vectors.VectorsDamaged as error:
                 if not again or self._current.folder is None:
                     return str(error), CatchUp()
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
-            except ServerAway as error:
+            except ServerUnavailable as error:
                 return self._keep(str(error), progress, stop)
-            except index_vectors.VectorsElsewhere as error:
+            except index_vectors.VectorsLocked as error:
                 return self._beside(str(error))
             except (index_vectors.VectorsUnavailable, EmbeddingUnavailable) as error:
                 return str(error), CatchUp()
@@ -527,16 +529,16 @@ class Index:
         if self._vectors and self._current.folder:
             self._vectors.close()
             self._vectors = None
-            drop(self._current.folder / "chroma")  # the lock is still ours
+            delete_vectors(self._current.folder / "chroma")  # the lock is still ours
 
     @synchronized
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
         try:
             if not self.behind:
-                self.vectors.mirror(lambda: all_of(self.words, self.cache, self.embeds.model))
+                self.vectors.mirror(lambda: cached_vectors(self.words, self.cache, self.embeds.model))
             return self.vectors.query(vectors, limit)
-        except (ServerAway, VectorsElsewhere):
+        except (ServerUnavailable, VectorsLocked):
             return nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 
 
@@ -557,7 +559,7 @@ def wanted(words: WordIndex, model: str, cache: Cache) -> VectorMark:
 
 
 def catch_up(
-    words: WordIndex, vectors: Rows, cache: Cache, embeds: Embeds, progress: Progress | None = None,
+    words: WordIndex, vectors: VectorStore, cache: Cache, embeds: Embeds, progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> CatchUp:  # fmt: skip
     """Make the vectors match the words' texts; at `stop` return with those done so far."""
@@ -581,7 +583,7 @@ class _VectorUpdate:
     """Bringing some texts' vectors up to date with the words."""
 
     def __init__(
-        self, words: WordIndex, vectors: Rows, cache: Cache, embeds: Embeds, goal: VectorMark,
+        self, words: WordIndex, vectors: VectorStore, cache: Cache, embeds: Embeds, goal: VectorMark,
         progress: Progress | None, stop: Stop | None,
     ) -> None:  # fmt: skip
         self.words, self.vectors, self.cache, self.embeds = words, vectors, cache, embeds
@@ -727,7 +729,7 @@ def _proof(store: Store) -> str:
 
 def _vectors(folder: Path, meta: dict[str, str]) -> str:
     try:
-        same = stands_for(json.loads((folder / "chroma.json").read_text()), meta)
+        same = mark_matches(json.loads((folder / "chroma.json").read_text()), meta)
     except (OSError, ValueError, RecursionError):
         return "none yet"
     except (KeyError, TypeError):

@@ -31,7 +31,7 @@ from ua_memory.index.generations import Generations, KnownFile, Manifest, conten
 from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, read_only, row
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
-from ua_memory.index.vectors import stands_for
+from ua_memory.index.vectors import mark_matches
 from ua_memory.index.words import broken
 from ua_memory.knowledge.entities import ENTITIES
 from ua_memory.knowledge.statements import Progress
@@ -612,7 +612,7 @@ def of_files(generation: Path) -> list[str]:
     folder = generation / "chroma"
     if not folder.is_dir():
         return []
-    found = vectors.changed(folder)
+    found = vectors.changed_files(folder)
     if found is None:
         raise CheckUnavailable(OPEN if is_locked(generation.parent / "owner.lock") else KILLED)
     return [f"{name} has changed since Chroma was closed" for name in found]
@@ -652,7 +652,7 @@ def _marked(generation: Path) -> dict[str, object]:
 
 def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
     """Whether a mark is that of the words."""
-    return stands_for(mark, dict(db.execute("SELECT name, value FROM meta")))
+    return mark_matches(mark, dict(db.execute("SELECT name, value FROM meta")))
 
 
 def of_cache(folder: Path) -> list[str]:
