@@ -88,7 +88,7 @@ def imported() -> embedding.LoadedModel:
     for part in pkgutil.walk_packages(ua_memory.__path__, "ua_memory."):
         if not part.name.endswith("__main__"):
             importlib.import_module(part.name)
-    importlib.import_module("ua_memory.index.vectors").imported()
+    importlib.import_module("ua_memory.index.vectors").import_chromadb()
     for name in ("git", "tokenizers", "onnxruntime", "chromadb.api.rust"):
         importlib.import_module(name)
     tokens.count("a")  # a third of a second to read the table

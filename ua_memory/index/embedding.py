@@ -30,7 +30,7 @@ from weakref import WeakValueDictionary
 from zlib import crc32
 
 from ua_memory.index.generations import private
-from ua_memory.index.items import chunks, marks, read_only
+from ua_memory.index.items import chunks, open_read_only, placeholders
 from ua_memory.index.terms import clean
 from ua_memory.paths import make_private
 
@@ -869,7 +869,7 @@ def texts_without_vector(folder: Path, model: str) -> set[str]:
     file = folder / CACHE_FILE
     if not file.exists():
         return set()
-    with closing(read_only(file)) as db:
+    with closing(open_read_only(file)) as db:
         rows = db.execute("SELECT name, vector FROM vectors WHERE model = ?", (model,))
         return {name for name, vector in rows if not any(vector)}
 
@@ -923,7 +923,7 @@ class Cache:
 
         found: dict[str, NDArray[np.float32]] = {}
         for part in chunks(list(names)):
-            query = f"SELECT name, vector FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            query = f"SELECT name, vector FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
             for name, blob in self.db.execute(query, (model, *part)):
                 found[name] = np.frombuffer(blob, dtype="<f2").astype(np.float32)
         return found
@@ -933,7 +933,7 @@ class Cache:
         asked = list(names)
         have: set[str] = set()
         for part in chunks(asked):
-            query = f"SELECT name FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            query = f"SELECT name FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
             have.update(name for (name,) in self.db.execute(query, (model, *part)))
         return [name for name in asked if name not in have]
 
@@ -943,7 +943,9 @@ class Cache:
             self._recent = model, {}
         recent = self._recent[1]
         for part in chunks([name for name in names if name not in recent]):
-            query = f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            query = (
+                f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
+            )
             for name, row, codes in self.db.execute(query, (model, *part)):
                 recent[name] = row, codes
         return {name: recent[name] for name in names if name in recent}

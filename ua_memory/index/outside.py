@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from ua_memory import discovery
 from ua_memory.errors import NotFound
 from ua_memory.git import process
-from ua_memory.index.items import IndexItem, LongLogs, items_of, session_items
+from ua_memory.index.items import IndexItem, LogCache, items_of, session_items
 from ua_memory.knowledge.sessions import IN_BANK
 from ua_memory.markdown import document
 from ua_memory.paths import is_truth
@@ -133,7 +133,7 @@ class OutsideFiles:
         return self._outer(path) if outside(path) else self._store.truth(path)
 
     def items(
-        self, path: str, data: bytes, logs: LongLogs | None = None
+        self, path: str, data: bytes, logs: LogCache | None = None
     ) -> tuple[list[IndexItem], Sequence[Problem]]:
         """What can be found in a file with these bytes, and what is wrong in it, masked; see `items_of` for
         `logs`."""

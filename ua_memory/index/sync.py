@@ -35,7 +35,14 @@ from ua_memory.index.generations import (
     io_as_cannot_write,
     problems_told,
 )
-from ua_memory.index.items import SCHEMA_VERSION, chunks, led, lines_hash, marks, read_only
+from ua_memory.index.items import (
+    SCHEMA_VERSION,
+    chunks,
+    lines_hash,
+    open_read_only,
+    placeholders,
+    with_heading,
+)
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
     ServerConnection,
@@ -172,7 +179,7 @@ def read_changes(
         manifest.record(fresh)
         done.removed += sum(words.remove_file(path) for path in gone)
         if any(lines.kind_of(path) is lines.FileKind.ENTITIES for path in gone):
-            index_items.settle(words.db, (), store.masked)
+            index_items.replace_settled(words.db, (), store.masked)
         manifest.forget(gone)
         done.sessions_gone = any(store.is_session(path) for path in gone)
         if done.any:
@@ -262,7 +269,7 @@ def _items(
     unsearched = [Problem(path, rest, UNSEARCHED)] if rest else []
     done.failed += unsearched
     if lines.kind_of(path) is lines.FileKind.ENTITIES:
-        index_items.settle(words.db, document.parse(data, path).records, store.masked)
+        index_items.replace_settled(words.db, document.parse(data, path).records, store.masked)
     items, problems = store.items(path, data, words.long_logs)
     return items, problems_told([*unsearched, *problems])
 
@@ -651,16 +658,17 @@ def _runs(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
     alone: list[dict[str, str]] = []
     wanted: set[str] = set()
     for part in chunks(names):
-        query = f"SELECT run, vhash, heading, text FROM items WHERE vhash IN ({marks(part)}) GROUP BY vhash"
-        for run, name, heading, text in words.db.execute(query, part):
+        query = f"SELECT run, vhash, heading, text FROM items WHERE vhash IN ({placeholders(part)})"
+        for run, name, heading, text in words.db.execute(f"{query} GROUP BY vhash", part):
             if run:
                 wanted.add(run)
             else:
-                alone.append({name: led(heading, text)})
+                alone.append({name: with_heading(heading, text)})
     together: dict[str, dict[str, str]] = {}
     for part in chunks(sorted(wanted)):
         for run, name, text in words.db.execute(
-            f"SELECT run, vhash, text FROM items WHERE run IN ({marks(part)}) ORDER BY run, path, seq", part
+            f"SELECT run, vhash, text FROM items WHERE run IN ({placeholders(part)}) ORDER BY run, path, seq",
+            part,
         ):
             together.setdefault(run, {}).setdefault(name, text)
     return [*alone, *together.values()]
@@ -686,7 +694,7 @@ def state(store: Store) -> dict[str, object]:
     if folder is None:
         return {"state": "none yet"}
     try:
-        with closing(read_only(folder / "words.db")) as db:
+        with closing(open_read_only(folder / "words.db")) as db:
             meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
             if meta.get("schema") != SCHEMA_VERSION:
                 return {"state": "of another version"}
@@ -707,7 +715,7 @@ def indexed(store: Store) -> Iterator[IndexedFiles | None]:
     if folder is None or not (folder / "words.db").exists():
         yield None
         return
-    with closing(read_only(folder / "words.db")) as db:
+    with closing(open_read_only(folder / "words.db")) as db:
         found = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         current = found and found[0] == SCHEMA_VERSION and Manifest(db).masks() == OutsideFiles(store).masks
         yield IndexedFiles(db, store.survey().files) if current else None

@@ -26,16 +26,16 @@ from ua_memory.index.items import (
     COLUMNS,
     LABEL,
     LINKED,
-    OPENING,
     SCHEMA,
     SCHEMA_VERSION,
+    SENTENCE_START,
     WITHIN,
     IndexItem,
-    LongLogs,
+    LogCache,
     chunks,
     from_row,
-    marks,
-    row,
+    placeholders,
+    to_row,
 )
 from ua_memory.index.terms import EXACT, SCRATCH, Query, clean, indexed, languages, pieces
 from ua_memory.records import Place
@@ -66,7 +66,7 @@ class Vocabulary:
         for part in chunks(list(keys)):
             query = (
                 "SELECT items.key, words.text || ' ' || words.context FROM items JOIN words"
-                f" ON words.rowid = items.rowid WHERE items.key IN ({marks(part)})"
+                f" ON words.rowid = items.rowid WHERE items.key IN ({placeholders(part)})"
             )
             found.update((key, pieces(text)) for key, text in self.db.execute(query, part))
         return found
@@ -89,7 +89,7 @@ class Vocabulary:
         unknown = sorted(set(stems.values()) - self._known.keys())
         for part in chunks(unknown):
             self._known.update(dict.fromkeys(part, 0))
-            query = f"SELECT term, doc FROM terms WHERE term IN ({marks(part)})"
+            query = f"SELECT term, doc FROM terms WHERE term IN ({placeholders(part)})"
             self._known.update(self.db.execute(query, part))
         return {term: self._known[stems[term]] for term in terms}
 
@@ -320,7 +320,9 @@ class ItemReader:
         if len(self._items) + len(numbers) > MOST:
             self._items.clear()
         for part in chunks([number for number in numbers if number not in self._items]):
-            for found in self.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({marks(part)})", part):
+            for found in self.db.execute(
+                f"SELECT {COLUMNS} FROM items WHERE rowid IN ({placeholders(part)})", part
+            ):
                 self._items[found[0]] = from_row(found)
         return [self._items[number] for number in numbers]
 
@@ -343,7 +345,7 @@ class WordIndex(IndexMeta):
         self.file = file
         self._spelt: set[str] = set()
         self._formed = defaultdict[str, set[str]](set)
-        self.long_logs = LongLogs()
+        self.long_logs = LogCache()
         self._indexed_context = lru_cache(maxsize=256)(indexed)  # items under one heading share most of it
         if file != ":memory:":
             private(file)
@@ -417,7 +419,7 @@ class WordIndex(IndexMeta):
         """{name: text} of those that some item still has."""
         found: dict[str, str] = {}
         for part in chunks(list(names)):
-            query = f"SELECT vhash, text FROM items WHERE vhash IN ({marks(part)})"
+            query = f"SELECT vhash, text FROM items WHERE vhash IN ({placeholders(part)})"
             found.update(self.db.execute(query, part))
         return found
 
@@ -466,8 +468,8 @@ class WordIndex(IndexMeta):
     def _add(self, fresh: list[tuple[IndexItem, str]]) -> None:
         first = self.db.execute("SELECT coalesce(max(rowid), 0) + 1 FROM items").fetchone()[0]
         self.db.executemany(
-            f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
-            (row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
+            f"INSERT INTO items ({COLUMNS}) VALUES ({placeholders(COLUMNS.split(','))})",
+            (to_row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
         )
         texts = [(indexed(item.text), self._indexed_context(item.context)) for item, _ in fresh]
         self.db.executemany(
@@ -475,7 +477,7 @@ class WordIndex(IndexMeta):
             ((first + n, text, context) for n, (text, context) in enumerate(texts)),
         )
         self._spell(texts)
-        index_items.add(self.db, first, [item for item, _ in fresh])
+        index_items.add_links(self.db, first, [item for item, _ in fresh])
         self._note([item.vhash for item, _ in fresh])
 
     def _spell(self, texts: list[tuple[str, str]]) -> None:
@@ -527,7 +529,7 @@ class WordIndex(IndexMeta):
         """The items with these keys, in order; unknown keys are ignored."""
         found: dict[str, IndexItem] = {}
         for part in chunks(list(keys)):
-            found.update((item.key, item) for item in self._items(f"key IN ({marks(part)})", part))
+            found.update((item.key, item) for item in self._items(f"key IN ({placeholders(part)})", part))
         return [found[key] for key in keys if key in found]
 
     def by_text(
@@ -540,7 +542,7 @@ class WordIndex(IndexMeta):
             values = [*values, expression(Query((), phrases.phrases))]
         found: list[IndexItem] = []
         for part in chunks(list(names)):
-            found += self._items(f"vhash IN ({marks(part)}) AND {condition}", [*part, *values])
+            found += self._items(f"vhash IN ({placeholders(part)}) AND {condition}", [*part, *values])
         return sorted(found, key=lambda item: (item.path, item.line, item.key))
 
     def allowed(self, where: Filters, query: Query, most: int) -> list[str] | None:
@@ -783,7 +785,7 @@ def days(words: WordIndex, where: Filters) -> list[DayCount]:
 
 def citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
     """The items that cite one of these ids (`items.cites_of`), by path and line."""
-    there = f"SELECT item FROM cites WHERE cited IN ({marks(blocks)})"
+    there = f"SELECT item FROM cites WHERE cited IN ({placeholders(blocks)})"
     rows = words.db.execute(
         f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there}) ORDER BY path, line", tuple(blocks)
     )
@@ -822,7 +824,7 @@ def census(words: WordIndex) -> list[NameCount]:
     """All names that occur as more than the first word of a sentence, the most frequent first."""
     rows = words.db.execute(
         f"SELECT name, count(*), max(how), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
-        f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {OPENING}"
+        f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {SENTENCE_START}"
         " ORDER BY count(*) DESC, name"
     )
     return [NameCount(*row) for row in rows]
@@ -896,7 +898,7 @@ def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
     """The items that contain one of these folded names, by day, each once."""
     found: dict[int, IndexItem] = {}
     for part in chunks(sorted(set(names))):
-        there = f"SELECT item FROM names WHERE name IN ({marks(part)})"
+        there = f"SELECT item FROM names WHERE name IN ({placeholders(part)})"
         rows = words.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there})", part)
         found |= {row[0]: from_row(row) for row in rows}
     return sorted(found.values(), key=lambda item: (item.day or item.date, item.path, item.line))
@@ -929,8 +931,8 @@ def beside(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:
     found = defaultdict[str, set[int]](set)
     for part in chunks(sorted(own)):
         sql = (
-            f"SELECT name, item FROM names WHERE how > {OPENING} AND item IN"
-            f" (SELECT item FROM names WHERE name IN ({marks(part)}))"
+            f"SELECT name, item FROM names WHERE how > {SENTENCE_START} AND item IN"
+            f" (SELECT item FROM names WHERE name IN ({placeholders(part)}))"
         )
         for name, item in words.db.execute(sql, part):
             found[name].add(item)

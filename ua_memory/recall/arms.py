@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import IndexItem, NamedInQuery, chunks, marks
+from ua_memory.index.items import IndexItem, NamedInQuery, chunks, placeholders
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import STOP, Query, clean, every_small_word, read_query, small_words, wholes
 from ua_memory.index.terms import words as words_of
@@ -148,7 +148,7 @@ def stems_over(
     without those that have none. A session's title is most often its first words, which stand in it."""
     items = [item for item in items if item.record != index_items.SESSION]
     places = {item.key: (item.heading, (*item.tags, *item.entities)) for item in items}
-    said = {place: frozenset(index_items.words_over(*place)) for place in set(places.values())}
+    said = {place: frozenset(index_items.heading_words(*place)) for place in set(places.values())}
     known = words.vocabulary.stems(set().union(*said.values()))
     found = {
         place: frozenset(stem for word in over for stem in _standing_for(known[word], wanted, forms))
@@ -296,7 +296,7 @@ def read(
     meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces} | forms.keys())
     terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
     query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again), forms)
-    named = index_items.named(words.db, text)
+    named = index_items.names_in_query(words.db, text)
     weights = weigh(words, query, frozenset(meant.values()))
     own = _words(words, text, named.declared, meant, forms)
     if window:
@@ -575,7 +575,7 @@ def _items(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[t
     for part in chunks(sorted(names)):
         yield from words.db.execute(
             "SELECT names.name, items.key, items.rowid FROM names JOIN items ON items.rowid = names.item"
-            f" WHERE names.name IN ({marks(part)}) AND {condition}", (*part, *values)
+            f" WHERE names.name IN ({placeholders(part)}) AND {condition}", (*part, *values)
         )  # fmt: skip
 
 
@@ -584,8 +584,8 @@ def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], tot
     mutual information with it (Bouma 2009). `seeds` has the keys of items by their numbers."""
     beside = defaultdict[str, list[str]](list)
     for part in chunks(sorted(seeds)):
-        sql = f"SELECT name, item FROM names WHERE item IN ({marks(part)}) AND how > {index_items.OPENING}"
-        for name, item in words.db.execute(sql, part):
+        sql = f"SELECT name, item FROM names WHERE item IN ({placeholders(part)}) AND how > ?"
+        for name, item in words.db.execute(sql, (*part, index_items.SENTENCE_START)):
             if name not in asked.named.every:
                 beside[name].append(seeds[item])
     names = sorted(beside, key=lambda name: (-len(beside[name]), name))[:BESIDE]

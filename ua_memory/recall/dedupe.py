@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ua_memory.index.items import SESSION, chunks, marks
+from ua_memory.index.items import SESSION, chunks, placeholders
 from ua_memory.index.terms import STOP, every_small_word, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
@@ -667,7 +667,7 @@ def _whose(words: WordIndex, ids: Iterable[str]) -> dict[str, Whose | None]:
     found: dict[str, Whose | None] = {}
     refs = frozenset(ids)
     for part in chunks(sorted({written_id(ref) for ref in refs})):
-        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({marks(part)})"
+        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({placeholders(part)})"
         for written, origin, client, path in words.db.execute(query, part):
             if (block := ref_of(path, written)) not in refs:
                 continue

@@ -28,7 +28,7 @@ from ua_memory.index import embedding, sync, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.embedding import model_problem
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
-from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, read_only, row
+from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, open_read_only, to_row
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
 from ua_memory.index.vectors import mark_matches
@@ -600,10 +600,10 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     owned, _ = files.items(path, data)
     names = {(item.key, name, *how) for item in owned for name, how in index_items.names_of(item).items()}
     records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
-    settled = index_items.settling(records, files.masked)
+    settled = index_items.settled_names(records, files.masked)
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
-    cites = {(item.key, block) for item in owned for block in index_items.cites_of(item)}
-    rows = {item.key: row(0, item, item.digest())[1:] for item in owned}
+    cites = {(item.key, block) for item in owned for block in index_items.citations_of(item)}
+    rows = {item.key: to_row(0, item, item.digest())[1:] for item in owned}
     return _ExpectedRows(rows, {"words": words, "names": names, "citations": cites}, settled)
 
 
@@ -624,18 +624,18 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
     file = generation / "chroma" / "chroma.sqlite3"
     try:
         mark, items = _marked(generation), generation / "words.db"
-        with closing(read_only(items)) as db:
+        with closing(open_read_only(items)) as db:
             if not _stands(mark, db):
                 return []
             wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
         wanted -= embedding.texts_without_vector(store.bank.cache, str(mark.get("model", "")))
-        with closing(read_only(file)) as rows:
+        with closing(open_read_only(file)) as rows:
             found = [
                 f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
             ]
             there = {name for (name,) in rows.execute("SELECT embedding_id FROM embeddings")}
         # Texts come and go in the words first and the mark last: with both as before, Chroma is as before.
-        with closing(read_only(items)) as db:
+        with closing(open_read_only(items)) as db:
             if _marked(generation) != mark or not _stands(mark, db):
                 raise CheckUnavailable(OPEN)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -660,7 +660,7 @@ def of_cache(folder: Path) -> list[str]:
     file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
-    with closing(read_only(file)) as db:
+    with closing(open_read_only(file)) as db:
         db.execute("BEGIN")
         found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
         if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
@@ -730,7 +730,7 @@ def _looked(*looks: Look) -> IntegrityReport:
 
 
 def _of_words(store: Store, folder: Path, tell: Progress | None) -> list[str]:
-    with closing(read_only(folder / "words.db")) as db:
+    with closing(open_read_only(folder / "words.db")) as db:
         db.execute("BEGIN")
         found = [str(row) for (row,) in db.execute("PRAGMA integrity_check(5)") if row != "ok"]
         counted = "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM words_docsize)"
