@@ -325,18 +325,15 @@ class Meter:
         self.usage, self.counted = TokenUsage(), 0.0
         self._ledger, self._limits, self._now = ledger, limits, now
 
-    def reserve(self, purpose: str, model: str, worst: TokenUsage, *, free: bool = False) -> Entry:
-        """Write the worst case of a request down, or raise BudgetSpent if it does not fit.
+    def reserve(
+        self, purpose: str, model: str, *each: TokenUsage, share: float = 1.0, free: bool = False
+    ) -> Entry:
+        """Write the worst case of a request, or of several, down in one line, or raise BudgetSpent if that
+        does not fit. They cost this `share` of their price.
 
         `free` says that nobody sends a bill: a model that the table does not know then counts as nothing,
         else as the dearest one. Raises Malformed or CannotWrite where the ledger does not work.
         """
-        return self.reserve_all(purpose, model, [worst], free=free)
-
-    def reserve_all(
-        self, purpose: str, model: str, each: Sequence[TokenUsage], *, share: float = 1.0, free: bool = False
-    ) -> Entry:
-        """The same for several requests in one line, which cost this `share` of their price."""
         known, worst = price(model), sum(each, TokenUsage())
         sums = share * sum((known or dearest()).of(one) for one in each)
         counted = sums if known or not free else 0.0
@@ -357,16 +354,10 @@ class Meter:
         return entry
 
     def settle(
-        self, entry: Entry, model: str, usage: TokenUsage, *, failed: bool, request: str = ""
+        self, entry: Entry, model: str, *each: TokenUsage, share: float = 1.0, failed: bool, request: str = ""
     ) -> Entry:
-        """Write down what the request really used; `model` is the one that answered."""
-        return self.settle_all(entry, [usage], model=model, failed=failed, request=request)
-
-    def settle_all(
-        self, entry: Entry, each: Sequence[TokenUsage], *, share: float = 1.0, model: str = "", failed: bool,
-        request: str = "",
-    ) -> Entry:  # fmt: skip
-        """The same for what `reserve_all` wrote down, be it in another process."""
+        """Write down what was really used of what `reserve` wrote, be it in another process; `model` is the
+        one that answered, '' for the one that was asked."""
         known, usage = price(model) or price(entry.model), sum(each, TokenUsage())
         free = entry.usd is None and entry.counted == 0.0
         sums = share * sum((known or dearest()).of(one) for one in each)

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -36,6 +36,7 @@ from ua_memory.reflect.proposals import (
     in_order,
     mark,
 )
+from ua_memory.retain.queue import plain
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
 from ua_memory.text.noise import defanged
@@ -109,11 +110,7 @@ class Answers:
 
 
 def _line(answer: BatchOutcome) -> bytes:
-    row: dict[str, Any] = {
-        "facts": answer.facts, "operations": [each.plain() for each in answer.operations],
-        "refused": answer.refused, "aside": answer.aside, "by": answer.by, "held": answer.held,
-    }  # fmt: skip
-    return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 def _read(line: bytes) -> BatchOutcome | None:
@@ -545,20 +542,15 @@ class BatchFile:
                 DecisionPrompt(one["scope"], tuple(one["facts"]), tuple(one["portion"]), dict(one["beliefs"]))
                 for one in row["shown"]
             )
-            found = PendingBatch(BatchHandle.of(row["post"]), datetime.fromisoformat(row["at"]), shown)
+            found = PendingBatch(BatchHandle(**row["post"]), datetime.fromisoformat(row["at"]), shown)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return found if now - found.at < KEPT else None
 
     def keep(self, posted: PendingBatch) -> None:
         """Note a batch; it is on the disk when this returns."""
-        rows = [
-            {"scope": s.scope, "facts": s.facts, "portion": s.portion, "beliefs": dict(s.beliefs)}
-            for s in posted.shown
-        ]
-        row = {"post": posted.post.plain(), "at": posted.at.isoformat(), "shown": rows}
         make_private(self.file.parent)
-        data = json.dumps(row).encode("utf-8", "replace")
+        data = json.dumps(plain(posted)).encode("utf-8", "replace")
         swap.put(self.file, data, self.file.with_suffix(".new"))
 
     def clear(self) -> None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -74,10 +74,6 @@ class Operation:
     def lost(self) -> bool:
         """Whether an observation is to be retired since nothing proves it any more."""
         return self.do == "retire" and not self.proofs
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
     @staticmethod
     def of(row: Mapping[str, Any]) -> Operation:

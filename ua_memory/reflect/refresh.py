@@ -32,7 +32,7 @@ from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Message, Model, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
+from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape
@@ -518,7 +518,7 @@ def _flagged(draft: Draft, fact: Fact, why: str) -> Fact | None:
 # says more is refused with the reason, and left out if the model does no better.
 
 
-_REMINDER = "Nothing was changed: you called no tool. Use the tools, or answer with the one word: done."
+_REMINDER = f"Nothing was changed: you called no tool. Use the tools, or {SAY_DONE}."
 BOUNDS = Bounds(turns=16, calls=120)
 LONGEST_ANSWER = 8_000
 LONGEST_SENTENCE = 600
@@ -544,26 +544,16 @@ def write(
     ]
     outcome = run_tools(
         model, prompt("refresh"), opening, writer.tools(), purpose="refresh", bounds=BOUNDS,
-        max_tokens=LONGEST_ANSWER,
+        max_tokens=LONGEST_ANSWER, reminder=_REMINDER,
     )  # fmt: skip
     writer.written.usage += outcome.usage
-    if outcome.ended == "done" and not outcome.calls + outcome.refused and not _done(outcome.text):
-        outcome = run_tools(
-            model, prompt("refresh"), [*outcome.messages, user(_REMINDER)], writer.tools(), purpose="refresh",
-            bounds=BOUNDS, max_tokens=LONGEST_ANSWER,
-        )  # fmt: skip
-        writer.written.usage += outcome.usage
-        if not outcome.calls and not _done(outcome.text):
-            raise ModelMisbehaved(
-                "the model only talked about the page; none of it was saved",
-                hint="try again, or another UA_MEMORY_MODEL",
-            )
+    if outcome.talked and not outcome.says_done:
+        raise ModelMisbehaved(
+            "the model only talked about the page; none of it was saved",
+            hint="try again, or another UA_MEMORY_MODEL",
+        )
     outcome.require_done()
     return writer.end()
-
-
-def _done(text: str) -> bool:
-    return text.strip(" \n.!*\"'").casefold() == "done"
 
 
 class _Writer:

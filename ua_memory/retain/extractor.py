@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
 from typing import Any, Literal
 
 from ua_memory.knowledge.entities import EntityRecords
@@ -428,8 +427,8 @@ class ExtractedChunk:
 class ChunkExtractor:
     """A model at work on one text: `extract` its chunks in order."""
 
-    def __init__(self, model: Model, brief: TextContext, *, purpose: str = "retain") -> None:
-        self.model, self.brief, self.purpose = model, brief, purpose
+    def __init__(self, model: Model, brief: TextContext) -> None:
+        self.model, self.brief = model, brief
         self.usage = Tokens()
         self._said: list[Message] = []
         self._size = 0
@@ -438,18 +437,14 @@ class ChunkExtractor:
         """The facts in a chunk. Raises what the model raises, and ModelMisbehaved for an answer that is none:
         then nothing of the text is to be kept."""
         into = _ExtractionTools(chunk, self.brief)
-        ask = partial(
-            run_tools, self.model, directive(self.brief), tools=into.tools(), purpose=self.purpose,
-            bounds=_BOUNDS, max_tokens=LONGEST_ANSWER,
+        outcome = run_tools(
+            self.model, directive(self.brief), self._opening(chunk), into.tools(), purpose="retain",
+            bounds=_BOUNDS, max_tokens=LONGEST_ANSWER, reminder=REMINDER,
         )  # fmt: skip
-        outcome = ask(messages=self._opening(chunk))
         self.usage += outcome.usage
-        if _talks(outcome):
-            outcome = ask(messages=[*outcome.messages, user(REMINDER)])
-            self.usage += outcome.usage
         if outcome.ended in ("cut", "window") and not into.taken:
             return self._halved(chunk, outcome)
-        if _talks(outcome):
+        if outcome.talked:
             self._forget()
             return ExtractedChunk(talked=True)
         if not into.taken:
@@ -492,11 +487,6 @@ class ChunkExtractor:
         return ExtractedChunk(
             (*one.facts, *other.facts), causes, (*one.refused, *other.refused), one.talked or other.talked
         )
-
-
-def _talks(outcome: Outcome) -> bool:
-    """Whether the model called nothing. Nobody may take that for "nothing here is worth keeping"."""
-    return outcome.ended == "done" and not outcome.calls and not outcome.refused
 
 
 class _ExtractionTools:

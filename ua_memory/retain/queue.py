@@ -43,7 +43,8 @@ T = TypeVar("T")
 
 
 def lock(fd: int, *, wait: bool) -> bool:
-    """Take a file's lock without waiting; whether that succeeded. The lock ends when the file is closed."""
+    """Take a file's lock; whether that succeeded, which without `wait` it may not. It ends when the file is
+    closed."""
     try:
         import fcntl
     except ImportError:  # Windows, where one process works alone
@@ -255,12 +256,9 @@ class Jobs:
         result = getattr(note.ended, "what", type(note.ended).__name__) if note.ended else note.result
         row = plain(JobRun(now, result, failed, again, "" if note.left or failed else self.head()))
         file = self._file(job)
-        beside = file.with_suffix(f".{os.getpid()}")
         with contextlib.suppress(OSError):  # the work is done all the same
             make_private(file.parent)
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-                json.dump(row, out)
-            beside.replace(file)
+            swap.put(file, json.dumps(row).encode(), file.with_suffix(f".{os.getpid()}"))
 
     def _file(self, job: str) -> Path:
         return self._store.bank.local / f"job-{job}.json"

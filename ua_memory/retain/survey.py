@@ -19,6 +19,7 @@ from ua_memory.retain.documents import MOST_BYTES, is_read
 from ua_memory.retain.flush import estimate, filter_turns
 from ua_memory.retain.ledger import ReadMarks
 from ua_memory.retain.queue import TurnQueue, key_of
+from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
@@ -375,16 +376,13 @@ def load(store: Store) -> list[WatchedPath]:
 def save(store: Store, watched: list[WatchedPath]) -> None:
     """Write the list of watched paths. CannotWrite."""
     file = store.bank.local / NAME
-    beside = file.with_suffix(".new")
     with writing(file):
         make_private(file.parent)
         if not watched:
             file.unlink(missing_ok=True)
             return
         data = json.dumps([asdict(one) for one in watched], ensure_ascii=False, indent=1)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(data.encode("utf-8", "surrogatepass"))
-        beside.replace(file)
+        swap.put(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
 
 
 def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:

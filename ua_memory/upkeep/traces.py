@@ -10,7 +10,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -411,7 +411,7 @@ def _answers(store: Store, needles: Sequence[Needle], ids: Collection[str]) -> b
 
 
 def _plain(answer: BatchOutcome) -> str:
-    row = [[each.plain() for each in answer.operations], answer.refused, answer.aside]
+    row = [[*map(asdict, answer.operations)], answer.refused, answer.aside]
     return json.dumps(row, ensure_ascii=False)
 
 
