@@ -357,9 +357,33 @@ class Decider:
                 self._halve(stretch.alone(portion))
             yield len(portion)
 
-    def decided(self, stretch: FactStretch, portion: Sequence[Fact]) -> bool:
-        """Have one portion decided; whether an answer could be had."""
-        return self._failure(stretch, portion) is None
+    def collect(
+        self, box: BatchFile, posted: PendingBatch, facts: Mapping[str, Fact],
+        beliefs: Mapping[str, KnownObservation], have: set[str], now: datetime,
+    ) -> bool:  # fmt: skip
+        """Take in the answers to a batch, each durable at once; whether it had ended. `facts` are those that
+        wait, by mark, `beliefs` all there are, by name. What `have` names was taken in before a kill.
+        RequestRejected where the endpoint knows no such batch: for a day, since the endpoint may be another
+        by mistake; then there are no answers, or nothing would be asked for a month."""
+        try:
+            replies = _claude(self.model).collect(posted.post)
+        except RequestRejected:
+            if now - posted.at < DONE:
+                raise
+            replies = {}
+        if replies is None:
+            return False
+        for number, one in enumerate(posted.shown):
+            portion = tuple(facts[name] for name in one.portion if name in facts)
+            if number in replies and portion and not have >= set(map(mark, portion)):
+                labelled = {label: beliefs[name] for label, name in one.beliefs.items() if name in beliefs}
+                shown = tuple(facts.get(name, GONE) for name in one.facts)
+                said = _ModelFinished(posted.post.model, replies[number])
+                hand = Decider(said, self.answers, self.sketch, self.clean)
+                hand._failure(FactStretch(one.scope, labelled, (shown,), ""), portion)
+                self.usage += hand.usage
+        box.clear()
+        return True
 
     def _halve(self, stretch: FactStretch) -> None:
         facts = stretch.facts
@@ -579,33 +603,6 @@ def post(box: BatchFile, model: Model, stretches: Sequence[FactStretch], at: dat
     posted = PendingBatch(made, at, shown)
     box.keep(posted)
     return posted
-
-
-def collect(
-    box: BatchFile, posted: PendingBatch, model: Model, decide: Callable[[Model], Decider],
-    facts: Mapping[str, Fact], beliefs: Mapping[str, KnownObservation], have: set[str], now: datetime,
-) -> bool:  # fmt: skip
-    """Take in the answers to a batch, each durable at once; whether it had ended. `decide` makes a hand for
-    a model, `facts` are those that wait, by mark, `beliefs` all there are, by name. What `have` names was
-    taken in before a kill. RequestRejected where the endpoint knows no such batch: for a day, since the
-    endpoint may be another by mistake; then there are no answers, or nothing would be asked for a month."""
-    try:
-        replies = _claude(model).collect(posted.post)
-    except RequestRejected:
-        if now - posted.at < DONE:
-            raise
-        replies = {}
-    if replies is None:
-        return False
-    for number, one in enumerate(posted.shown):
-        portion = tuple(facts[name] for name in one.portion if name in facts)
-        if number in replies and portion and not have >= set(map(mark, portion)):
-            labelled = {label: beliefs[name] for label, name in one.beliefs.items() if name in beliefs}
-            shown = tuple(facts.get(name, GONE) for name in one.facts)
-            said = _ModelFinished(posted.post.model, replies[number])
-            decide(said).decided(FactStretch(one.scope, labelled, (shown,), ""), portion)
-    box.clear()
-    return True
 
 
 def _claude(model: Model) -> Claude:

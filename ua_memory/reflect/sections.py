@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ua_memory.errors import Malformed
+from ua_memory.llm.tools import ToolError
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields
 from ua_memory.markdown.blocks import Block, BlockShape, scan
@@ -131,8 +132,11 @@ def own_sentences(unit: BodyUnit) -> list[str]:
 LONGEST_TITLE = 80
 
 
-class RefusedEdit(Exception):
+class RefusedEdit(ToolError):
     """Why an operation is refused, in words for the model."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; nothing was changed")
 
 
 class PageEditor:
