@@ -279,8 +279,39 @@ ABANDONED = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
+class TextItem:
+    """One text to be retained, and what was said with it.
+
+    `at` is when it was said or written (aware). Without a `document_id` its facts go into that day's log.
+    `source` is the place it came from, for people. `request` makes it one that is carried out once. `redo`
+    has chunks read again that have not changed.
+    """
+
+    text: str
+    at: datetime
+    document_id: str = ""
+    source: str = ""
+    append: bool = False
+    mode: Mode = "concise"
+    mission: str = ""
+    instructions: str = ""
+    context: str = ""
+    tags: tuple[str, ...] = ()
+    client: str = ""
+    session: str = ""
+    origin: Origin = "agent"
+    request: str = ""
+    redo: bool = False
+    said_in: tuple[str, ...] = ()
+    """Tags of all that is said where this was: they stand once, below the heading."""
+    metadata: tuple[str, ...] = ()
+    """Tags `key:value` of the text as a whole: below the heading, or in its document's front matter."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """A session whose turns wait: what they are, since when, when the `newest` came, and what was tried.
+    """A session whose turns wait, or a text: what they are, since when, when the `newest` came, and what was
+    tried.
 
     `size` is its context's, in tokens, when its last turns came. `modelled` tells whether a model was meant
     to read them, None if nobody said. `open` says that its session goes on and no flush is due: it gathers.
@@ -298,6 +329,9 @@ class QueueEntry:
     open: bool = False
     recalled: tuple[str, ...] = ()
     """Lines that memory gave the session: its agent may repeat them."""
+    item: TextItem | None = None
+    drawn: Mapping[str, ExtractedChunk] = field(default_factory=dict)
+    """Of a text: itself, and the facts of chunks that were read already, by chunk name."""
 
     def gathers(self, now: datetime) -> bool:
         """Whether no flush is due: its session is open and had new turns within half a day."""
@@ -366,6 +400,17 @@ class TurnQueue:
         except FileNotFoundError as error:
             raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list") from error
 
+    def find(self, key: str) -> QueueEntry | None:
+        """The entry under a key, None if there is none."""
+        with contextlib.suppress(NotFound):
+            return self.get(key)
+        return None
+
+    def ids(self, session: Session) -> list[str]:
+        """The ids of a session's turns that wait."""
+        found = self.find(key_of(session))
+        return [turn.id for turn in found.turns] if found else []
+
     def keys(self) -> list[str]:
         """The keys of all queued sessions, sorted."""
         names = (path.name for path in self.folder.glob(f"{self.prefix}*{SUFFIX}"))
@@ -373,10 +418,7 @@ class TurnQueue:
 
     def all(self) -> list[QueueEntry]:
         """All entries, oldest first."""
-        found = []
-        for key in self.keys():
-            with contextlib.suppress(NotFound):  # drained meanwhile
-                found.append(self.get(key))
+        found = filter(None, map(self.find, self.keys()))  # one may be drained meanwhile
         return sorted(found, key=lambda each: (each.since is None, each.since and each.since.timestamp()))
 
     def failed(
@@ -395,6 +437,9 @@ class TurnQueue:
         again. A bug is recorded, too: it must not be met with each run to come."""
         try:
             yield
+        except SystemExit:
+            self.failed(key, STOPPED, now())
+            raise
         except UaMemoryError as error:
             self.failed(key, error.what, now(), own=is_content_error(error), modelled=modelled)
             what = f"{error.what.removesuffix('; none of it was saved')}; {stays}"
@@ -496,6 +541,24 @@ class TurnQueue:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
+    @contextmanager
+    def attempt(
+        self, key: str, seconds: float, now: Callable[[], datetime], *, unasked: bool
+    ) -> Iterator[QueueEntry | None]:
+        """Hold the claim on an entry while it is worked on; None if there is none, or if it is set aside and
+        the work `unasked`. Such a try is noted before it begins, so that one that its process does not
+        survive is counted as well. Busy; Malformed for a record that cannot be read."""
+        with self.claimed(key, seconds):
+            found = self.find(key)
+            if found and unasked:
+                found = self.begin(key, now())
+            if found and unasked and found.aside:
+                found = None
+            if found and found.broken:
+                hint = f"copy what you need, then: ua-memory queue drop {key}"
+                raise Malformed(found.broken, where=str(self.folder), hint=hint)
+            yield found
+
     def sweep(self) -> None:
         """Remove claims that killed processes left on sessions which are no longer queued."""
         for path in self.folder.glob(f"{self.prefix}*{CLAIM}"):
@@ -505,7 +568,25 @@ class TurnQueue:
                     pass
 
     def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
-        return _waiting(key, rows, garbled=garbled)
+        head = next(
+            (row["session"] for row in rows if "session" in row), None if rows else {"client": "text"}
+        )
+        puts = [row for row in rows if "put" in row]
+        asked = [row["model"] for row in rows if row.get("model") is not None]
+        gathers = bool(puts) and not any("due" in row for row in rows)
+        try:
+            if head is None or garbled:
+                raise ValueError("it does not say which session it is of")
+            return QueueEntry(
+                key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
+                next((row["size"] for row in reversed(puts) if row.get("size")), None),
+                read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
+                time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+                recalled=tuple(line for row in rows for line in row.get("recalled", ())),
+                open=gathers and all(row.get("open") for row in puts),
+            )  # fmt: skip
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            return QueueEntry(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
 
     def _path(self, key: str) -> Path:
         if not key or not all(c.isalnum() or c in "-_" for c in key):
@@ -546,25 +627,6 @@ def key_of(session: Session) -> str:
     return f"{client}-{hashlib.sha256(name).hexdigest()[:10]}"
 
 
-def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
-    head = next((row["session"] for row in rows if "session" in row), None if rows else {"client": "text"})
-    puts = [row for row in rows if "put" in row]
-    asked = [row["model"] for row in rows if row.get("model") is not None]
-    try:
-        if head is None or garbled:
-            raise ValueError("it does not say which session it is of")
-        return QueueEntry(
-            key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
-            next((row["size"] for row in reversed(puts) if row.get("size")), None),
-            read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
-            time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
-            recalled=tuple(line for row in rows for line in row.get("recalled", ())),
-            open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
-        )  # fmt: skip
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        return QueueEntry(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
-
-
 # -- items -------------------------------------------------------------------------------------------------
 # Texts that wait to be retained: one durable record a text in `pending/`, beside the turns of
 # conversations.
@@ -574,44 +636,6 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
 
 
 RETAIN_PREFIX = "retain-"
-
-
-@dataclass(frozen=True, slots=True)
-class TextItem:
-    """One text to be retained, and what was said with it.
-
-    `at` is when it was said or written (aware). Without a `document_id` its facts go into that day's log.
-    `source` is the place it came from, for people. `request` makes it one that is carried out once. `redo`
-    has chunks read again that have not changed.
-    """
-
-    text: str
-    at: datetime
-    document_id: str = ""
-    source: str = ""
-    append: bool = False
-    mode: Mode = "concise"
-    mission: str = ""
-    instructions: str = ""
-    context: str = ""
-    tags: tuple[str, ...] = ()
-    client: str = ""
-    session: str = ""
-    origin: Origin = "agent"
-    request: str = ""
-    redo: bool = False
-    said_in: tuple[str, ...] = ()
-    """Tags of all that is said where this was: they stand once, below the heading."""
-    metadata: tuple[str, ...] = ()
-    """Tags `key:value` of the text as a whole: below the heading, or in its document's front matter."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedText(QueueEntry):
-    """A queued text; `drawn` has the facts of chunks that were read already, by chunk name."""
-
-    item: TextItem | None = None
-    drawn: dict[str, ExtractedChunk] = field(default_factory=dict)
 
 
 class TextQueue(TurnQueue):
@@ -632,16 +656,6 @@ class TextQueue(TurnQueue):
                 append(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
                 swap.sync_folder(self.folder)
 
-    def read(self, key: str) -> QueuedText:
-        """The text under a key. NotFound."""
-        found = self.get(key)
-        assert isinstance(found, QueuedText)
-        return found
-
-    def waiting(self) -> list[QueuedText]:
-        """All texts, oldest first."""
-        return [one for one in self.all() if isinstance(one, QueuedText)]
-
     def has(self, key: str) -> bool:
         """Whether anything is queued under a key."""
         try:
@@ -659,7 +673,7 @@ class TextQueue(TurnQueue):
         """Remove a text whose facts are committed."""
         self._path(key).unlink(missing_ok=True)
 
-    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueuedText:
+    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         try:
             given = next((row["item"] for row in rows if "item" in row), None)
             if given is None or garbled:
@@ -670,12 +684,12 @@ class TextQueue(TurnQueue):
             item = TextItem(**known)
             put = next(row for row in rows if "put" in row)
             since = time_of(put["put"])
-            return QueuedText(
+            return QueueEntry(
                 key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
                 read_attempts(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
             )  # fmt: skip
         except (ValueError, TypeError, AttributeError, KeyError, StopIteration) as error:
-            return QueuedText(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
+            return QueueEntry(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
 
 
 def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:

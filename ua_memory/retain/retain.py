@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import Busy, TooLarge, Usage
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
@@ -27,7 +27,7 @@ from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import extract_without_model
 from ua_memory.retain.extractor import TOGETHER, Chunk, ChunkExtractor, ExtractedChunk, Mode, TextContext, cut
-from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue
+from ua_memory.retain.queue import QueueEntry, TextItem, TextQueue
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -111,29 +111,17 @@ class Retainer:
     def one(self, key: str, patience: float, *, unasked: bool = False) -> RetainResult | None:
         """Retain the text under a key; None if there is none, or if it is set aside and this was not asked
         for. Raises what the model and the store raise; the text then stays queued."""
-        with self.items.claimed(key, patience):
-            try:
-                waiting = self.items.begin(key, self.store.now()) if unasked else self.items.get(key)
-            except NotFound:
+        with self.items.attempt(key, patience, self.store.now, unasked=unasked) as waiting:
+            if waiting is None or waiting.item is None:
                 return None
-            assert isinstance(waiting, QueuedText)
-            if unasked and waiting.aside:
-                return None
-            if waiting.item is None:
-                hint = f"ua-memory queue drop {key}"
-                raise Malformed(waiting.broken, where=str(self.items.folder), hint=hint)
-            try:
-                done = self._tried(waiting, waiting.item)
-            except SystemExit:
-                self.items.failed(key, STOPPED, self.store.now())
-                raise
+            done = self._tried(waiting, waiting.item)
             self.items.done(key)
             return done
 
     def drain(self) -> list[RetainResult]:
         """Retain the rest of the queue, except what is set aside or claimed by another process."""
         done = []
-        for waiting in self.items.waiting():
+        for waiting in self.items.all():
             if waiting.aside or (self.model is None and waiting.modelled):
                 continue
             try:
@@ -155,13 +143,13 @@ class Retainer:
             revision=draft.result.revision, notes=draft.result.notes,
         )  # fmt: skip
 
-    def _tried(self, waiting: QueuedText, item: TextItem) -> RetainResult:
+    def _tried(self, waiting: QueueEntry, item: TextItem) -> RetainResult:
         stays = "nothing was written, and the text is queued"
         modelled = self.model is not None
         with self.items.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
             return self._retained(waiting, item)
 
-    def _retained(self, waiting: QueuedText, item: TextItem) -> RetainResult:
+    def _retained(self, waiting: QueueEntry, item: TextItem) -> RetainResult:
         before = self.store.answered(item.request) or self._seen_before(item)
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
@@ -193,7 +181,7 @@ class Retainer:
         )  # fmt: skip
 
     def _read(
-        self, waiting: QueuedText, item: TextItem, todo: Sequence[Chunk]
+        self, waiting: QueueEntry, item: TextItem, todo: Sequence[Chunk]
     ) -> tuple[dict[str, ExtractedChunk], ChunkExtractor | None]:
         """The facts of the chunks; what an earlier try has read is in the record."""
         brief = self.brief(item)
@@ -230,7 +218,7 @@ class Retainer:
     # -- writing -----------------------------------------------------------------------------------
 
     def _written(
-        self, waiting: QueuedText, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
+        self, waiting: QueueEntry, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
         drawn: Mapping[str, ExtractedChunk],
     ) -> RetainResult:  # fmt: skip
         with self.store.revision(
@@ -257,7 +245,7 @@ class Retainer:
     def _into_log(
         self,
         draft: Draft,
-        waiting: QueuedText,
+        waiting: QueueEntry,
         item: TextItem,
         drawn: Mapping[str, ExtractedChunk],
         modelled: bool,
@@ -290,7 +278,7 @@ class Retainer:
         )
 
     def _into_document(
-        self, draft: Draft, waiting: QueuedText, item: TextItem, known: KnownDocument,
+        self, draft: Draft, waiting: QueueEntry, item: TextItem, known: KnownDocument,
         chunks: Sequence[Chunk],
         drawn: Mapping[str, ExtractedChunk], modelled: bool,
     ) -> RetainResult:  # fmt: skip

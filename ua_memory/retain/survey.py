@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
 from ua_memory.llm.ledger import Estimate, together
@@ -140,7 +140,7 @@ class Surveyor:
                     self._machines["sub-agent"] = self._machines.get("sub-agent", 0) + 1
                 elif (session.client, session.session) in going:
                     self._going.append(session)
-                elif talk := self._talk(one, stream, reading):
+                elif talk := self._talk(one, reading):
                     late = talk.found.last
                     if since and late and late < since:
                         self._older += 1
@@ -152,7 +152,7 @@ class Surveyor:
             why = error.what if isinstance(error, UaMemoryError) else error.strerror or str(error)
             self._problems.append(f"{one.where}: {why}")
 
-    def _talk(self, one: Transcript, stream: IO[bytes], reading: TranscriptReading) -> _SessionTurns | None:
+    def _talk(self, one: Transcript, reading: TranscriptReading) -> _SessionTurns | None:
         session, turns = reading.session, list(filter_turns(reading, self.store.config))
         if not turns:
             return None
@@ -160,8 +160,8 @@ class Surveyor:
             self._problems.append(f"{one.where}: it does not say which session it is of")
             return None
         ids = {turn.id for turn in turns}
-        waits = self._waiting(session)
-        fresh = self._unread(session, stream, reading, ids) & ids
+        waits = self.queue.ids(session)
+        fresh = self._unread(session, reading, ids) & ids
         fresh &= {turn.id for turn in _unheard(turns, waits)}
         times = [turn.at for turn in turns if turn.at]
         found = FoundSession(
@@ -170,21 +170,12 @@ class Surveyor:
         )  # fmt: skip
         return _SessionTurns(found, [(turn.id, _hash(turn)) for turn in turns], fresh)
 
-    def _waiting(self, session: Session) -> list[str]:
-        try:
-            return [turn.id for turn in self.queue.get(key_of(session)).turns]
-        except NotFound:
-            return []
-
-    def _unread(
-        self, session: Session, stream: IO[bytes], reading: TranscriptReading, ids: set[str]
-    ) -> set[str]:
+    def _unread(self, session: Session, reading: TranscriptReading, ids: set[str]) -> set[str]:
         """The ids of the turns behind the last that a flush has read."""
-        known = self.marks.of(session) or self.marks.elsewhere(session.client) & ids
+        known = set().union(*self.marks.of(session)) or self.marks.elsewhere(session.client) & ids
         if not known:
             return ids
-        stream.seek(0)
-        again = read(stream, client=reading.session.client, since=ledger.base_ids(known))
+        again = reading.again(ledger.base_ids(known))
         turns = list(ledger.without_recorded(again, known, again.reached))
         return {turn.id for turn in _after_told(turns, known)}
 
@@ -225,8 +216,7 @@ def _unheard(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
     """The turns without those that wait, and without what a client told of before its transcript had it."""
     known = set(waiting)
     left = [turn for turn in turns if turn.id not in known]
-    left = list(ledger.without_recorded(left, waiting, ledger.base_ids(waiting) - {turn.id for turn in left}))
-    return _after_told(left, waiting)
+    return _after_told([*ledger.without_waiting(left, waiting)], waiting)
 
 
 def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
