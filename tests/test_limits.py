@@ -265,7 +265,7 @@ def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(files, "MOST_BYTES", 10)
     (tmp_path / "a.md").write_text("x" * 10)
-    assert files.read(memory.store, tmp_path / "a.md").text == "x" * 10
+    assert files.read(memory.store, tmp_path / "a.md")[0] == "x" * 10
     (tmp_path / "b.md").write_text("x" * 11)
     with pytest.raises(TooLarge):
         files.read(memory.store, tmp_path / "b.md")

@@ -492,11 +492,11 @@ def _sentences(data: bytes, path: str) -> Iterator[str]:
 def _flagged(draft: Draft, fact: Fact, why: str) -> Fact | None:
     """The fact with its flag; None where the line cannot take one."""
     path = fact.place.path
-    now = next((f for f in document.parse(draft.read(path), path).of(Fact) if f.id == fact.id), None)
+    now = knowledge_facts.fact_in(draft.read(path), path, fact.id)
     if now is None or now.flag:
         return None
     data = markdown_lines.insert_after(draft.read(path), now.place.end, [f"  - flag: {why}"])
-    there = next((f for f in document.parse(data, path).of(Fact) if f.id == fact.id), None)
+    there = knowledge_facts.fact_in(data, path, fact.id)
     if there != replace(now, flag=why):
         return None
     draft.write(path, data, removes=[now])

@@ -385,18 +385,9 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
 # A file outside the bank, read to be retained: its text, its path, and when it was written.
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A file's text as markdown, its absolute path, and when it was written (aware)."""
-
-    text: str
-    path: str
-    at: datetime
-
-
-def read(store: Store, path: Path) -> InputFile:
-    """Read a file. NotFound; Usage for a folder, a file of the bank, or a format that is not read;
-    TooLarge."""
+def read(store: Store, path: Path) -> tuple[str, str, datetime]:
+    """Read a file: its text as markdown, its absolute path, and when it was written (aware). NotFound; Usage
+    for a folder, a file of the bank, or a format that is not read; TooLarge."""
     path = path.resolve()
     refuse_own(store, path)
     if path.is_dir():
@@ -410,7 +401,7 @@ def read(store: Store, path: Path) -> InputFile:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:
         raise Malformed(f"cannot be read: {error.strerror or error}", where=str(path)) from error
-    return InputFile(text_of(data, path.name), str(path), _written(path, saved, store.now()))
+    return text_of(data, path.name), str(path), _written(path, saved, store.now())
 
 
 def refuse_own(store: Store, path: Path) -> None:

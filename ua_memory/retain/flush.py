@@ -17,7 +17,7 @@ from ua_memory.config import Config
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
-from ua_memory.knowledge import entities, statements, tombstones
+from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
@@ -298,10 +298,11 @@ class FlushWriter:
             draft.subject = f"flush: {self._counted()} from {session.client}{read}"
         if harvest.unstudied:
             self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
-        placed = tuple(self._now(fact) for fact, _ in self.placed)
+        now = partial(knowledge_facts.as_committed, self.store)
+        placed = tuple(now(fact) for fact, _ in self.placed)
         return FlushedSession(
             self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
-            tuple(map(self._now, self.reworded)), tuple(self.core), tuple(harvest.refused),
+            tuple(map(now, self.reworded)), tuple(self.core), tuple(harvest.refused),
             draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
         )  # fmt: skip
 
@@ -333,7 +334,8 @@ class FlushWriter:
             if said == one_line(old.quotes[0].text if old.quotes else old.text):
                 there = one_line(old.text) == candidate.text
                 day = f"{self.store.now():%Y-%m-%d}"
-                new = old if there else knowledge_facts.reword(draft, self._now_in(draft, old), fact, day)
+                known = knowledge_facts.fact_in(draft.read(old.place.path), old.place.path, old.id) or old
+                new = old if there else knowledge_facts.reword(draft, known, fact, day)
                 if new:
                     (self.again if there else self.reworded).append(new)
                     self.extracted.remove(old)
@@ -372,16 +374,6 @@ class FlushWriter:
             f"{by} made no valid call for {len(unstudied)} of {len(self.waiting.turns)} turns; {kept} "
             "(another UA_MEMORY_MODEL would do better)"
         )
-
-    def _now_in(self, draft: Draft, fact: Fact) -> Fact:
-        """A fact where it stands in the draft, others having come before it."""
-        there = markdown_document.parse(draft.read(fact.place.path), fact.place.path).of(Fact)
-        return next((one for one in there if one.id == fact.id), fact)
-
-    def _now(self, fact: Fact) -> Fact:
-        """The fact where it stands after all, others and marks having come above it."""
-        found = statements.find(self.store, str(fact.id), [fact.place.path])
-        return found if isinstance(found, Fact) else fact
 
     def _counted(self) -> str:
         parts = [counted(len(self.placed), "fact")]
@@ -567,7 +559,7 @@ class Flusher:
         with self.queue.attempt(key, patience, self.store.now, unasked=unasked) as waiting:
             if waiting is None:
                 return None
-            read_to = ledger.entries(self.store, waiting.session, kept=self.model is not None)
+            read_to, _ = ledger.ledger(self.store, waiting.session, kept=self.model is not None)
             unread = ledger.unread(waiting.turns, read_to)
             fresh = [*self._as_wanted_now(unread)]
             words = self._keep_words(waiting.session, fresh)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from urllib.parse import quote, unquote
 
-from ua_memory.knowledge import statements
+from ua_memory.knowledge import facts, statements
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown import printer
@@ -47,15 +47,9 @@ def mark(session: Session, entry: str) -> str:
     return prefix(session) + _part(entry)
 
 
-def entries(store: Store, session: Session, *, kept: bool = False) -> set[str]:
-    """The ids of the turns up to which a session has been read; not by a flush that was undone and, with
-    `kept`, not by one that kept nothing."""
-    return ledger(store, session, kept=kept)[0]
-
-
 def ledger(store: Store, session: Session, *, kept: bool = False) -> tuple[set[str], set[str]]:
-    """How far a session has been read: by flushes that stand, and by those that were undone since. With
-    `kept` those count that kept something.
+    """How far a session has been read, by the ids of its turns: by flushes that stand, and by those that were
+    undone since. With `kept` those count that kept something.
 
     The history is asked first, in one call.
     """
@@ -169,12 +163,10 @@ def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
 
 def heading_row(draft: Draft, fact: Fact) -> int | None:
     """The line of the heading above a fact in the draft."""
-    document = markdown_document.parse(draft.read(fact.place.path), fact.place.path)
-    now = next((each for each in document.of(Fact) if each.id == fact.id), None)
-    if now is None:
-        return None
-    above = range(now.place.line - 1, 0, -1)
-    return next((row for row in above if document.lines[row - 1].startswith("## ")), None)
+    path = fact.place.path
+    now = facts.fact_in(draft.read(path), path, fact.id)
+    lines = markdown_document.parse(draft.read(path), path).lines[: now.place.line - 1 if now else 0]
+    return next((row for row in range(len(lines), 0, -1) if lines[row - 1].startswith("## ")), None)
 
 
 def _stand(draft: Draft, path: str, row: int, text: str) -> None:

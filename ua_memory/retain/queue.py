@@ -39,6 +39,8 @@ from ua_memory.transcripts.turns import Session, Turn
 
 
 Row = dict[str, Any]
+TIMES = {"at", "started", "again"}
+"""The keys of rows that have a time."""
 T = TypeVar("T")
 
 
@@ -84,8 +86,8 @@ def read_rows(file: IO[bytes]) -> Iterator[Row]:
 def from_row(kind: type[T], row: Row) -> T:
     """The object from a row; unknown keys are ignored."""
     known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
-    known |= {key: time_of(known[key]) for key in ("at", "started") if key in known}
-    return kind(**known)
+    known = {key: tuple(each) if isinstance(each, list) else each for key, each in known.items()}
+    return kind(**known | {key: time_of(known[key]) for key in TIMES & known.keys()})
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -133,11 +135,6 @@ class Attempts:
 
 
 RETRY = "ua-memory queue retry"
-
-
-def is_content_error(error: Exception) -> bool:
-    """Whether an error comes from the flushed content rather than its environment."""
-    return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
 
 
 def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
@@ -205,11 +202,8 @@ class Jobs:
     def last(self, job: str) -> JobRun | None:
         """None if it has not run, or its file cannot be read."""
         try:
-            row = json.loads(self._file(job).read_bytes())
-            again = datetime.fromisoformat(row["again"]) if row["again"] else None
-            at, head = datetime.fromisoformat(row["at"]), str(row["head"])
-            return JobRun(at, str(row["result"]), int(row["failed"]), again, head)
-        except (OSError, ValueError, TypeError, KeyError):
+            return from_row(JobRun, json.loads(self._file(job).read_bytes()))
+        except (OSError, ValueError, TypeError):
             return None
 
     def all(self) -> dict[str, JobRun | None]:
@@ -441,13 +435,13 @@ class TurnQueue:
             self.failed(key, STOPPED, now())
             raise
         except UaMemoryError as error:
-            self.failed(key, error.what, now(), own=is_content_error(error), modelled=modelled)
+            self.failed(key, error.what, now(), own=isinstance(error, _ITS_OWN), modelled=modelled)
             what = f"{error.what.removesuffix('; none of it was saved')}; {stays}"
             hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
             raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            self.failed(key, why, now(), own=is_content_error(error), modelled=modelled)
+            self.failed(key, why, now(), own=True, modelled=modelled)
             raise
 
     def close(self, key: str, at: datetime) -> None:
@@ -678,10 +672,7 @@ class TextQueue(TurnQueue):
             given = next((row["item"] for row in rows if "item" in row), None)
             if given is None or garbled:
                 raise ValueError("it does not say which text it is about")
-            known: Row = {each.name: given[each.name] for each in fields(TextItem) if each.name in given}
-            known["at"] = datetime.fromisoformat(known["at"])
-            known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in", "metadata")}
-            item = TextItem(**known)
+            item = from_row(TextItem, given)
             put = next(row for row in rows if "put" in row)
             since = time_of(put["put"])
             return QueueEntry(
@@ -700,7 +691,6 @@ def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
 
 
 def _fact(given: dict[str, Any]) -> Fact:
-    plain = {key: value for key, value in given.items() if key not in ("place", "heading")}
-    plain |= {key: tuple(plain[key]) for key in ("entities", "tags", "seen")}
-    plain["was"] = tuple(Was(**was) for was in plain.get("was", ()))
-    return Fact(**{**plain, "quotes": tuple(Quote(**quote) for quote in plain["quotes"])})
+    own = {key: value for key, value in given.items() if key not in ("place", "heading")}
+    own["was"] = [Was(**was) for was in own.get("was", ())]
+    return from_row(Fact, {**own, "quotes": [Quote(**quote) for quote in own["quotes"]]})

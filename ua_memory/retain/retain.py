@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, TooLarge, Usage
 from ua_memory.git.repository import Revision
-from ua_memory.knowledge import entities, statements, tombstones
+from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
@@ -63,14 +63,6 @@ class RetainResult:
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     usage: Tokens = field(default_factory=Tokens)
-
-
-def talked_only(model: Model, talked: int, chunks: int) -> str:
-    """The note about a model that called no tool for some of the chunks."""
-    return (
-        f"{model.name} called no tool for {talked} of {chunks} chunks; of these the author's own sentences "
-        "were kept (another UA_MEMORY_MODEL would do better)"
-    )
 
 
 # -- retaining ---------------------------------------------------------------------------------------------
@@ -163,48 +155,46 @@ class Retainer:
         todo = list({chunk.name: chunk for chunk in chunks if chunk.name not in stands}.values())
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
             return RetainResult(waiting.key, item, known.path, chunks=len(chunks))
-        drawn, reading = self._read(waiting, item, todo)
+        found, usage = self._read(waiting, item, todo)
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
-        allowed = {name: one.named(who).but(forgotten.forbid) for name, one in drawn.items()}
-        lost = sum(len(drawn[name].facts) - len(one.facts) for name, one in allowed.items())
-        drawn = allowed
+        drawn = {name: one.named(who).but(forgotten.forbid) for name, one in found.items()}
+        lost = sum(len(one.facts) - len(drawn[name].facts) for name, one in found.items())
         done = self._written(waiting, item, known, chunks, drawn)
         talked = sum(each.talked for each in drawn.values())
-        notes = [talked_only(self.model, talked, len(todo))] if talked and self.model else []
+        notes = []
+        if talked and self.model:
+            notes.append(
+                f"{self.model.name} called no tool for {talked} of {len(todo)} chunks; of these the author's "
+                "own sentences were kept (another UA_MEMORY_MODEL would do better)"
+            )
         notes += tombstones.refused_note(lost)
         return replace(
             done, chunks=len(chunks), read=len(todo), notes=(*notes, *done.notes),
             by=self.model.name if self.model and item.mode != "chunks" else "",
             refused=tuple(text for each in drawn.values() for text in each.refused),
-            usage=reading.usage if reading else Tokens(),
+            usage=usage,
         )  # fmt: skip
 
     def _read(
         self, waiting: QueueEntry, item: TextItem, todo: Sequence[Chunk]
-    ) -> tuple[dict[str, ExtractedChunk], ChunkExtractor | None]:
-        """The facts of the chunks; what an earlier try has read is in the record."""
+    ) -> tuple[dict[str, ExtractedChunk], Tokens]:
+        """The facts of the chunks; what an earlier try has read with a model is in the record."""
         brief = self.brief(item)
-        if self.model is None or item.mode == "chunks":
-            plain: dict[str, ExtractedChunk] = {}
-            for number, chunk in enumerate(todo):
-                plain[chunk.name] = extract_without_model(chunk, brief)
-                if self.tell:
-                    self.tell(number, len(todo))
-            return plain, None
-        drawing = ChunkExtractor(self.model, brief)
+        drawing = ChunkExtractor(self.model, brief) if self.model and item.mode != "chunks" else None
         found: dict[str, ExtractedChunk] = {}
         for number, chunk in enumerate(todo, 1):
-            drawn = waiting.drawn.get(chunk.name)
+            drawn = waiting.drawn.get(chunk.name) if drawing else None
             if drawn is None:
-                drawn = drawing.extract(chunk)
-                if drawn.talked and not drawn.facts:
-                    drawn = replace(extract_without_model(chunk, brief), talked=True)
-                self.items.note(waiting.key, chunk.name, drawn)
+                drawn = drawing.extract(chunk) if drawing else ExtractedChunk()
+                if not drawing or (drawn.talked and not drawn.facts):
+                    drawn = replace(extract_without_model(chunk, brief), talked=drawn.talked)
+                if drawing:
+                    self.items.note(waiting.key, chunk.name, drawn)
             found[chunk.name] = drawn
             if self.tell:
                 self.tell(number, len(todo))
-        return found, drawing
+        return found, drawing.usage if drawing else Tokens()
 
     def brief(self, item: TextItem) -> TextContext:
         """What is known of a text besides its words."""
@@ -235,7 +225,7 @@ class Retainer:
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
         if before is not None:
             return RetainResult(waiting.key, item, repeated=True, revision=before.id or None)
-        placed = tuple(self._now(fact) for fact in done.facts)
+        placed = tuple(knowledge_facts.as_committed(self.store, fact) for fact in done.facts)
         result = draft.result
         return replace(
             done, facts=placed, revision=result.revision, notes=(*done.notes, *result.notes),
@@ -295,10 +285,6 @@ class Retainer:
             waiting.key, item, known.path, facts=tuple(done.added), removed=tuple(done.removed),
             kept=tuple(done.kept), notes=tuple(done.notes),
         )  # fmt: skip
-
-    def _now(self, fact: Fact) -> Fact:
-        found = statements.find(self.store, str(fact.id), [fact.place.path])
-        return found if isinstance(found, Fact) else fact
 
     # -- what was seen before ----------------------------------------------------------------------
 
@@ -459,9 +445,9 @@ class Documents:
         """A file outside the bank as a text: markdown, plain text and, with the extra `ingest`, HTML, PDF and
         DOCX. Its id is its path unless `document_id` is given, its time the day in its name or when it was
         saved last. `more` as for `item`. Usage, NotFound, Malformed, TooLarge."""
-        given = documents.read(self._store, path)
-        more = {**more, "document_id": more.get("document_id") or given.path, "source": given.path}
-        return self.item(given.text, **{**more, "timestamp": more.get("timestamp") or given.at})
+        text, where, at = documents.read(self._store, path)
+        more = {**more, "document_id": more.get("document_id") or where, "source": where}
+        return self.item(text, **{**more, "timestamp": more.get("timestamp") or at})
 
     def read_lines(self, data: bytes, **common: Any) -> list[TextItem]:
         """Texts of which each is a JSON object on a line, with keys of `LINE_KEYS`; these go before `common`,
