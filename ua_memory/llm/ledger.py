@@ -8,7 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -41,6 +41,9 @@ LARGEST = 400_000
 MOST = 100
 """Older ones that are kept: in all some 100,000 requests."""
 _OURS = b'{"at":"'
+_WORDS = ("id", "state", "run", "purpose", "model")
+_COUNTS = ("in", "out", "cache_read", "cache_write")
+"""The keys of a line that say what a request was, and of its tokens, in the order of `TokenUsage`."""
 State = Literal["asked", "answered", "failed"]
 
 
@@ -66,18 +69,9 @@ class Entry:
         """The entry as a line of the file."""
         row = {
             "at": self.at.isoformat(timespec="milliseconds"),
-            "id": self.id,
-            "state": self.state,
-            "run": self.run,
-            "purpose": self.purpose,
-            "model": self.model,
-            "in": self.usage.input,
-            "out": self.usage.output,
-            "cache_read": self.usage.cache_read,
-            "cache_write": self.usage.cache_write,
-            "usd": self.usd,
-            "counted": self.counted,
-            "request": self.request,
+            **{name: getattr(self, name) for name in _WORDS},
+            **dict(zip(_COUNTS, astuple(self.usage), strict=True)),
+            **{name: getattr(self, name) for name in ("usd", "counted", "request")},
         }
         return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
@@ -275,7 +269,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         run=str(row["run"]),
         purpose=str(row["purpose"]),
         model=str(row["model"]),
-        usage=TokenUsage(*(int(row[name]) for name in ("in", "out", "cache_read", "cache_write"))),
+        usage=TokenUsage(*(int(row[name]) for name in _COUNTS)),
         usd=None if row["usd"] is None else float(row["usd"]),
         counted=float(row["counted"]),
         request=str(row.get("request", "")),

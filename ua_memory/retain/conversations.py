@@ -21,7 +21,7 @@ from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
 from ua_memory.text.noise import typed, uttered
-from ua_memory.transcripts.reader import CLIENTS, TranscriptReading, read
+from ua_memory.transcripts.reader import CLIENTS, read
 from ua_memory.transcripts.turns import Role, Session, Turn
 
 if TYPE_CHECKING:
@@ -399,17 +399,11 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition)
     turns = [turn for turn in reading if not (behind and (turn.summary or turn.agent))]
     last = turns[-1].id if turns else spot.last if behind else ""
     end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
-    reached = _reached(reading, spot if behind else None)
+    reached = reading.reached or {spot.last if behind else ""}
     return _NewTurns(
         turns, reached, reading.usage.context, end_at, reading.recalled,
         reading.session.title, reading.session.parent,
     )  # fmt: skip
-
-
-def _reached(reading: TranscriptReading, spot: ReadPosition | None) -> set[str]:
-    if reading.resumed:
-        return reading.reached
-    return {spot.last if spot else ""}
 
 
 def _tail(stream: IO[bytes], spot: ReadPosition, end: int) -> bytes | None:

@@ -78,18 +78,18 @@ class FoundSession:
         return project_of(Path(self.session.cwd)) if self.session.cwd else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Survey:
     """What was found: sessions by when they began, and what is not taken: sub-agents' and other machines'
     transcripts (`machines` by kind), sessions still running (`going`), how many ended too long ago (`older`)
     or have no words (`silent`), and what could not be read."""
 
-    sessions: tuple[FoundSession, ...] = ()
+    sessions: Sequence[FoundSession] = ()
     machines: dict[str, int] = field(default_factory=dict)
-    going: tuple[Session, ...] = ()
+    going: list[Session] = field(default_factory=list)
     older: int = 0
     silent: int = 0
-    problems: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -107,10 +107,7 @@ class Surveyor:
     def __init__(self, store: Store, queue: TurnQueue) -> None:
         self.store, self.queue, self.marks = store, queue, ReadMarks(store)
         self._talks: list[_SessionTurns] = []
-        self._machines: dict[str, int] = {}
-        self._going: list[Session] = []
-        self._older = self._silent = 0
-        self._problems: list[str] = []
+        self._found = Survey()
 
     def survey(
         self, transcripts: Sequence[Transcript], *, since: datetime | None = None,
@@ -119,17 +116,18 @@ class Surveyor:
         """What these transcripts hold. `going` names client and session of those that go on."""
         for number, each in enumerate(transcripts):
             if since and each.changed < since:
-                self._older += 1
+                self._found.older += 1
             elif each.machine:
-                self._machines[each.machine] = self._machines.get(each.machine, 0) + 1
+                self._leave_machine(each.machine)
             else:
                 self._look(each, since, going)
             if tell:
                 tell(number + 1, len(transcripts))
-        return Survey(
-            tuple(self._told_apart()), self._machines, tuple(self._going), self._older, self._silent,
-            tuple(self._problems),
-        )  # fmt: skip
+        self._found.sessions = list(self._told_apart())
+        return self._found
+
+    def _leave_machine(self, kind: str) -> None:
+        self._found.machines[kind] = self._found.machines.get(kind, 0) + 1
 
     def _look(self, one: Transcript, since: datetime | None, going: Collection[tuple[str, str]]) -> None:
         try:
@@ -137,27 +135,27 @@ class Surveyor:
                 reading = read(stream, client=one.client)
                 session = reading.session
                 if session.agent:
-                    self._machines["sub-agent"] = self._machines.get("sub-agent", 0) + 1
+                    self._leave_machine("sub-agent")
                 elif (session.client, session.session) in going:
-                    self._going.append(session)
+                    self._found.going.append(session)
                 elif talk := self._talk(one, reading):
                     late = talk.found.last
                     if since and late and late < since:
-                        self._older += 1
+                        self._found.older += 1
                     else:
                         self._talks.append(talk)
                 else:
-                    self._silent += 1
+                    self._found.silent += 1
         except (OSError, UaMemoryError) as error:
             why = error.what if isinstance(error, UaMemoryError) else error.strerror or str(error)
-            self._problems.append(f"{one.where}: {why}")
+            self._found.problems.append(f"{one.where}: {why}")
 
     def _talk(self, one: Transcript, reading: TranscriptReading) -> _SessionTurns | None:
         session, turns = reading.session, list(filter_turns(reading, self.store.config))
         if not turns:
             return None
         if not session.session:
-            self._problems.append(f"{one.where}: it does not say which session it is of")
+            self._found.problems.append(f"{one.where}: it does not say which session it is of")
             return None
         ids = {turn.id for turn in turns}
         waits = self.queue.ids(session)
@@ -509,11 +507,8 @@ class Watches:
 
     def due(self, *, modelled: bool) -> bool:
         """Whether anything is to be read now; without a model only what was added without one."""
-        if not (self._store.bank.local / "watched.json").exists():
-            return False
         ours = [(one, look) for one, look in self.list() if modelled or not one.modelled]
-        fresh = (name for one, look in ours for name in look.gone if not one.files[name].gone)
-        return any(look.ready for _, look in ours) or any(True for _ in fresh)
+        return any(look.ready or any(not one.files[name].gone for name in look.gone) for one, look in ours)
 
     def run(
         self, *, model: ModelOrEndpoint = None, accept: bool = False, now: bool = False,
@@ -538,7 +533,7 @@ class Watches:
                 keys += [retainer.offer(item, modelled=model is not None) for item in items]
                 known[known.index(one)] = after
             save(self._store, known)
-            gone = tuple(self._let_go(name) for name in caught.let_go)
+            gone = tuple(map(retainer.drop_document, caught.let_go))
             done = self._queue.retry_texts(keys, model=model, tell=tell) if keys else []
         return replace(caught, done=(*done, *gone))
 
@@ -566,9 +561,6 @@ class Watches:
             (*caught.let_go, *look.gone) if accept else caught.let_go,
             (*caught.missing, one.path) if look.missing else caught.missing,
         )  # fmt: skip
-
-    def _let_go(self, document_id: str) -> RetainResult:
-        return self._documents.retainer().drop_document(document_id)
 
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would save and cost; see `Documents.preview`."""
