@@ -494,7 +494,7 @@ def test_a_search_does_not_wait_for_a_rebuild(tmp_path: Path) -> None:
 def test_what_breaks_beside_a_rebuild_is_read_from_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    monkeypatch.setattr(current, "PATIENCE", 0.05)
+    monkeypatch.setattr(current, "REBUILD_WAIT", 0.05)
     store = a_bank(tmp_path, {DAY: log(ALICE)})
     with an_index(store) as index:
         index.refresh(vectors=False)

@@ -259,7 +259,7 @@ def test_moved_lines_are_only_renumbered() -> None:
     after = dict(words.db.execute("SELECT text, rowid FROM items"))
     assert before.items() <= after.items()
     assert [item.line for item in words.all_items()] == [1, 2, 3, 4]
-    assert words.touched(1) == [item.vhash for item in words.all_items() if item.text == "zero"]
+    assert words.changed_texts(1) == [item.vhash for item in words.all_items() if item.text == "zero"]
 
 
 def test_equal_texts_are_separate_items() -> None:

@@ -88,7 +88,7 @@ class Entities:
             those = [_counted(words, known, name) for name in names] or _listed(words, known, limit)
             called = {folded(each): one.name for one in those for each in (*one.aliases, one.name)}
             pairs = Counter[tuple[str, str]]()
-            for one, other, count in index_words.together(words, called):
+            for one, other, count in index_words.co_occurrences(words, called):
                 if called[one] != called[other]:
                     pairs[min(called[one], called[other]), max(called[one], called[other])] += count
         return EntityGraph(tuple(those), dict(pairs.most_common()))
@@ -97,7 +97,7 @@ class Entities:
         """All that whoever is called so is called, folded: the name and aliases of a record, else all names
         that contain it, as "Marta Kowalczyk" does "Marta". NotFound as for `get`."""
         with self._named() as (words, known):
-            longer = index_words.longer(words, folded(name)) if not known.by_name(name) else ()
+            longer = index_words.names_containing(words, folded(name)) if not known.by_name(name) else ()
             return frozenset(longer or self._meant(words, known, name)[1])
 
     def _meant(
@@ -107,14 +107,14 @@ class Entities:
         called = known.by_name(name)
         record = called[0] if len(called) == 1 else None
         own = {folded(each) for each in ([record.name, *record.aliases] if record else [name])}
-        items = index_words.items(words, own)
+        items = index_words.items_naming(words, own)
         if not items and record is None:
             raise NotFound("no such name", where=name, hint=_near(name, _listed(words, known, COMPARED)))
         return record, own, items
 
     def _portrait(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
         record, own, items = self._meant(words, known, name)
-        shown = record.name if record else index_words.written(words, folded(name)).spelling
+        shown = record.name if record else index_words.spelling_of(words, folded(name)).spelling
         days = [day for item in items if (day := item.day or item.date)]
         about = EntitySummary(
             shown, len(items), min(days, default=""), max(days, default=""),
@@ -160,7 +160,7 @@ class Entities:
     def _heard_of(self, *names: str) -> None:
         with self._named() as (words, known):
             for name in names:
-                if not known.by_name(name) and not index_words.items(words, [folded(name)]):
+                if not known.by_name(name) and not index_words.items_naming(words, [folded(name)]):
                     near = _near(name, _listed(words, known, COMPARED))
                     raise NotFound("no such name", where=name, hint=near)
 
@@ -176,13 +176,13 @@ class Entities:
     def _company(self, words: WordIndex) -> Beside:
         @cache
         def beside(name: str) -> frozenset[str]:
-            counts = index_words.beside(words, [folded(name)])
+            counts = index_words.co_occurring(words, [folded(name)])
             return frozenset(sorted(counts, key=lambda one: (-counts[one], one))[:ROUND])
 
         return beside
 
     def _beside(self, words: WordIndex, known: EntityRecords, own: set[str]) -> Mapping[str, int]:
-        counts = index_words.beside(words, own)
+        counts = index_words.co_occurring(words, own)
         best = sorted(counts, key=lambda one: (-counts[one], one))[:ROUND]
         found, spellings = Counter[str](), index_words.Spellings(words)
         for one in best:
@@ -200,7 +200,7 @@ def _counted(words: WordIndex, known: EntityRecords, name: str) -> EntitySummary
     own = {folded(each) for each in (record.name, *record.aliases)}
     settled = len(called) == 1
     return EntitySummary(
-        record.name, index_words.counted(words, own), "", "", record.aliases, record.nots, settled
+        record.name, index_words.count_naming(words, own), "", "", record.aliases, record.nots, settled
     )
 
 
@@ -213,12 +213,12 @@ def _listed(
     for record in known.records:
         names = {folded(each) for each in (record.name, *record.aliases)}
         taken |= names
-        items = index_words.items(words, names)
+        items = index_words.items_naming(words, names)
         days = [day for item in items if (day := item.day or item.date)]
         first, last = min(days, default=""), max(days, default="")
         found.append(EntitySummary(record.name, len(items), first, last, record.aliases, record.nots, True))
     others, spellings = 0, index_words.Spellings(words)
-    for one in index_words.census(words):
+    for one in index_words.name_counts(words):
         if others == limit:
             break
         if one.name in taken:

@@ -60,7 +60,7 @@ from ua_memory.index.vectors import (
     nearest_first,
     open_vectors,
 )
-from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, broken, citing, days
+from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, days, is_damaged, items_citing
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import CitingStep, cut, plain
@@ -488,11 +488,11 @@ class Index:
                     return IndexReading(files=self.words.files_known())
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                if not again or not broken(error):
+                if not again or not is_damaged(error):
                     self._current.notes.append(f"the word index could not be updated: {error}")
                     return IndexReading()
                 self._close_vectors()
-                self._current.anew(f"the word index was damaged ({error})")
+                self._current.reset(f"the word index was damaged ({error})")
         raise AssertionError("unreachable")
 
     def _refresh_vectors(self, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
@@ -581,7 +581,7 @@ def catch_up(
     elif mark.cache != goal.cache:  # the cache was deleted or begun anew: it lacks what Chroma may have
         return work.do(sorted(words.text_ids() | vectors.names()))
     elif mark.epoch == goal.epoch and 0 <= mark.generation < goal.generation:
-        return work.do(words.touched(mark.generation))
+        return work.do(words.changed_texts(mark.generation))
     there, here = words.text_ids(), vectors.names()
     return work.do(sorted(there ^ here))
 
@@ -613,7 +613,7 @@ class _VectorUpdate:
             with contextlib.suppress(
                 sqlite3.OperationalError
             ):  # another process writes: the journal is cut next time
-                self.words.cut_journal(self.goal.generation)
+                self.words.trim_journal(self.goal.generation)
         return CatchUp(caught.embedded, left)
 
     def _put(self, names: list[str]) -> int:
@@ -987,7 +987,9 @@ class _Citing:
         alone = block != ref and len(words.files_of(block)) < 2
         blocks = [ref, block] if alone else [ref]
         self._above.append(ref)
-        found = [step for item in citing(words, blocks) for step in self._steps(item, frozenset(blocks))]
+        found = [
+            step for item in items_citing(words, blocks) for step in self._steps(item, frozenset(blocks))
+        ]
         self._above.pop()
         return tuple(found)
 

@@ -449,7 +449,7 @@ def _ranked(
 
 
 def _filtered(index: Index, vector: Row, limit: int, where: Filters, query: Query) -> list[ArmHit]:
-    names = index.words.allowed(where, query, FEW_EMBEDDED)
+    names = index.words.allowed_texts(where, query, FEW_EMBEDDED)
     if names is not None:
         return _ranked(index, list(cosines(index, vector, names).items()), limit, where, query)
     width = limit * 4

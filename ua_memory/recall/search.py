@@ -20,7 +20,7 @@ from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
 from ua_memory.index.terms import STOP, Query, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
-from ua_memory.index.words import WordIndex, broken
+from ua_memory.index.words import WordIndex, is_damaged
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall import dedupe
 from ua_memory.recall.arms import (
@@ -725,7 +725,7 @@ class Searching:
                 Filters() if filters is None else filters,
                 max(DEPTH, limit or 0), whole_days=limit is None,
             )  # fmt: skip
-            item = next(iter(index_words.at(index.words, place)), None)
+            item = next(iter(index_words.items_at(index.words, place)), None)
             found = how.trace(read.text, item)
         if item is None and place.path in self._store.survey().held:
             return replace(found, cause="held")
@@ -792,7 +792,7 @@ def _sound(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) ->
     try:
         return ask(refresh)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if not broken(error):
+        if not is_damaged(error):
             raise
         why = str(error)
         return ask(lambda: _anew(index, why))

@@ -32,7 +32,7 @@ from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, open_read_onl
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
 from ua_memory.index.vectors import mark_matches
-from ua_memory.index.words import broken
+from ua_memory.index.words import is_damaged
 from ua_memory.knowledge.entities import ENTITIES
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document
@@ -722,7 +722,7 @@ def _looked(*looks: Look) -> IntegrityReport:
         except CheckUnavailable as why:
             unchecked.append(Problem(where, 1, f"not checked: {why}"))
         except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:  # of a row that cannot be read, too
-            if broken(error):
+            if is_damaged(error):
                 problems.append(Problem(where, 1, f"damaged: {error}"))
             else:
                 unchecked.append(Problem(where, 1, f"not checked: {error}"))

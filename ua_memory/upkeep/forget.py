@@ -202,9 +202,7 @@ def containing(texts: Mapping[str, bytes], items: Iterable[IndexItem], query: Qu
         path: markdown_document.parse(texts[path], path).lines for path in {each.place.path for each in found}
     }
     said = ["\n".join(lines[at.path][at.line - 1 : at.end]) for at in (each.place for each in found)]
-    return [
-        each for each, is_meant in zip(found, index_words.containing(query, said), strict=True) if is_meant
-    ]
+    return [each for each, is_meant in zip(found, index_words.matching(query, said), strict=True) if is_meant]
 
 
 def piece(item: IndexItem) -> Piece:

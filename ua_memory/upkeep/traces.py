@@ -423,7 +423,7 @@ def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) 
             index.close()
             fresh = CurrentIndex(index.generations)
             # Of a row that is only deleted, free pages and the log keep the text.
-            fresh.anew("something was forgotten")
+            fresh.reset("something was forgotten")
             fresh.close()
             done = index.refresh(vectors=False)
             kept = any(store.bank.cache.glob("embeddings*")) if store.bank.cache.is_dir() else False
