@@ -265,7 +265,7 @@ def test_beside_many_texts_words_answer_and_say_so(
     index: Index, model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.refresh()
-    monkeypatch.setattr(kept, "AT_ONCE", 3)
+    monkeypatch.setattr(kept, "COMPARE_BATCH", 3)
     with an_index(index.store, model) as second:
         answer = search(second, "Heroku")
         assert answer.mode == "words" and "another process" in answer.notes[0] and answer.hits

@@ -265,7 +265,7 @@ def test_vectors_of_another_index_are_compared_name_by_name(tmp_path: Path, mark
         index.vectors.set_mark(mark)
         assert index.refresh().semantic == READY
         assert index.vectors.names() == index.words.text_ids()
-        assert index.vectors.mark == meaning.wanted(index.words, index.embeds.model, index.cache)
+        assert index.vectors.mark == meaning.target_mark(index.words, index.embeds.model, index.cache)
 
 
 def test_another_model_makes_other_vectors(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_words_need_nothing_heavy(tmp_path: Path) -> None:
 
 def test_state_and_problems(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE, BOB)})
-    assert condition.absent(store)
+    assert condition.is_missing(store)
     with an_index(store) as index:
         index.refresh()
         settled(index)
@@ -416,7 +416,7 @@ def test_state_and_problems(tmp_path: Path) -> None:
         assert condition.state(store)["state"] == "behind" and list(checking.checked(store).problems) == []
         index.words.db.execute("DELETE FROM words WHERE rowid = 1")
         assert len(list(checking.checked(store).problems)) == 1
-    assert not condition.absent(store)
+    assert not condition.is_missing(store)
 
 
 # -- stopped in the middle ---------------------------------------------------------------------------------
@@ -425,7 +425,7 @@ def test_state_and_problems(tmp_path: Path) -> None:
 def test_at_a_stop_words_go_first_and_the_newest_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
+    monkeypatch.setattr("ua_memory.index.sync.MIN_FILES_READ", 1)
     store = a_bank(tmp_path)
     for n in range(6):
         write(tmp_path / f"memory/n{n}.md", log(f"the bird number{n}"), age=100 - 10 * n)
@@ -440,7 +440,7 @@ def test_at_a_stop_words_go_first_and_the_newest_files(
 
 def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 4)
-    monkeypatch.setattr("ua_memory.index.sync.AT_A_TIME", 3)
+    monkeypatch.setattr("ua_memory.index.sync.UPSERT_BATCH", 3)
     store = a_bank(tmp_path, {"memory/n.md": log(*(f"bird number{n}" for n in range(10)))})
     counting = Counting()
     with an_index(store, counting) as index:
@@ -462,7 +462,7 @@ def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: p
     from ua_memory.recall.search import search
 
     monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 1)
-    monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
+    monkeypatch.setattr("ua_memory.index.sync.MIN_FILES_READ", 1)
     store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
     with an_index(store) as index:
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
@@ -507,7 +507,7 @@ def test_what_breaks_beside_a_rebuild_is_read_from_the_files(
             report = index.refresh()
             assert texts(index) == ["Alice moved to Fly.io"] and report.semantic != READY
             assert any("another process rebuilds it; all files are read" in note for note in report.notes)
-        monkeypatch.setattr(index._current, "_again", 0.0)
+        monkeypatch.setattr(index._current, "_retry_at", 0.0)
         assert index.refresh().semantic == READY, "it is kept again when that is possible"
     assert [entry.name for entry in store.bank.index.iterdir() if entry.name.isdigit()] == [
         Generations(store.bank.index).current().name

@@ -18,7 +18,7 @@ from ua_memory.errors import UaMemoryError, Usage
 from ua_memory.hooks import capture
 from ua_memory.index import filters
 from ua_memory.index.items import open_read_only
-from ua_memory.index.sync import TAGS
+from ua_memory.index.sync import TAG_COUNTS_SQL
 from ua_memory.mcp import tools
 from ua_memory.records import ORIGINS
 from ua_memory.text.patterns import data_text
@@ -156,7 +156,7 @@ def _of_index(memory: Memory, sql: str, *given: str) -> list[tuple[Any, ...]]:
 
 
 def _tags(memory: Memory, _: str) -> Values:
-    return [(tag, output.count(many, "item")) for tag, many in _of_index(memory, TAGS)]
+    return [(tag, output.count(many, "item")) for tag, many in _of_index(memory, TAG_COUNTS_SQL)]
 
 
 def _ids(memory: Memory, word: str) -> Values:

@@ -169,7 +169,7 @@ class Entities:
     @contextmanager
     def _named(self) -> Iterator[tuple[WordIndex, EntityRecords]]:
         index = self._index()
-        with index.turn:
+        with index.lock:
             index.refresh(vectors=False)
             yield index.words, entities.settled(self._store)
 

@@ -166,8 +166,8 @@ def matching(query: Query, texts: Sequence[str]) -> list[bool]:
         db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT}")')
         rows = enumerate(indexed(clean(text)) for text in texts)
         db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
-        rows = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (fts_expression(query),))
-        found = {number for (number,) in rows}
+        matches = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (fts_expression(query),))
+        found = {number for (number,) in matches}
     return [number in found for number in range(len(texts))]
 
 

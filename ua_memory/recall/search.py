@@ -218,7 +218,7 @@ def search_many(
     parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
     # A model that is loaded reads the first queries while files are looked at.
     begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
-    with index.turn:
+    with index.lock:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
         where = Filters() if filters is None else filters
         wanted = _SearchOptions(
@@ -365,7 +365,7 @@ class _SearchOptions:
         """Read the files of what words find, which is likely to be shown, as long as the model reads."""
         for one in likely[: self.limit]:
             if not said.ready:
-                self.present.look(one.item.path)
+                self.present.preload(one.item.path)
 
     def _near(self, said: list[EmbeddedQuery]) -> tuple[list[EmbeddedQuery], Near, list[str]]:
         """The texts nearest to each query, by its number; no query, and why, where they cannot be had."""
@@ -718,7 +718,7 @@ class Searching:
         place, read = self._place(target, index), wanted(query, config)
         if read.skipped or not read.text.strip():
             raise Usage(read.why or "the query is empty", where=query[:80])
-        with index.turn:
+        with index.lock:
             how = _SearchOptions(
                 index, self._refresh(), config.search_limit if limit is None else limit,
                 config.min_score if min_score is None else min_score,
@@ -739,7 +739,7 @@ class Searching:
             terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP)
             if target.startswith("^") or len(terms) < 2:
                 raise
-            with index.turn:
+            with index.lock:
                 self._refresh()
                 hits = index.words.search(Query(terms), 1)
                 item = next(iter(index.words.get([hit.key for hit in hits])), None)
@@ -800,7 +800,7 @@ def _sound(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) ->
 
 def _anew(index: Index, why: str) -> Refresh:
     """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
-    with index.turn:
+    with index.lock:
         index.close()
         index.generations.discard()
         done = index.refresh(vectors=False)
@@ -832,7 +832,7 @@ def listed(index: Index, filters: Filters, limit: int | None, refresh: Refreshin
 
 
 def _listed(index: Index, where: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
-    with index.turn:
+    with index.lock:
         report, present, found = refresh(), CurrentFiles(index.files), list[IndexItem]()
         notes = [*report.notes, *(str(problem) for problem in report.failed)]
         if report.left_files:

@@ -233,7 +233,7 @@ class EditInspector:
         self, bank: Bank, config: Config, history: History, survey: Callable[[], FileSurvey]
     ) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
-        self.turn = threading.RLock()
+        self.lock = threading.RLock()
         self._known: dict[str, saves.FileHistory] = {}
         self._unsure: set[str] = set()
         self._others = OtherBranches(history, "")

@@ -340,7 +340,7 @@ def _back_again(
 
 def quick_problems(store: Store) -> Iterator[Problem]:
     """The same by what the index knows."""
-    with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
+    with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             yield from list(file_problems(store, known=known))
             return
@@ -517,7 +517,7 @@ def count(store: Store) -> Stats:
 
 
 def _facts(store: Store) -> Counter[Counted]:
-    with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
+    with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             found = known.facts(outer=bool(store.config.extra_paths))
             found.update(_facts_of(store, known.same.keys()))

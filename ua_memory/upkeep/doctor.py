@@ -265,7 +265,7 @@ def pending_revisions(store: Store) -> Iterator[str]:
 
 def index_state(store: Store) -> dict[str, object]:
     """What the index says of itself, without opening Chroma: items, files, mode, or why there is none."""
-    return {"state": "none yet; the next search builds it"} if sync.absent(store) else sync.state(store)
+    return {"state": "none yet; the next search builds it"} if sync.is_missing(store) else sync.state(store)
 
 
 Seen = tuple[str, str]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, writing
 from ua_memory.git import rewrite
-from ua_memory.index.sync import within as within_reading
+from ua_memory.index.sync import stop_after
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.core_proposals import forget_edits
@@ -419,7 +419,7 @@ def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) 
     """Begin the index anew and let go of the embeddings that nothing has any more. Words are read at once;
     the vectors, which have all gone, the next search or the daemon puts back from the cache."""
     if index.generations.folder.exists():
-        with index.turn:
+        with index.lock:
             index.close()
             fresh = CurrentIndex(index.generations)
             # Of a row that is only deleted, free pages and the log keep the text.
@@ -430,7 +430,7 @@ def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) 
             if kept and not done.left_files:
                 cleared.embeddings = index.cache.keep_only(index.words.text_ids())
             if store.config.chroma_url:  # rows on a server go with the next look at it, which is now
-                done = index.refresh(stop=within_reading(seconds))
+                done = index.refresh(stop=stop_after(seconds))
         cleared.left = done.left_files + done.left_texts
     elif store.bank.cache.is_dir():
         for file in store.bank.cache.glob("embeddings*"):
