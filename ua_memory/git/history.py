@@ -35,20 +35,7 @@ from ua_memory.git.process import (
     tree_entries,
 )
 from ua_memory.git.remotes import Remotes
-from ua_memory.git.repository import (
-    MACHINE,
-    NOBODY,
-    ON_BEHALF,
-    BlameLine,
-    Commit,
-    Repository,
-    Revision,
-    blame_lines,
-    blob_id,
-    is_id,
-    parse_trailers,
-    plain_files,
-)
+from ua_memory.git.repository import MACHINE, NOBODY, BlameLine, Commit, Repository, Revision, blob_id, is_id
 
 # -- switching ---------------------------------------------------------------------------------------------
 # git at work on the files of a bank that is a repository of its own: a checkout, a merge, a reset, a stash.
@@ -187,7 +174,7 @@ class OtherBranches:
 
     def _tree(self, commit: str) -> Mapping[str, str]:
         if commit not in self._trees:
-            self._trees[commit] = plain_files(self.trail.run("ls-tree", "-r", "-z", commit))
+            self._trees[commit] = repository.plain_files(self.trail.run("ls-tree", "-r", "-z", commit))
         return self._trees[commit]
 
     def _is_apart(self, commit: str) -> bool:
@@ -345,7 +332,7 @@ class LineAuthors:
         some = [f"-L{n},{n}" for n in wanted] if len(wanted) <= FEW_LINES else []
         passed = [f"--ignore-rev={each}" for each in ignored]
         out = self.history.run("blame", "--porcelain", "--no-textconv", *passed, *some, rev, "--", path)
-        return list(blame_lines(out.decode("utf-8", "surrogateescape")))
+        return list(repository.blame_lines(out.decode("utf-8", "surrogateescape")))
 
     def _again(
         self, rev: str, path: str, given: Mapping[int, tuple[str, Where]], ignored: Iterable[str]
@@ -379,7 +366,8 @@ class LineAuthors:
         for hunk in hunks(self.history, revisions, *dict.fromkeys(path for _, path in came)):
             if not hunk.path:
                 said = b"\n".join(hunk.added).decode("utf-8", "replace").rstrip("\n")
-                ops[hunk.revision] = "".join(parse_trailers(said.rpartition("\n\n")[2]).get("Memory-Op", ()))
+                trailers = repository.parse_trailers(said.rpartition("\n\n")[2])
+                ops[hunk.revision] = "".join(trailers.get("Memory-Op", ()))
             for at, line in enumerate(hunk.removed, hunk.old):
                 gone[hunk.revision, hunk.path][_words(line.decode("utf-8", "surrogateescape"))].append(at)
         given: dict[int, Where] = {}
@@ -395,7 +383,7 @@ class LineAuthors:
             op = ops.get(revision)
             stood = self._stood(revision, path, left) if left and op in GIVING_BACK else {}
             back |= stood
-            anew += left.keys() - stood if op in ON_BEHALF else ()
+            anew += left.keys() - stood if op in repository.ON_BEHALF else ()
         return given, back, anew
 
     def _stood(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, Where]:
@@ -429,7 +417,7 @@ def _each(
 
 def _unsure(row: BlameLine) -> bool:
     """Whether the line may be another's than the author's of the revision that git names."""
-    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *ON_BEHALF)
+    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *repository.ON_BEHALF)
 
 
 def _places(rows: Sequence[str]) -> dict[str, int]:
@@ -668,8 +656,9 @@ def _among(names: Iterable[bytes], sought: Collection[bytes]) -> list[bytes]:
 
 
 def _revision(row: Row, names: Iterable[bytes] = ()) -> Revision:
-    id, _, when, author, subject, trailers = row.decode("utf-8", "replace").split("\0")
-    return Revision(id, repository.moment(when), author, subject, parse_trailers(trailers), _decoded(names))
+    id, _, when, author, subject, said = row.decode("utf-8", "replace").split("\0")
+    trailers = repository.parse_trailers(said)
+    return Revision(id, repository.moment(when), author, subject, trailers, _decoded(names))
 
 
 def _decoded(names: Iterable[bytes]) -> tuple[str, ...]:

@@ -30,17 +30,12 @@ from ua_memory.markdown import lines
 from ua_memory.markdown.lines import FileKind
 from ua_memory.paths import is_truth
 from ua_memory.records import (
-    CoreBlock,
-    Entity,
     Fact,
     MentalModel,
-    Observation,
-    Opinion,
     Page,
     Passage,
     Problem,
     Record,
-    SourceDocument,
     Tombstone,
     is_generated,
     ref_of,
@@ -96,11 +91,8 @@ class StatementChange:
 
 READ_AT_ONCE = 50
 """Files of a revision whose contents are in memory together."""
-_CHANGED: Mapping[type, str] = {
-    Fact: "fact", Observation: "observation", Opinion: "opinion", Passage: "passage", CoreBlock: "core",
-    Entity: "entity", Page: "page", MentalModel: "model", SourceDocument: "document",
-}  # fmt: skip
-"""No tombstones: what they stand for is among what was removed."""
+_CALLED = {"coreblock": "core", "mentalmodel": "model", "sourcedocument": "document"}
+"""Of records whose class has another name."""
 
 
 def changes(store: Store, revision: str | None = None) -> Iterator[StatementChange]:
@@ -160,8 +152,9 @@ def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones | Non
     document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is FileKind.CORE
     found: list[_Shown] = []
     for record in document.records:
-        if type(record) not in _CHANGED or (core and isinstance(record, Passage)):
-            continue  # what stands in core memory is told by its blocks
+        # What a tombstone stands for is among what was removed; what core memory says is told by its blocks.
+        if isinstance(record, Tombstone) or (core and isinstance(record, Passage)):
+            continue
         if forgotten and isinstance(record, Statement) and forgotten.forbid(record):
             continue
         first, last = record.place.line - 1, record.place.end
@@ -216,7 +209,8 @@ def _change(path: str, old: _Shown | None, new: _Shown | None) -> StatementChang
     before, after = old[1] if old else None, new[1] if new else None
     record, _ = cast(_Shown, new or old)
     block = record.id if isinstance(record, Statement) else None
-    return StatementChange(path, record.place.line, _CHANGED[type(record)], block, before, after)
+    kind = type(record).__name__.lower()
+    return StatementChange(path, record.place.line, _CALLED.get(kind, kind), block, before, after)
 
 
 def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:

@@ -45,15 +45,7 @@ from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.traces import (
-    Cleanup,
-    CleanupReport,
-    Needle,
-    TraceReport,
-    is_session,
-    needles,
-    unmentioned,
-)
+from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, needles, unmentioned
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails
@@ -254,7 +246,7 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
     may mean."""
     named = named.strip()
     known = dict.fromkeys([*said, *map(short, waits)])
-    if any(is_session(one, named) for one in (*known, *waits)):
+    if any(traces.is_session(one, named) for one in (*known, *waits)):
         return named
     low = named.casefold()
     begins = {short(one) for one in (*known, *waits) if one.casefold().startswith(low)}

@@ -48,8 +48,6 @@ from ua_memory.store.merge3 import lines_of, merge_parts
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
-    ASKED,
-    SHOWN,
     ForgetEdits,
     ForgetPlanner,
     ForgetTarget,
@@ -57,7 +55,6 @@ from ua_memory.upkeep.forget import (
     Plan,
     line_owners,
     refuse_held,
-    summarize,
 )
 
 # -- units -------------------------------------------------------------------------------------------------
@@ -169,20 +166,6 @@ def _cut(
             found.setdefault(key, MergeUnit(key, path, raw, record))
         yield key, raw
         at = max(end, at + 1)
-
-
-def joined(parts: Iterable[bytes], lines_of: Callable[[Key], bytes]) -> bytes:
-    """The file that parts make up. Two texts from different machines do not run into each other."""
-    out: list[bytes] = []
-    for part in parts:
-        key = key_in(part)
-        raw = lines_of(key) if key else part
-        if not raw:
-            continue
-        if out and _is_text(raw) and out[-1].strip() and not out[-1].startswith((b"#", b"---")):
-            out.append(b"\r\n" if out[-1].endswith(b"\r\n") else b"\n")
-        out.append(raw)
-    return b"".join(out)
 
 
 def _is_text(raw: bytes) -> bool:
@@ -625,7 +608,16 @@ class _Merging:
         return texts[2] or b""
 
     def _joined(self, rows: list[bytes]) -> bytes:
-        return joined(rows, lambda key: self.units[key].lines)
+        """The file that parts make up. Two texts from different machines do not run into each other."""
+        out: list[bytes] = []
+        for part in rows:
+            raw = self.units[key].lines if (key := key_in(part)) else part
+            if not raw:
+                continue
+            if out and _is_text(raw) and out[-1].strip() and not out[-1].startswith((b"#", b"---")):
+                out.append(b"\r\n" if out[-1].endswith(b"\r\n") else b"\n")
+            out.append(raw)
+        return b"".join(out)
 
     def _restamp(self, path: str, data: bytes) -> bool:
         """Say in a fact's own lines who said it, where the heading above it does not any more."""
@@ -741,11 +733,11 @@ class ForgottenPlans:
 
     def notes(self) -> list[str]:
         """What rested on the forgotten and went with it or was revised, in numbers."""
-        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != ASKED)
+        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != forget.ASKED)
         both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
-        return [f"removed with what depended on it: {summarize(both)}"]
+        return [f"removed with what depended on it: {forget.summarize(both)}"]
 
     def record(self, store: Store, draft: Draft) -> None:
         """Write tombstones for what went with it, as `forget` does. A line without an id has the other's
@@ -832,7 +824,7 @@ def _dropped(base: Files, side: str, files: Files, plan: Plan, gone: Collection[
     pieces = [
         (piece.id or "", piece.place)
         for piece in plan.gone
-        if piece.why == ASKED or piece.by_person or piece.what == "fact"
+        if piece.why == forget.ASKED or piece.by_person or piece.what == "fact"
     ]
     left = read(plan.without(files)).units
     pieces += [(name, unit.record.place) for name in gone if (unit := left.get(("id", name))) and unit.record]
@@ -893,7 +885,7 @@ def foreign_files(
     if not store.bank.own:
         what = "the other history has files that are not memory"
         hint = "give this history a remote of its own: ua-memory git remote set-url origin ADDRESS"
-        raise Conflict(what, where=", ".join(sorted(foreign)[:SHOWN]), hint=hint)
+        raise Conflict(what, where=", ".join(sorted(foreign)[: forget.SHOWN]), hint=hint)
     history = store.history
     head = history.head()
     here = history.differing(base, head) if head else {}
