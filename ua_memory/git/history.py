@@ -136,15 +136,10 @@ class OtherBranches:
             self.trail.reftable or len(self.trail.ref_names("heads", "remotes")) > 1
         ):
             return ()
-        words = [
-            "for-each-ref",
-            f"--count={MOST}",
-            "--sort=-committerdate",
-            "--format=%(refname) %(objectname)",
-        ]
-        rows = self.trail.run(*words, "refs/heads", "refs/remotes").decode("utf-8", "replace").splitlines()
-        named = [(name, commit) for name, _, commit in (row.partition(" ") for row in rows)]
-        return [(name, commit) for name, commit in named if name != self.here]
+        words = (f"--count={MOST}", "--sort=-committerdate", "--format=%(refname) %(objectname)")
+        out = self.trail.run("for-each-ref", *words, "refs/heads", "refs/remotes").decode("utf-8", "replace")
+        named = (row.partition(" ") for row in out.splitlines())
+        return [(name, commit) for name, _, commit in named if name != self.here]
 
     def has(self, path: str, blob: str | None, *, new: bool) -> str:
         """The branch on which a file is this, or that has no such file where it is None; else nothing. One

@@ -40,13 +40,9 @@ Person = Callable[[], tuple[str, str]]
 
 def message(subject: str, body: str, trailers: Mapping[str, Sequence[str]]) -> str:
     """A commit message: subject, body, and trailers with ids and counts, never the text of a fact."""
-    lines = [
-        f"{key}: {' '.join(value.split())}" for key, values in trailers.items() for value in values if value
-    ]
-    return (
-        "\n\n".join(part for part in (" ".join(subject.split()), body.strip(), "\n".join(lines)) if part)
-        + "\n"
-    )
+    named = ((key, " ".join(value.split())) for key, values in trailers.items() for value in values if value)
+    parts = (" ".join(subject.split()), body.strip(), "\n".join(f"{key}: {value}" for key, value in named))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def request_id(raw: str) -> str:
@@ -176,6 +172,8 @@ def is_own(commit: Commit, record: InFlight) -> bool:
 
 def is_committed(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
+    if not record.commits:
+        return False
     rev = history.target(record.branch)
     if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
         return True

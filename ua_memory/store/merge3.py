@@ -106,11 +106,7 @@ def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
 
 def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_Hunk], list[_Hunk]]:
     """Take the next hunk and all that overlap with it, from either side."""
-    first = (
-        left
-        if not right or (left and (left[0].start, left[0].end) <= (right[0].start, right[0].end))
-        else right
-    )
+    first = min(filter(None, (left, right)), key=lambda side: (side[0].start, side[0].end))
     hunk = first.pop(0)
     start, end = hunk.start, hunk.end
     groups: tuple[list[_Hunk], list[_Hunk]] = ([hunk], []) if first is left else ([], [hunk])

@@ -384,12 +384,9 @@ class Store:
             self.history.mend_index()
         stuck = False
         for record in pending.found(self.bank.pending):
-            try:
-                stands = (
-                    bool(record.commits) and not stuck and store_commit.is_committed(record, self.history)
-                )
-            except GitFailed:
-                stands = False
+            stands = False
+            with contextlib.suppress(GitFailed):
+                stands = not stuck and store_commit.is_committed(record, self.history)
             away = self.history.exists and self.history.is_away(record.branch)
             if not record.commits:  # what it merges is in the files alone, and in no commit to fall back on
                 self._began = self._position()
