@@ -562,12 +562,8 @@ def _load(text: str, size: int) -> Header:
     if values is None and raw in (None, ""):
         values, raw = {}, {}
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        return Header(
-            problem=(
-                0,
-                "the text between the first two --- is not a list of `key: value`; it is read as text",
-            )
-        )
+        what = "the text between the first two --- is not a list of `key: value`; it is read as text"
+        return Header(problem=(0, what))
     return Header(values, raw, size)
 
 

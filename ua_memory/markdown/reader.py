@@ -105,10 +105,8 @@ def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
     found, _, wrong = read_fields(Tombstone, item)
     text, _, block_id = item.text()
     if text is not None or block_id is None:
-        note(
-            item.start,
-            "this item is not a tombstone (a single id such as ^k7m2q9x4tb); it is read as prose",
-        )
+        what = "this item is not a tombstone (a single id such as ^k7m2q9x4tb); it is read as prose"
+        note(item.start, what)
         return None
     for line, message in wrong:
         note(line, f"{message}; it is left out")

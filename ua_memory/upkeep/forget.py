@@ -892,7 +892,8 @@ class Forgetting(Cleanup):
             found, near = self._with_words(query, limit)
         elif session:
             said = sessions(self._texts())
-            session = choose_session(session, said, traces.sessions(self.store))
+            waits = [one.session.session for _, one in traces.of_sessions(self.store)]
+            session = choose_session(session, said, waits)
             meant = [name for name in said if traces.is_session(name, session)]
             found = [of(fact) for name in meant for fact in said[name]]
         else:

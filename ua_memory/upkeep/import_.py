@@ -626,11 +626,8 @@ def _most_words(lines: Sequence[tuple[str, int, str]]) -> Ask:
 
     def ask(query: str, limit: int) -> list[Old]:
         wanted = set(_telling(query))
-        ranked = sorted(
-            ((len(wanted & has), -len(line), n) for n, (_, _, line, has) in enumerate(known) if wanted & has),
-            key=lambda each: (-each[0], -each[1], each[2]),
-        )
-        chosen = [(known[n], many) for many, _, n in ranked[:limit]]
+        ranked = sorted((-len(wanted & row[3]), len(row[2]), n) for n, row in enumerate(known))
+        chosen = [(known[n], -many) for many, _, n in ranked[:limit] if many]
         return [Old(p, text.strip(), at, at, many / len(wanted)) for (p, at, text, _), many in chosen]
 
     return ask

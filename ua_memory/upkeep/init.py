@@ -180,11 +180,8 @@ def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], dat
 
 
 def _toml(config: Config) -> bytes:
-    zone = (
-        f'timezone = "{config.timezone}"'
-        if config.timezone
-        else '# timezone = "Europe/Kyiv"   # else the system\'s'
-    )
+    unset = '# timezone = "Europe/Kyiv"   # else the system\'s'
+    zone = f'timezone = "{config.timezone}"' if config.timezone else unset
     return f"""\
 # The settings of this memory bank. `ua-memory config` lists all of them and where each value comes from.
 id = "{config.id}"

@@ -316,19 +316,14 @@ def queues(store: Store) -> Iterator[TurnQueue]:
     yield TextQueue(store.bank.pending, str)
 
 
+def of_sessions(store: Store) -> Iterator[tuple[TurnQueue, QueueEntry]]:
+    """What waits of any session, which has its whole id."""
+    return ((queue, one) for queue in queues(store) for one in queue.all() if one.session.session)
+
+
 def of_session(store: Store, session: str) -> list[tuple[TurnQueue, QueueEntry]]:
     """What waits of a session, by its whole id or the part of it that headings show."""
-    return [
-        (queue, one)
-        for queue in queues(store)
-        for one in queue.all()
-        if one.session.session and is_session(one.session.session, session)
-    ]
-
-
-def sessions(store: Store) -> list[str]:
-    """The whole ids of the sessions of which something waits."""
-    return [one.session.session for queue in queues(store) for one in queue.all() if one.session.session]
+    return [row for row in of_sessions(store) if is_session(row[1].session.session, session)]
 
 
 def is_session(whole: str, named: str) -> bool:
