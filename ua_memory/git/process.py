@@ -12,7 +12,6 @@ import threading
 import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha1
@@ -557,7 +556,7 @@ def remove(locks: list[Lock]) -> list[Path]:
     gone = []
     for lock in locks:
         if not lock.held:
-            with suppress(OSError):
+            with contextlib.suppress(OSError):
                 _remove(lock.file)
                 gone.append(lock.file)
     return gone
@@ -583,7 +582,7 @@ def _held(file: Path, gits: list[str] | None, now: int) -> str:
     by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
     if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
         return f"process {by[1]} on {by[2]} may still be running"
-    with suppress(OSError):
+    with contextlib.suppress(OSError):
         age = (now - file.stat().st_mtime_ns) // 10**9
         needed = UNSEEN_SECONDS if gits is None else SECONDS
         return "" if age >= needed else f"made {age} s ago, and treated as in use for {needed} s"
@@ -638,7 +637,7 @@ def processes() -> Iterator[tuple[Path | None, list[str]]]:
     """(its folder in /proc, its words) of each process there is."""
     if (PROCESSES / "self" / "cmdline").exists():
         for folder in PROCESSES.glob("[0-9]*"):
-            with suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # it has ended meanwhile
                 yield folder, (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         return
     try:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import shlex
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -220,7 +218,7 @@ class LostBranch:
 def find_lost(trail: Process, branch: str) -> LostBranch | None:
     """The last revision of a branch that is gone; None where there never was one, or other branches have
     all of it. GitFailed."""
-    if not _has_commits(trail.shared / "objects"):
+    if not _has_objects(trail.shared / "objects"):
         return None
     commits = trail.run("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
     names = [line[7:] for line in commits.decode().splitlines() if line.startswith("commit ")]
@@ -243,19 +241,9 @@ def find_lost(trail: Process, branch: str) -> LostBranch | None:
     return LostBranch(branch, ends[0][0], ends[0][4], False) if ends else None
 
 
-def _has_commits(objects: Path) -> bool:
-    """Whether a git directory has a commit, or a pack that may; no process is started."""
-    if any(objects.glob("pack/*.pack")):
-        return True
-    return any(map(_is_commit, objects.glob("[0-9a-f][0-9a-f]/*")))
-
-
-def _is_commit(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            return zlib.decompressobj().decompress(opened.read(64), 7) == b"commit "
-    except (OSError, zlib.error):
-        return False
+def _has_objects(objects: Path) -> bool:
+    """Whether a git directory has an object, or a pack; no process is started."""
+    return any(objects.glob("pack/*.pack")) or any(objects.glob("[0-9a-f][0-9a-f]/*"))
 
 
 def _truth(trail: Process, revision: str) -> dict[str, str]:
@@ -483,7 +471,7 @@ class Repository(Process):
     def put_back(self) -> list[str]:
         """Put a branch that is gone back to where it stood, if the files say where that was; what to tell of
         it. What cannot be told is left as it is, and git refuses the next commit."""
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             lost = self.lost()
             if lost and lost.sure:
                 self.run("update-ref", lost.branch, lost.revision, NOBODY)
@@ -506,14 +494,14 @@ class Repository(Process):
             return self._asked()
         if self.ref_names("heads"):
             return name
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             return name if find_lost(self, name) else None
         return name  # git cannot say what its objects are: nothing is to begin there
 
     def stored(self, ref: str) -> str | None:
         """What a ref's file or its line in `packed-refs` says, a commit's id as a rule; None where it has
         neither. No process is started."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             return (self.shared / ref).read_text().strip()
         rows = text(self.shared / "packed-refs").splitlines()
         return next((row.split()[0] for row in rows if row.endswith(f" {ref}")), None)
@@ -561,7 +549,7 @@ class Repository(Process):
         be put back."""
         head = self._head_line()
         file = self.shared / head.removeprefix("ref: ")
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             if head.startswith("ref: refs/heads/") and not OBJECT_ID.fullmatch(
                 file.read_bytes().decode("latin-1").strip()
             ):
@@ -569,13 +557,13 @@ class Repository(Process):
                 file.replace(self.git_dir / ASIDE / file.name)
 
     def _asked(self) -> str | None:
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             return self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
         return None
 
 
 def _sync(path: Path) -> None:
-    with contextlib.suppress(OSError):  # a file system that cannot: nothing is promised there
+    with suppress(OSError):  # a file system that cannot: nothing is promised there
         fd = os.open(path, os.O_RDONLY)
         try:
             os.fsync(fd)

@@ -11,8 +11,16 @@ from typing import Any, TypeVar
 
 from ua_memory.errors import Malformed
 from ua_memory.markdown.blocks import change_header, read_header, read_item, scan
-from ua_memory.markdown.lines import BOM, add_at_end, heading_level, is_id, newline_of, readable, split
-from ua_memory.markdown.lines import insert_after as insert_lines
+from ua_memory.markdown.lines import (
+    BOM,
+    add_at_end,
+    heading_level,
+    insert_after,
+    is_id,
+    newline_of,
+    readable,
+    split,
+)
 from ua_memory.markdown.reader import IncrementalReader, Reader, RecentReaders
 from ua_memory.records import Fact, Observation, Opinion, Place, Problem, Record
 
@@ -45,7 +53,7 @@ def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:
     source = split(data)
     size, new = change_header(source.lines, changes)
     if not size:
-        return insert_lines(data, 0, new) if len(new) > 2 else data
+        return insert_after(data, 0, new) if len(new) > 2 else data
     newline = newline_of(data)
     start = len(BOM) if source.bom else 0
     pieces = data[start:].split(b"\n")
@@ -90,7 +98,7 @@ def _with_id_somewhere(data: bytes, place: Place, new_id: str) -> Iterator[bytes
         if item.tail >= 0:
             yield _with_suffix(data, item.tail, f" ^{new_id}")
         at = item.end
-    yield insert_lines(data, place.end, [f"  ^{new_id}"])
+    yield insert_after(data, place.end, [f"  ^{new_id}"])
 
 
 def _with_suffix(data: bytes, line: int, suffix: str) -> bytes:

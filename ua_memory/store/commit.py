@@ -21,7 +21,6 @@ from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import abandoned, is_half_written, read
 from ua_memory.store.merge3 import merge
 from ua_memory.store.pending import FileChange, InFlight
-from ua_memory.store.saves import DroppedLine
 from ua_memory.text.wording import counted
 
 # -- commits -----------------------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ def _put_back_note(t: TouchedFile) -> str:
     )
 
 
-def _quoted(line: DroppedLine) -> str:
+def _quoted(line: saves.DroppedLine) -> str:
     words = " ".join(line.text.split())
     words = words if len(words) <= SHOWN else words[: SHOWN - 1] + "…"
     return f"{line.name} “{words}”" if line.name else f"“{words}”"

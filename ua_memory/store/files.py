@@ -12,15 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import CannotWrite, TooLarge
-
-if TYPE_CHECKING:
-    from ua_memory.discovery import Row
-
 
 # -- reading -----------------------------------------------------------------------------------------------
 # Reading a file that a person's editor may have half written.
@@ -186,7 +182,7 @@ def closed(root: Path, folders: Iterable[bytes]) -> set[str]:
     return found
 
 
-def settled(rows: Sequence[Row], began_ns: int) -> bool:
+def settled(rows: Sequence[discovery.Row], began_ns: int) -> bool:
     """Whether nothing changed later than 50 ms before a look began, the listing of its names included. The
     beginning is by the file system's own clock: its time at the end would let a change during a slow look
     pass for an old one."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ua_memory import discovery
 from ua_memory.discovery import SETTINGS, sealed, unsealed
@@ -27,10 +27,6 @@ from ua_memory.store import files as store_files
 from ua_memory.store import pending, saves
 from ua_memory.store.files import MAX_FILE, FileStat, read
 from ua_memory.store.saves import Edit
-
-if TYPE_CHECKING:
-    from ua_memory.discovery import Row
-
 
 # -- on disk -----------------------------------------------------------------------------------------------
 # What a scan leaves for the next process: `cache/survey-2` and `cache/blobs-2`.
@@ -259,7 +255,7 @@ class Snapshot:
 
     root: Path
     diff: CachedDiff
-    rows: Sequence[Row]
+    rows: Sequence[discovery.Row]
     racy: frozenset[bytes]
     blobs: Blobs | None = field(default=None, repr=False)
     trail: Mapping[str, str] | None = field(default=None, repr=False)
@@ -348,7 +344,7 @@ def full_scan(
     return Snapshot(bank.root, seen, rows, unsure, blobs, trail, places, _folders(listed, rows))
 
 
-def _folders(names: Iterable[bytes], rows: Iterable[Row]) -> frozenset[bytes]:
+def _folders(names: Iterable[bytes], rows: Iterable[discovery.Row]) -> frozenset[bytes]:
     return frozenset(name for name, row in zip(names, rows, strict=True) if row and stat.S_ISDIR(row[0]))
 
 
@@ -359,13 +355,13 @@ def _below(closed: Collection[str], trail: Iterable[str]) -> set[str]:
     )
 
 
-def _has_hard_links(rows: Iterable[Row]) -> bool:
+def _has_hard_links(rows: Iterable[discovery.Row]) -> bool:
     """Whether one file has two of the names: it changes under both, and the watch reports one."""
     inodes = [row[4] for row in rows if row]
     return len(set(inodes)) < len(inodes)
 
 
-def _racy(rows: Iterable[tuple[bytes, Row]], began: int) -> frozenset[bytes]:
+def _racy(rows: Iterable[tuple[bytes, discovery.Row]], began: int) -> frozenset[bytes]:
     """What changed later than 50 ms before a scan began (`files.settled`): it may change again unseen."""
     late = began - store_files.RACY_NS
     return frozenset(name for name, row in rows if row and max(row[2], row[3]) >= late)
@@ -429,7 +425,7 @@ def _to_check(last: Snapshot, events: frozenset[bytes]) -> set[bytes] | None:
     return {*names, *last.folders}
 
 
-def _stat_one(root: Path, name: bytes) -> Row:
+def _stat_one(root: Path, name: bytes) -> discovery.Row:
     """What a name is now; None if it is gone, or a file that has a second name, under which it may change
     without an event."""
     try:

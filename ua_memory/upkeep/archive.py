@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory import discovery
-from ua_memory.discovery import SETTINGS
 from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage, writing
 from ua_memory.git.process import lives
 from ua_memory.git.repository import blob_id
@@ -292,7 +291,7 @@ def restore(
             raise _bad(file, "its history does not end at the revision in the manifest")
         with store.history.fetched(str(bundle), ref) as other:
             there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
-            known = settings(store.history.read(other, SETTINGS)) or {}
+            known = settings(store.history.read(other, discovery.SETTINGS)) or {}
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
                 raise _bad(file, "its files differ from its history")
             done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)

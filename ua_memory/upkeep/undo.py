@@ -15,7 +15,6 @@ from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, give_back_all
-from ua_memory.knowledge.lineage import Chain
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
@@ -404,7 +403,7 @@ class BankHistory:
         """Who wrote each line of a file, a range or a fact."""
         return audit.blame(self._store, target)
 
-    def why(self, target: str) -> Chain:
+    def why(self, target: str) -> lineage.Chain:
         """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
         return lineage.why(self._store, target, self._known)
 
