@@ -708,7 +708,7 @@ class Upkeep:
         if much and not self._behind:
             release_memory()
         self.caught_up += bool(done.added or done.changed or done.removed)
-        since = [time.time() - seen.changed_at(path) / 1e9 for path in set(seen.changed) - set(seen.held)]
+        since = [time.time() - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
         # A time in the future, as `touch` can set it, is nothing to wait for.
         rest = [quiet - age if age < quiet else AGAIN for age in since if age >= 0]
         self._rested = time.monotonic() + min(rest) + 0.02 if rest else NEVER

@@ -58,12 +58,9 @@ def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:
     start = len(BOM) if source.bom else 0
     pieces = data[start:].split(b"\n")
     matcher = SequenceMatcher(None, source.lines[:size], new, autojunk=False)
-    kept: list[bytes] = []
-    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if source.lines[old_start:old_end] == tuple(new[new_start:new_end]):
-            kept.extend(pieces[old_start:old_end])
-        else:
-            kept.extend((line + newline[:-1]).encode() for line in new[new_start:new_end])
+    kept = [(line + newline[:-1]).encode("utf-8", "surrogateescape") for line in new]
+    for old_start, new_start, count in matcher.get_matching_blocks():
+        kept[new_start : new_start + count] = pieces[old_start : old_start + count]
     return data[:start] + b"\n".join([*kept, *pieces[size:]])
 
 

@@ -27,6 +27,7 @@ _HTML = re.compile(
     r"|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[ \t>]|/>|$)",
     re.IGNORECASE,
 )
+_COMMENTS = re.compile(r"\A(?:<!(?=--).*?-->[ \t]*)+", re.DOTALL)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -38,12 +39,7 @@ def readable(text: str) -> str:
 def indent_of(line: str) -> tuple[int, int]:
     """Columns and characters of leading white space; a tab reaches the next multiple of 4."""
     chars = len(line) - len(line.lstrip(BLANK))
-    if "\t" not in line[:chars]:
-        return chars, chars
-    column = 0
-    for char in line[:chars]:
-        column += 4 - column % 4 if char == "\t" else 1
-    return column, chars
+    return len(line[:chars].expandtabs(4)), chars
 
 
 def dedent(line: str, columns: int) -> str:
@@ -81,15 +77,8 @@ def closes(words: str, fence: str) -> bool:
 def comment_end(words: str) -> int:
     """For a line that starts with `<!--`: -1 if the comment runs on, else where text behind it starts,
     which is the length of the line where there is none."""
-    at = 0
-    while words.startswith("<!--", at):
-        close = words.find("-->", at + 2)
-        if close < 0:
-            return -1
-        at = close + 3
-        while words[at : at + 1] in (" ", "\t"):
-            at += 1
-    return at
+    rest = _COMMENTS.sub("", words)
+    return -1 if rest.startswith("<!--") else len(words) - len(rest)
 
 
 def hides(words: str) -> bool:
@@ -166,6 +155,12 @@ def split(data: bytes) -> Source:
         lines = [line[:-1] if line.endswith("\r") else line for line in lines]
     final = not last and bool(lines)
     return Source(tuple(lines if not last else [*lines, last]), newline_of(data), final, bom, valid)
+
+
+def alike(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many lines at the beginning of two texts are the same."""
+    differing = (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
 
 
 def newline_of(data: bytes) -> str:

@@ -26,6 +26,7 @@ from ua_memory.markdown.lines import (
     BLANK,
     ITEMS,
     FileKind,
+    alike,
     day_of,
     heading_level,
     heading_text,
@@ -481,7 +482,7 @@ class IncrementalReader(Reader):
         same; -1 for none."""
         if like.path != self.path or like.header != Header() or self.header != Header():
             return -1
-        same = _alike(like.lines, self.lines)
+        same = alike(like.lines, self.lines)
         return bisect_right(like._marks, same - 1, key=lambda mark: mark.line) - 1
 
     def _go_on(self, like: IncrementalReader, mark: ResumePoint) -> None:
@@ -505,11 +506,3 @@ class IncrementalReader(Reader):
         # Those of equal ids are found anew each time, and come last.
         self._noted = tuple(self.problems)
         super()._same_ids()
-
-
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines at the beginning are the same."""
-    for number, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return number
-    return min(len(one), len(other))

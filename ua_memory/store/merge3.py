@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from io import BytesIO
 
+from ua_memory.markdown.lines import alike
+
 Settle = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
 
@@ -92,12 +94,8 @@ def changes(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[byt
 
 
 def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head = alike(old, new)
+    tail = alike(old[head:][::-1], new[head:][::-1])
     # Only the stretch that differs is compared: a short change costs no more in a long file.
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     codes = SequenceMatcher(None, a, b, autojunk=len(a) > 5000).get_opcodes()

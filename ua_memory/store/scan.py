@@ -455,7 +455,8 @@ class FileSurvey:
 
     @property
     def changed(self) -> Mapping[str, int]:
-        """The paths that differ from the trail (gone ones too)."""
+        """The paths that differ from the trail (gone ones too), and when each was last changed, in ns since
+        the epoch; if it is gone, its folder."""
         return self.snapshot.diff.changed
 
     @property
@@ -471,10 +472,6 @@ class FileSurvey:
         shown = [f for f in self.snapshot.files if f.path not in self.held]
         shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in self.held.items()]
         return tuple(sorted(shown, key=lambda f: f.path))
-
-    def changed_at(self, path: str) -> int:
-        """When a changed path was last changed, in ns since the epoch; if it is gone, its folder."""
-        return self.changed.get(path, 0)
 
     def touched(self, proof: str) -> frozenset[str] | None:
         """The paths of which something may be another since the state that an earlier proof names; None where

@@ -148,7 +148,7 @@ class Store:
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
         chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
         horizon = time.time_ns() - int(quiet * 1e9)
-        recent = {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
+        recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
         chosen -= {path for path in recent if not self._inspector.is_stale(path)}
         if not chosen and pending.at_rest(self.bank.pending):
             return Result(self.history.head())
