@@ -209,6 +209,37 @@ def test_a_core_block(there: Bank) -> None:
     assert {b.name: b.value for b in core.blocks(there.store)} == {"User": "Ann", "Mood": "tired"}
 
 
+def test_what_was_undone_comes_back_beside_other_facts_and_not_beside_another_value(there: Bank) -> None:
+    there.insert("one")
+    back(there)
+    there.insert("two")
+    again(there)
+    assert facts(there) == ["one", "two"]
+    assert there.bytes().count(b"# 2026") == 1
+    core.replace(there.store, "User", "Lena, Berlin", door="test")
+    back(there)
+    core.replace(there.store, "User", "Lena, Hamburg", door="test")
+    there.write("mission = 'a'\n", "ua-memory.toml")
+    before = there.log()
+    with pytest.raises(Conflict, match="now:    Lena, Hamburg"):
+        again(there)
+    assert [b.value for b in core.blocks(there.store)] == ["Lena, Hamburg"]
+    assert there.log()[-len(before) :] == before
+
+
+def test_settings_are_not_redone_beside_others(there: Bank) -> None:
+    there.write("[recall]\nlimit = 5\n", "ua-memory.toml")
+    there.store.adopt()
+    there.write("[recall]\nlimit = 5\nmission = 'a'\n", "ua-memory.toml")
+    there.store.adopt()
+    back(there)
+    there.write("[recall]\nlimit = 5\nmission = 'b'\n", "ua-memory.toml")
+    there.store.adopt()
+    with pytest.raises(Conflict, match="mission = 'b'"):
+        again(there)
+    assert there.bytes("ua-memory.toml").count(b"mission") == 1
+
+
 def test_a_hand_edit(there: Bank) -> None:
     there.insert("one")
     there.edit("one", "one, corrected")

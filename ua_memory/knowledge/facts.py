@@ -125,9 +125,12 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
 
 def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Result]:
     """Give a fact of ours the right words, in one commit; it keeps its id, and the former ones as `was:`. Its
-    quotes, which prove those, go. Usage where a person has written it, and for one that is retired."""
+    quotes, which prove those, go. One that says this already stays as it is. Usage where a person has written
+    it, and for one that is retired."""
     if fact.retired:
         raise Usage("this fact no longer holds", where=f"^{fact.id}", hint="insert what does")
+    if " ".join(text.split()) == fact.text:
+        return fact, Result(None)
     with store.revision("correct", door=door) as draft:
         day = f"{store.now().astimezone(store.config.zone):%Y-%m-%d}"
         draft.read(fact.place.path)

@@ -199,12 +199,22 @@ def _named_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
         reading = dates.read(match[0], datetime.combine(said, time(12), UTC))
         if reading.start and reading.end:
             start, end = date.fromisoformat(reading.start), date.fromisoformat(reading.end)
-            sentence = re.split(r"[.!?\n]", text[: match.start()])[-1] + match[0]
-            past = end <= said and not re.search(r"\d{4}|last|this", match[0])
-            if past and _AHEAD.search(sentence):
+            passed = end <= said and not re.search(r"\d{4}|last|this", match[0])
+            if passed and _is_to_come(match, start, said):
                 day = end - start == timedelta(days=1)
                 start, end = (_next(each, 7 if day else 0) for each in (start, end))
             yield start, end
+
+
+def _is_to_come(match: re.Match[str], start: date, said: date) -> bool:
+    """Whether a weekday or month without a year is the coming one: its verb is of the future or present, or
+    there is no verb and the coming month is nearer."""
+    sentence = re.split(r"[.!?\n]", match.string[: match.start()])[-1] + match[0]
+    tense = text_calendar.tense(match.string, match.start(), match.end())
+    if tense in ("", "open") and _AHEAD.search(sentence):
+        return True
+    nearer = (said - start).days > 183
+    return tense in ("ahead", "open") or (tense == "" and nearer)
 
 
 def _next(day: date, days: int) -> date:

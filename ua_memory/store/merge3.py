@@ -19,19 +19,23 @@ Settle = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Lines of the base that both sides changed, each in its way; `line` counts from 1 in the base."""
+    """Lines of the base that both sides changed, each in its way, or the spot where both `inserted` some;
+    `line` counts from 1 in the base."""
 
     line: int
     ours: tuple[bytes, ...]
     theirs: tuple[bytes, ...]
+    inserted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The merged bytes; where both sides changed the same lines, theirs and then ours."""
+    """The merged bytes; where both sides changed the same lines, theirs and then ours. Lines that both
+    `inserted` at one spot are no clash."""
 
     data: bytes
     clashes: tuple[Clash, ...] = ()
+    inserted: tuple[Clash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,9 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
         return Merged(theirs)
     if theirs == base:
         return Merged(ours)
-    out, clashes = merge_parts(lines_of(base), lines_of(ours), lines_of(theirs))
-    return Merged(b"".join(out), tuple(clashes))
+    out, met = merge_parts(lines_of(base), lines_of(ours), lines_of(theirs))
+    clashes, inserted = (tuple(c for c in met if c.inserted is kind) for kind in (False, True))
+    return Merged(b"".join(out), clashes, inserted)
 
 
 def merge_parts(
@@ -65,8 +70,7 @@ def merge_parts(
         out += old[at:start]
         one, other = _side(old, start, end, mine), _side(old, start, end, yours)
         if mine and yours and one != other:
-            if end > start:  # two insertions at one spot both fit
-                clashes.append(Clash(start + 1, tuple(one), tuple(other)))
+            clashes.append(Clash(start + 1, tuple(one), tuple(other), inserted=start == end))
             out += settle(old[start:end], one, other) if settle else _both(one, other)
         else:
             out += one if mine else other

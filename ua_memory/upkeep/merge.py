@@ -247,7 +247,7 @@ def merged_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None
         return None
     old, one, other = (BytesIO(text).readlines() for text in (base, ours, theirs))
     out, clashes = merge_parts(old, one, other)
-    return None if clashes else b"".join(out)
+    return b"".join(out) if all(clash.inserted for clash in clashes) else None
 
 
 def parts(
@@ -255,9 +255,7 @@ def parts(
 ) -> list[bytes]:
     """The same of texts in parts. Without a base what both have in common stands for it. `met` hears of each
     stretch that both changed: base, ours, theirs."""
-    if base is None:
-        alike = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-        base = [part for block in alike for part in ours[block.a : block.a + block.size]]
+    base = common(ours, theirs) if base is None else base
 
     def both(*sides: list[bytes]) -> list[bytes]:
         if met:
@@ -265,6 +263,12 @@ def parts(
         return side_by_side(*sides)
 
     return merge_parts(base, ours, theirs, both)[0]
+
+
+def common(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    """The parts that two texts share, in order."""
+    alike = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return [part for block in alike for part in ours[block.a : block.a + block.size]]
 
 
 def side_by_side(old: list[bytes], ours: list[bytes], theirs: list[bytes]) -> list[bytes]:

@@ -19,7 +19,7 @@ from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
 from ua_memory.paths import is_truth
-from ua_memory.records import CoreBlock, Entity, Record
+from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.merge3 import Clash, merge
@@ -28,6 +28,7 @@ from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.audit import StatementChange, parent
 from ua_memory.upkeep.forget import remove_derived
+from ua_memory.upkeep.merge import common
 
 SHOWN = 5
 """So many places of a conflict are shown in full."""
@@ -175,9 +176,11 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
         return ()
     added, there = _added(then or b"", before or b"", path), saves.keys(now, path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
-        merged = merge(then or b"", now or b"", before or b"")
+        # Of a file that was made anew since, what both have in common is no change of either.
+        base = b"".join(common(_lines(now or b""), _lines(before or b""))) if then is None else then
+        merged = merge(base, now or b"", before or b"")
         draft.write(path, merged.data, restored=True)
-        return merged.clashes
+        return merged.clashes if _stand_together(merged.data, path) else merged.clashes + merged.inserted
     # A log grows at its end, where the lines around a fact come and go: it is taken back fact by fact.
     changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
     # A block of core memory is known by its value, too: one of the same name has another value now.
@@ -192,6 +195,15 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
     _set(draft, path, None if before is None and bare else left)
     return ()
+
+
+def _stand_together(data: bytes, path: str) -> bool:
+    """Whether lines that two revisions inserted at one spot may both stay: facts may, two values of a
+    setting, a block of core memory, a page or an entity may not."""
+    records = markdown_document.parse(data, path).records if path.endswith(".md") else ()
+    named = [(type(r), r.name) for r in records if isinstance(r, CoreBlock | Entity)]
+    whole = any(isinstance(r, Page | MentalModel) for r in records) or not path.endswith(".md")
+    return not whole and len(named) == len(set(named))
 
 
 def _set(draft: Draft, path: str, data: bytes | None) -> None:
