@@ -693,7 +693,17 @@ class Reflector:
         """See `Memory.reflect`."""
         if not question.strip():
             raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
-        session = self.begin(question.strip(), budget, max_tokens, schema, context, filters, keep_opinion)
+        if budget not in SIZES:
+            raise Usage(f"no budget {budget!r}", hint=f"one of {', '.join(SIZES)}")
+        size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
+        base, store, today = filters or Filters(), self._store, self._store.now().date()
+        found = EvidenceCollector(store, self._search, store.redacted, today, base, self._observations)
+        holding = tuple(knowledge_opinions.listed(store))
+        wanted = ReflectQuestion(
+            question.strip(), size, context.strip(), None if schema is None else shape(schema), keep_opinion,
+            self._opinions_on(question.strip(), base, holding), holding,
+        )  # fmt: skip
+        session = ReflectRun(wanted, found)
         layers = session.gather()
         pieces = tuple(in_order(session.found.pieces.values()))
         left = tuple(session.found.notes)
@@ -701,44 +711,20 @@ class Reflector:
             notes = [*left, *([] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])])]
             text = "" if pieces else DONT_KNOW
             return Reflection(question, text, evidence=pieces, path=tuple(session.path), notes=tuple(notes))
-        config = self._store.config
-        system = system_prompt(config, session.asked.size.answer * 2 // 3, keep_opinion)
+        system = system_prompt(store.config, size.answer * 2 // 3, keep_opinion)
         with self._models.open(model) as asked:
             assert asked is not None
-            done = answer(asked, session, session.opening(layers, rules(config)), system)
-        opinions = write(self._store, session.proposals, question=question, door=self._door)
+            done = answer(asked, session, session.opening(layers, rules(store.config)), system)
+        opinions = write(store, session.proposals, question=question, door=self._door)
         return replace(done, opinions=opinions, notes=(*left, *done.notes))
-
-    def begin(
-        self, question: str, budget: str = "low", max_tokens: int = 0,
-        schema: Mapping[str, Any] | None = None, context: str = "", filters: Filters | None = None,
-        keep: bool = False,
-    ) -> ReflectRun:  # fmt: skip
-        """A reflection that has not searched yet. Usage for a budget or schema that is none."""
-        if budget not in SIZES:
-            raise Usage(f"no budget {budget!r}", hint=f"one of {', '.join(SIZES)}")
-        size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
-        base = filters or Filters()
-        today = self._store.now().date()
-        found = EvidenceCollector(
-            self._store, self._found, self._store.redacted, today, base, self._observations
-        )
-        holding = tuple(knowledge_opinions.listed(self._store))
-        asked = ReflectQuestion(
-            question, size, context.strip(), shape(schema) if schema is not None else None, keep,
-            self._opinions_on(question, base, holding), holding,
-        )  # fmt: skip
-        return ReflectRun(asked, found)
-
-    def _found(self, query: str, limit: int, filters: Filters) -> SearchResult:
-        return self._search(query, limit=limit, filters=filters)
 
     def _opinions_on(self, question: str, base: Filters, holding: Sequence[Opinion]) -> tuple[Opinion, ...]:
         """The opinions that a search for the question finds: those which what is thought now may change."""
         if not holding:
             return ()
         where = replace(base, kinds=("opinion", "pattern", "risk"), retired=False)
-        ids = [hit.item.id for hit in self._found(question, BEFORE, where).hits if is_evidence(hit)]
+        hits = self._search(question, limit=BEFORE, filters=where).hits
+        ids = [hit.item.id for hit in hits if is_evidence(hit)]
         return tuple(one for one in holding if one.id and one.id in ids)
 
 

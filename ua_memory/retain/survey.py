@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -85,7 +86,7 @@ class Survey:
     or have no words (`silent`), and what could not be read."""
 
     sessions: Sequence[FoundSession] = ()
-    machines: dict[str, int] = field(default_factory=dict)
+    machines: Counter[str] = field(default_factory=Counter)
     going: list[Session] = field(default_factory=list)
     older: int = 0
     silent: int = 0
@@ -104,43 +105,38 @@ class _SessionTurns:
 class Surveyor:
     """Reads transcripts one by one; their text is not held in memory."""
 
-    def __init__(self, store: Store, queue: TurnQueue) -> None:
+    def __init__(
+        self, store: Store, queue: TurnQueue, since: datetime | None, going: Collection[tuple[str, str]]
+    ) -> None:
         self.store, self.queue, self.marks = store, queue, ReadMarks(store)
+        self.since, self.going = since, going
         self._talks: list[_SessionTurns] = []
         self._found = Survey()
 
-    def survey(
-        self, transcripts: Sequence[Transcript], *, since: datetime | None = None,
-        going: Collection[tuple[str, str]] = (), tell: Tell | None = None,
-    ) -> Survey:  # fmt: skip
-        """What these transcripts hold. `going` names client and session of those that go on."""
-        for number, each in enumerate(transcripts):
-            if since and each.changed < since:
-                self._found.older += 1
-            elif each.machine:
-                self._leave_machine(each.machine)
-            else:
-                self._look(each, since, going)
-            if tell:
-                tell(number + 1, len(transcripts))
+    def found(self) -> Survey:
+        """What the transcripts hold that were looked at."""
         self._found.sessions = list(self._told_apart())
         return self._found
 
-    def _leave_machine(self, kind: str) -> None:
-        self._found.machines[kind] = self._found.machines.get(kind, 0) + 1
-
-    def _look(self, one: Transcript, since: datetime | None, going: Collection[tuple[str, str]]) -> None:
+    def look(self, one: Transcript) -> None:
+        """Read a transcript, unless it is too old, or a machine's."""
+        if self.since and one.changed < self.since:
+            self._found.older += 1
+            return
+        if one.machine:
+            self._found.machines[one.machine] += 1
+            return
         try:
             with one.opened() as stream:
                 reading = read(stream, client=one.client)
                 session = reading.session
                 if session.agent:
-                    self._leave_machine("sub-agent")
-                elif (session.client, session.session) in going:
+                    self._found.machines["sub-agent"] += 1
+                elif (session.client, session.session) in self.going:
                     self._found.going.append(session)
                 elif talk := self._talk(one, reading):
                     late = talk.found.last
-                    if since and late and late < since:
+                    if self.since and late and late < self.since:
                         self._found.older += 1
                     else:
                         self._talks.append(talk)
@@ -267,8 +263,12 @@ class TranscriptImport:
     ) -> Survey:  # fmt: skip
         """What is in these transcripts, and how much of it was flushed. Nothing is written. `since` leaves
         out sessions last spoken in before it; `going` names client and session of those that go on."""
-        queue = self._conversations.flusher().queue
-        return Surveyor(self._store, queue).survey(transcripts, since=since, going=going, tell=tell)
+        surveyor = Surveyor(self._store, self._conversations.flusher().queue, since, going)
+        for number, each in enumerate(transcripts, 1):
+            surveyor.look(each)
+            if tell:
+                tell(number, len(transcripts))
+        return surveyor.found()
 
     def flush(
         self, sessions: Iterable[FoundSession], *, model: ModelOrEndpoint = None
@@ -373,28 +373,6 @@ def save(store: Store, watched: list[WatchedPath]) -> None:
         swap.put(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
 
 
-def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:
-    """Watch a path. Usage if it is inside the bank, contains the bank, does not exist, or has too many
-    files. Adding a path again changes only `modelled`."""
-    path = path.resolve()
-    bank = store.bank.root.resolve()
-    if path == bank or path.is_relative_to(bank):
-        raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
-    if not path.exists():
-        raise Usage("no such file or folder", where=str(path))
-    if not path.is_dir() and not path.is_file():
-        raise Usage("not a regular file or folder", where=str(path))
-    if path.is_file() and not is_read(path.name):
-        raise Usage(f"{path.suffix} files are not read", where=str(path))
-    for _ in files(store, path):  # TooLarge now, and not in the daemon's log
-        pass
-    watched = load(store)
-    known = next((one for one in watched if one.path == str(path)), None)
-    one = replace(known, modelled=modelled) if known else WatchedPath(str(path), modelled)
-    save(store, [one if each is known else each for each in watched] if known else [*watched, one])
-    return one
-
-
 def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
     """The files of a watched path that are read, with their stats: none hidden, no symbolic links, no
     bank's files. TooLarge if there are too many."""
@@ -486,9 +464,25 @@ class Watches:
 
     def add(self, path: Path, *, model: ModelOrEndpoint = None) -> tuple[WatchedPath, WatchedChanges]:
         """Watch a file or folder outside the bank; returns what there is to read. `model` is the one that
-        will read it. Usage, TooLarge."""
+        will read it, which alone changes where the path is watched already. Usage if it is inside the bank,
+        contains the bank, or does not exist; TooLarge."""
         self._store.make_state()
-        one = add(self._store, path, modelled=model is not None)
+        path = path.resolve()
+        bank = self._store.bank.root.resolve()
+        if path == bank or path.is_relative_to(bank):
+            raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
+        if not path.exists():
+            raise Usage("no such file or folder", where=str(path))
+        if not path.is_dir() and not path.is_file():
+            raise Usage("not a regular file or folder", where=str(path))
+        if path.is_file() and not is_read(path.name):
+            raise Usage(f"{path.suffix} files are not read", where=str(path))
+        for _ in files(self._store, path):  # TooLarge now, and not in the daemon's log
+            pass
+        watched = load(self._store)
+        known = next((one for one in watched if one.path == str(path)), None)
+        one = replace(known or WatchedPath(str(path)), modelled=model is not None)
+        save(self._store, [one if each is known else each for each in watched] if known else [*watched, one])
         return one, find_changes(self._store, one, 0)
 
     def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
