@@ -36,7 +36,7 @@ from ua_memory.reflect.proposals import (
     in_order,
     mark,
 )
-from ua_memory.retain.queue import plain
+from ua_memory.retain.queue import append, plain, read_rows, written
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
 from ua_memory.text.noise import defanged
@@ -79,23 +79,18 @@ class Answers:
     def all(self) -> list[BatchOutcome]:
         """The answers there are; a line that a kill left half written is passed over."""
         try:
-            lines = self.file.read_bytes().split(b"\n")
+            with self.file.open("rb") as file:
+                return [answer for row in read_rows(file) if (answer := _read(row))]
         except FileNotFoundError:
             return []
-        return [answer for line in lines if (answer := _read(line))]
 
     def add(self, answer: BatchOutcome) -> None:
         """Keep an answer; it is on the disk when this returns. CannotWrite."""
         with writing(self.file, None):
             make_private(self.file.parent)
             new = not self.file.exists()
-            fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                # A half line of a killed process ends here, and is passed over when it is read.
-                os.write(fd, (b"" if new else b"\n") + _line(answer))
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+                append(file, [asdict(answer)])
             if new:
                 swap.sync_folder(self.file.parent)
 
@@ -106,20 +101,15 @@ class Answers:
             if not rest:
                 self.file.unlink(missing_ok=True)
             elif rest != self.all():
-                swap.put(self.file, b"".join(map(_line, rest)), self.file.with_suffix(".rest"))
+                swap.put(self.file, written(map(asdict, rest)), self.file.with_suffix(".rest"))
 
 
-def _line(answer: BatchOutcome) -> bytes:
-    return json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-
-
-def _read(line: bytes) -> BatchOutcome | None:
+def _read(row: Mapping[str, Any]) -> BatchOutcome | None:
     try:
-        row: Mapping[str, Any] = json.loads(line)
         operations = tuple(Operation.of(each) for each in row["operations"])
         facts, refused = tuple(map(str, row["facts"])), tuple(map(str, row["refused"]))
         return BatchOutcome(facts, operations, refused, str(row["aside"]), str(row["by"]), bool(row["held"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

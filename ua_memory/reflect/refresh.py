@@ -979,7 +979,7 @@ class Refresher:
         path = page.place.path
         if not dry_run:
             self.store.adopt([path])  # an old buffer is merged before the page is read
-        state = self.state(pages.page(self.store, pages.stem(page)))
+        state = self.state(pages.one(self.store, Page, pages.stem(page)))
         drafted = state.stale.draft and self.model is not None
         if not (state.stale or full or drafted):
             return RefreshResult(state.page, "", state.stale, notes=state.stale.notes)
@@ -1226,11 +1226,11 @@ class Pages:
 
     def list(self) -> Sequence[Page]:
         """All pages."""
-        return pages.pages(self._store)
+        return pages.every(self._store, Page)
 
     def get(self, id: str) -> Page:
         """One page. NotFound."""
-        return pages.page(self._store, id)
+        return pages.one(self._store, Page, id)
 
     def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
@@ -1312,11 +1312,11 @@ class MentalModels:
 
     def list(self) -> Sequence[MentalModel]:
         """All mental models."""
-        return pages.models(self._store)
+        return pages.every(self._store, MentalModel)
 
     def get(self, id: str) -> MentalModel:
         """One mental model. NotFound."""
-        return pages.model(self._store, id)
+        return pages.one(self._store, MentalModel, id)
 
     def propose(self, id: str, *, model: ModelOrEndpoint = None) -> Proposal:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's

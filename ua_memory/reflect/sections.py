@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Literal
 
 from ua_memory.errors import Malformed
@@ -144,8 +145,7 @@ class PageEditor:
 
     def __init__(self, data: bytes, path: str, owners: Sequence[Owner], limit: int) -> None:
         document = markdown_document.parse(data, path)
-        pieces = data.split(b"\n")
-        rows = [piece + b"\n" for piece in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])
+        rows = BytesIO(data).readlines()
         self.newline = document.newline.encode()
         self.limit = limit
         self.units: list[BodyUnit] = []

@@ -563,7 +563,7 @@ class Flusher:
             unread = ledger.unread(waiting.turns, read_to)
             fresh = [*self._as_wanted_now(unread)]
             words = self._keep_words(waiting.session, fresh)
-            flushed = self._noted(replace(waiting, turns=tuple(fresh)), words) if fresh else None
+            flushed = self._flushed(replace(waiting, turns=tuple(fresh)), words) if fresh else None
             self.queue.remove_turns(key, {turn.id for turn in waiting.turns})
             return flushed
 
@@ -575,20 +575,16 @@ class Flusher:
             replace(t, text=self._clean(t.text)) if own else t for t in filter_turns(turns, self.store.config)
         )
 
-    def _noted(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
-        with Jobs(self.store).noted("flush") as note:
-            done = self._flushed(waiting, words)
-            note.result = f"{counted(len(done.facts), 'fact')} from {done.client}"
-        return done
-
     def _flushed(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"
-        modelled = self.model is not None
-        with self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
+        by = self.model.name if self.model else ""
+        noting = self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=bool(by))
+        with Jobs(self.store).noted("flush") as note, noting:
             harvest = self._harvest(waiting)
-            by = self.model.name if self.model else ""
             reading = self._reading(by or EXTRACTION, ledger.short(waiting.turns[-1].id), harvest)
-            return self._write(waiting, words, harvest, reading)
+            done = self._write(waiting, words, harvest, reading)
+            note.result = f"{counted(len(done.facts), 'fact')} from {done.client}"
+            return done
 
     def _write(
         self, waiting: QueueEntry, words: SessionFile | None, harvest: SubagentResult,

@@ -65,10 +65,14 @@ def append(file: IO[bytes], rows: Iterable[Row]) -> None:
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":  # a killed writer's half line ends here, and is passed over when read
             file.write(b"\n")
-    data = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
-    file.write(data)
+    file.write(written(rows))
     file.flush()
     os.fsync(file.fileno())
+
+
+def written(rows: Iterable[Row]) -> bytes:
+    """Rows as a file has them."""
+    return b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
 
 
 def read_rows(file: IO[bytes]) -> Iterator[Row]:
@@ -504,12 +508,7 @@ class TurnQueue:
             path.unlink(missing_ok=True)
             swap.sync_folder(self.folder)  # or a loss of power has them wait again
             return
-        rest = path.with_suffix(".rest")
-        rest.unlink(missing_ok=True)
-        with os.fdopen(os.open(rest, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as new:
-            append(new, rows)
-        rest.replace(path)
-        swap.sync_folder(self.folder)
+        swap.put(path, written(rows), path.with_suffix(".rest"))
 
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound; Busy while it is being flushed."""

@@ -106,7 +106,10 @@ class Retainer:
         with self.items.attempt(key, patience, self.store.now, unasked=unasked) as waiting:
             if waiting is None or waiting.item is None:
                 return None
-            done = self._tried(waiting, waiting.item)
+            stays = "nothing was written, and the text is queued"
+            modelled = self.model is not None
+            with self.items.noting_failure(key, self.store.now, stays, modelled=modelled):
+                done = self._retained(waiting, waiting.item)
             self.items.done(key)
             return done
 
@@ -134,12 +137,6 @@ class Retainer:
             "", item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
             revision=draft.result.revision, notes=draft.result.notes,
         )  # fmt: skip
-
-    def _tried(self, waiting: QueueEntry, item: TextItem) -> RetainResult:
-        stays = "nothing was written, and the text is queued"
-        modelled = self.model is not None
-        with self.items.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
-            return self._retained(waiting, item)
 
     def _retained(self, waiting: QueueEntry, item: TextItem) -> RetainResult:
         before = self.store.answered(item.request) or self._seen_before(item)
