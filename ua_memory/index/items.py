@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ua_memory.index.terms import STOP, TOKENIZER, clean, words
+from ua_memory.index.terms import STOP_WORDS, TOKENIZER, clean, words
 from ua_memory.knowledge import sessions
 from ua_memory.markdown import fields
 from ua_memory.markdown.document import Document, texthash
@@ -672,7 +672,7 @@ def names_of(item: IndexItem) -> dict[str, ItemName]:
     for spelling, sure in drawn(item.text).items():
         name = folded(spelling)
         spellings[name].add(spelling)
-        if name not in STOP and name not in ORDINARY and not name.isdigit():
+        if name not in STOP_WORDS and name not in ORDINARY and not name.isdigit():
             found[name] = max(EXTRACTED if sure else SENTENCE_START, found.get(name, SENTENCE_START))
     for spelling in (item.speaker, *linked):
         spellings[folded(spelling)].add(spelling)

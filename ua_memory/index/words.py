@@ -37,7 +37,15 @@ from ua_memory.index.items import (
     placeholders,
     to_row,
 )
-from ua_memory.index.terms import EXACT, SCRATCH, Query, clean, indexed, languages, pieces
+from ua_memory.index.terms import (
+    EXACT_TOKENIZER,
+    STEMMER_TABLES,
+    Query,
+    clean,
+    distinct_words,
+    fts_text,
+    guess_languages,
+)
 from ua_memory.records import Place
 
 # -- vocabulary --------------------------------------------------------------------------------------------
@@ -58,7 +66,7 @@ class Vocabulary:
         self._frequencies: dict[str, int] = {}
         self._count: int | None = None
         self._version = -1
-        for statement in SCRATCH:
+        for statement in STEMMER_TABLES:
             db.execute(statement)
 
     def tokens(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -69,7 +77,7 @@ class Vocabulary:
                 "SELECT items.key, words.text || ' ' || words.context FROM items JOIN words"
                 f" ON words.rowid = items.rowid WHERE items.key IN ({placeholders(part)})"
             )
-            found.update((key, pieces(text)) for key, text in self.db.execute(query, part))
+            found.update((key, distinct_words(text)) for key, text in self.db.execute(query, part))
         return found
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
@@ -117,11 +125,11 @@ class Vocabulary:
             self.invalidate()
 
     def _stem(self, words: list[str]) -> dict[str, str]:
-        found = index_terms.cut(self.db, " ".join(words))
+        found = index_terms.stem_text(self.db, " ".join(words))
         if len(found) == len(words):
             return dict(zip(words, found, strict=True))
         # FTS5 sees no token or several in some word (its Unicode version is older): one at a time.
-        return {word: next(iter(index_terms.cut(self.db, word)), "") for word in words}
+        return {word: next(iter(index_terms.stem_text(self.db, word)), "") for word in words}
 
 
 # -- BM25 search -------------------------------------------------------------------------------------------
@@ -163,8 +171,8 @@ def fts_expression(query: Query) -> str:
 def matching(query: Query, texts: Sequence[str]) -> list[bool]:
     """Whether each text matches a query without stemming, by which "news" would match "new"."""
     with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT}")')
-        rows = enumerate(indexed(clean(text)) for text in texts)
+        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT_TOKENIZER}")')
+        rows = enumerate(fts_text(clean(text)) for text in texts)
         db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
         matches = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (fts_expression(query),))
         found = {number for (number,) in matches}
@@ -200,7 +208,7 @@ def _query_plans(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
             yield [f"({few}) NOT ({common})", f"({few}) AND ({common})"]
     kept = set(terms)
     every = fts_expression(
-        Query(tuple(term for term in every_term if term in kept), query.phrases, query.again)
+        Query(tuple(term for term in every_term if term in kept), query.phrases, query.repeats)
     )
     if every:
         yield [every]
@@ -236,7 +244,7 @@ def _fetch(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: Fi
 
 def _quoted(terms: Sequence[str], query: Query) -> list[str]:
     """Terms quoted for FTS5; a repeated term counts twice in BM25."""
-    return [f'"{term}"' for term in (*terms, *(each for each in query.again if each in terms))]
+    return [f'"{term}"' for term in (*terms, *(each for each in query.repeats if each in terms))]
 
 
 def _any(terms: Sequence[str]) -> str:
@@ -342,7 +350,7 @@ class WordIndex(IndexMeta):
         self._spelled: set[str] = set()
         self._with_forms = defaultdict[str, set[str]](set)
         self.long_logs = LogCache()
-        self._indexed_context = lru_cache(maxsize=256)(indexed)  # items under one heading share it
+        self._indexed_context = lru_cache(maxsize=256)(fts_text)  # items under one heading share it
         if file != ":memory:":
             private(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
@@ -469,7 +477,7 @@ class WordIndex(IndexMeta):
             f"INSERT INTO items ({COLUMNS}) VALUES ({placeholders(COLUMNS.split(','))})",
             (to_row(first + n, item, digest) for n, (item, digest) in enumerate(new)),
         )
-        texts = [(indexed(item.text), self._indexed_context(item.context)) for item, _ in new]
+        texts = [(fts_text(item.text), self._indexed_context(item.context)) for item, _ in new]
         self.db.executemany(
             "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
             ((first + n, text, context) for n, (text, context) in enumerate(texts)),
@@ -483,12 +491,12 @@ class WordIndex(IndexMeta):
         those this connection has inserted before."""
         every, by_language = set[str](), defaultdict[str, set[str]](set)
         for text in texts:
-            own = pieces(" ".join(text))
+            own = distinct_words(" ".join(text))
             every |= own
-            for language in languages(own):
+            for language in guess_languages(own):
                 by_language[language] |= own
         new = every - self._spelled
-        index_terms.add(self.db, new)
+        index_terms.add_spellings(self.db, new)
         self._spelled |= new
         if len(self._spelled) > MOST_SPELT:
             self._spelled.clear()

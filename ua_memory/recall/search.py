@@ -17,7 +17,7 @@ from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, em
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
-from ua_memory.index.terms import STOP, Query, clean
+from ua_memory.index.terms import STOP_WORDS, Query, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, is_damaged
@@ -469,7 +469,9 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
     """Of the best of these hits the one that speaks of an event in its words as of something that happened:
     not of a plan, a wish, or what never came. The better match, then the later. None where none names a day,
     or has all the names in the phrase."""
-    told = [word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP]
+    told = [
+        word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP_WORDS
+    ]
     names = [name.casefold() for name in re.findall(r"(?<!^)\b[A-Z]\w+", phrase)]
     near = [
         hit
@@ -736,7 +738,7 @@ class Searching:
         try:
             there = self._get(target)
         except (Usage, NotFound):
-            terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP)
+            terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP_WORDS)
             if target.startswith("^") or len(terms) < 2:
                 raise
             with index.lock:

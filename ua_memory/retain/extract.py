@@ -12,7 +12,7 @@ from functools import cache
 from itertools import groupby, islice
 from math import exp, log
 
-from ua_memory.index.terms import STOP, every_small_word
+from ua_memory.index.terms import STOP_WORDS, all_stop_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
@@ -426,7 +426,7 @@ def only_secrets(text: str) -> bool:
         return False
     if _UNSPACED.search(left := _CREDENTIAL.sub(" ", left)):
         return len(_KANA.sub("", left)) < 3
-    return len({word for word in words_of(left) if len(word) > 1} - STOP - every_small_word()) < 2
+    return len({word for word in words_of(left) if len(word) > 1} - STOP_WORDS - all_stop_words()) < 2
 
 
 _CREDENTIAL = late(

@@ -28,7 +28,7 @@ from ua_memory.index import items as index_items
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
 from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, open_read_only, to_row
 from ua_memory.index.outside import OutsideFiles, outside
-from ua_memory.index.terms import grams, indexed
+from ua_memory.index.terms import fts_text, trigrams
 from ua_memory.index.words import is_damaged
 from ua_memory.knowledge.entities import ENTITIES
 from ua_memory.knowledge.statements import Progress
@@ -499,7 +499,7 @@ def differences(store: Store, db: sqlite3.Connection, tell: Progress | None = No
     yield from islice(_of_rows(store, db, tell), MOST)
     spelt = "SELECT word, count(*), max(size), min(size), count(*) - sum(instr(' ' || word || ' ', gram) > 0)"
     for word, count, *sizes, strange in db.execute(f"{spelt} FROM grams GROUP BY word"):
-        if strange or {*sizes} != {len(word)} or count != len(grams(word)):
+        if strange or {*sizes} != {len(word)} or count != len(tritrigrams(word)):
             yield "the spelling suggestions do not match the words"
             break
     with closing(sqlite3.connect("")) as copy:  # a file without a name, which is gone with this process
@@ -598,7 +598,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     names = {(item.key, name, *how) for item in owned for name, how in index_items.names_of(item).items()}
     records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
     settled = index_items.settled_names(records, files.masked)
-    words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
+    words = {(item.key, fts_text(item.text), fts_text(item.context)) for item in owned}
     cites = {(item.key, block) for item in owned for block in index_items.citations_of(item)}
     rows = {item.key: to_row(0, item, item.digest())[1:] for item in owned}
     return _ExpectedRows(rows, {"words": words, "names": names, "citations": cites}, settled)

@@ -14,7 +14,7 @@ from ua_memory.errors import ChangedOnDisk, Held, NotFound, TooLarge, Usage
 from ua_memory.git.repository import MACHINE
 from ua_memory.index import words as index_words
 from ua_memory.index.items import IndexItem
-from ua_memory.index.terms import Query, every_word
+from ua_memory.index.terms import Query, all_words_query
 from ua_memory.knowledge import observations, statements, tombstones, trust
 from ua_memory.knowledge.facts import heading_of
 from ua_memory.knowledge.lineage import cut, plain
@@ -904,7 +904,7 @@ class Forgetting(Cleanup):
     def _with_words(self, query: str, limit: int | None) -> tuple[list[ForgetTarget], tuple[Piece, ...]]:
         """What contains all words of a query, at most `limit`, the best first; and what else a search for it
         finds. NotFound where nothing contains them, TooLarge where more than `MOST` do."""
-        index, words = self.index(), every_word(query)
+        index, words = self.index(), all_words_query(query)
         index.refresh(vectors=False)  # all files, however long it takes: what is not read is not found
         hits = self.search(query).hits
         keys = [hit.key for hit in index.words.search(words, MOST + 1)] if words.phrases else []
