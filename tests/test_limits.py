@@ -298,7 +298,7 @@ def test_other_folders(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyP
         shell.write(f"../notes/{name}", f"- The kiln of {name} is hot\n")
     memory.store.config = replace(memory.store.config, extra_paths=("../notes",))
     for most, told in ((2, 0), (1, 1)):
-        monkeypatch.setattr("ua_memory.index.outside.MOST", most)
+        monkeypatch.setattr("ua_memory.index.outside.MOST_OUTSIDE", most)
         with Memory(memory.store) as fresh:
             assert len(fresh.refresh(vectors=False).notes) == told
             assert len(fresh.search_many(["kiln"], by_words=True)[0].hits) == most

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 from weakref import WeakValueDictionary
 from zlib import crc32
 
-from ua_memory.index.generations import private
+from ua_memory.index.generations import create_private_file
 from ua_memory.index.items import chunks, open_read_only, placeholders
 from ua_memory.index.terms import clean
 from ua_memory.paths import make_private
@@ -893,7 +893,7 @@ class Cache:
             self.db = self._open()
 
     def _open(self) -> sqlite3.Connection:
-        private(self.file)
+        create_private_file(self.file)
         db = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False, timeout=10)
         try:
             db.execute("PRAGMA journal_mode = WAL")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ua_memory.store.store import Store
 
 
-MOST = 20_000
+MOST_OUTSIDE = 20_000
 """Files and folders that are read of all extra paths together: somebody's whole disk is a mistake."""
 
 
@@ -91,7 +91,7 @@ class _CombinedSurvey:
         return self.seen.stats_of(paths)
 
 
-def outside(path: str) -> bool:
+def is_outside(path: str) -> bool:
     """Whether a path of the index is that of another folder's file."""
     return path.startswith("/")
 
@@ -126,11 +126,11 @@ class OutsideFiles:
 
     def read(self, path: str) -> bytes:
         """A file's present bytes. NotFound where there is none, or where it is none of ours to read."""
-        return self._outer(path) if outside(path) else self._store.read(path)
+        return self._outer(path) if is_outside(path) else self._store.read(path)
 
     def truth(self, path: str) -> bytes:
         """What may be searched of a file; see `Store.truth`."""
-        return self._outer(path) if outside(path) else self._store.truth(path)
+        return self._outer(path) if is_outside(path) else self._store.truth(path)
 
     def items(
         self, path: str, data: bytes, logs: LogCache | None = None
@@ -143,7 +143,7 @@ class OutsideFiles:
                 return found or [], ()
         read = document.parse(files.searched(data)[0], path)
         items = items_of(read, self.masked, logs)
-        if outside(path):  # its ids are another bank's: nothing here is to cite or to change them
+        if is_outside(path):  # its ids are another bank's: nothing here is to cite or to change them
             # Some 40 ms, which a bank without outside files need not wait for.
             from ua_memory.text.dates import day_of_note
 
@@ -161,12 +161,12 @@ class OutsideFiles:
         sessions = self._look_at_sessions(scratch)
         if not self._store.config.extra_paths:
             return _CombinedSurvey(seen, *sessions) if sessions else seen
-        began = _now(scratch)
+        began = _filesystem_now(scratch)
         if not self._stamp or discovery.stamp(discovery.look("", self._names)) != self._stamp:
             found: dict[bytes, None] = {}
             self.notes = []
             for entry in self._store.config.extra_paths:
-                found |= dict.fromkeys(self._named(entry, MOST - len(found)))
+                found |= dict.fromkeys(self._named(entry, MOST_OUTSIDE - len(found)))
             self._names = list(found)
             rows = discovery.look("", self._names)
             self._files = tuple(
@@ -188,7 +188,7 @@ class OutsideFiles:
         if not rows[0]:
             return None
         if not self._session_stamp or discovery.stamp(rows) != self._session_stamp:
-            began = _now(scratch)
+            began = _filesystem_now(scratch)
             rows = discovery.look("", [folder])
             with os.scandir(self._sessions) as entries:
                 names = [os.fsencode(entry.path)[1:] for entry in entries if _is_session(entry.name)]
@@ -245,7 +245,9 @@ class OutsideFiles:
         if any(f"{root}/".startswith(f"{top.rstrip('/')}/") for top in tops):
             return 0
         found = (os.fsdecode(name) for name in self._below(os.fsencode(root)) if name.endswith(b".md"))
-        return sum(1 for name in islice(found, MOST) if not any(f"{name}/".startswith(f"{t}/") for t in tops))
+        return sum(
+            1 for name in islice(found, MOST_OUTSIDE) if not any(f"{name}/".startswith(f"{t}/") for t in tops)
+        )
 
     def _ours(self, path: str) -> bool:
         """Whether a file is the bank's own, which is read as such."""
@@ -268,7 +270,7 @@ def _is_session(name: str) -> bool:
     return name.endswith(".md") and name[0] != "."
 
 
-def _now(scratch: Path) -> int:
+def _filesystem_now(scratch: Path) -> int:
     try:
         return process.filesystem_now(scratch)
     except OSError:

@@ -31,8 +31,8 @@ from ua_memory.index.generations import (
     KnownFile,
     Manifest,
     content_hash,
+    dump_problems,
     io_as_cannot_write,
-    problems_told,
 )
 from ua_memory.index.items import (
     SCHEMA_VERSION,
@@ -42,7 +42,7 @@ from ua_memory.index.items import (
     placeholders,
     with_heading,
 )
-from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
+from ua_memory.index.outside import AnySurvey, OutsideFiles, is_outside
 from ua_memory.index.vectors import (
     ServerConnection,
     ServerUnavailable,
@@ -161,11 +161,11 @@ def read_changes(
 
     sqlite3.Error if the words cannot be written, and whatever the store raises if files cannot be listed.
     """
-    manifest, seen = Manifest(words.db), store.look(survey, folder)
+    manifest, seen = Manifest(words.db), store.survey(survey, folder)
     with words.writing():
         now = filesystem_now(folder)
         if manifest.masks() != store.masks:
-            manifest.mask(store.masks)
+            manifest.set_masks(store.masks)
         due, known, gone, total = _files_to_read(manifest, seen)
         done, read = IndexReading(files=total), list[KnownFile]()
         for number, stat in enumerate(due):
@@ -183,7 +183,7 @@ def read_changes(
         done.sessions_gone = any(store.is_session(path) for path in gone)
         if done.any:
             words.next_generation()
-        manifest.seal(seen.proof if complete else "")
+        manifest.set_proof(seen.proof if complete else "")
     return done
 
 
@@ -200,7 +200,7 @@ class _FilesToRead(NamedTuple):
 def _files_to_read(manifest: Manifest, seen: AnySurvey) -> _FilesToRead:
     """Which files to read. Where the survey knows what was touched since the manifest was sealed, only these
     are compared."""
-    touched = seen.touched(manifest.sealed())
+    touched = seen.touched(manifest.proof())
     if touched is not None:
         due = [stat for stat in seen.stats_of(touched) if stat.path.endswith(".md")]
         return _FilesToRead(due, manifest.files(touched), [], manifest.count())
@@ -249,7 +249,7 @@ def _read_file(
         raise
     except Exception as error:  # a bug or a bad file must not keep other files from being indexed
         failed = True
-        if isinstance(error, CannotWrite) and not outside(stat.path):
+        if isinstance(error, CannotWrite) and not is_outside(stat.path):
             done.unread.append(stat.path)
         done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
     racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS
@@ -270,7 +270,7 @@ def _parse_items(
     if lines.kind_of(path) is lines.FileKind.ENTITIES:
         index_items.replace_settled(words.db, document.parse(data, path).records, store.masked)
     items, problems = store.items(path, data, words.long_logs)
-    return items, problems_told([*unsearched, *problems])
+    return items, dump_problems([*unsearched, *problems])
 
 
 # -- index -------------------------------------------------------------------------------------------------
@@ -443,7 +443,7 @@ class Index:
     def unchanged(self, seen: FileSurvey | None = None) -> bool:
         """Whether the words match the files, by one stat of each."""
         manifest = Manifest(self.words.db)
-        survey = self.files.look(seen or self.store.survey(), self._current.scratch)
+        survey = self.files.survey(seen or self.store.survey(), self._current.scratch)
         return manifest.stands_for(survey.proof) and manifest.masks() == self.files.masks
 
     @io_as_cannot_write
@@ -451,7 +451,7 @@ class Index:
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Build a new index next to the old one, from files and embedding cache, then switch to it. Busy
         while another process has the vectors open, CannotWrite for errors of the file system."""
-        self.generations.make()
+        self.generations.make_folder()
         self._close_vectors()
         owner = VectorLock(self.generations.folder / "owner.lock")
         try:
@@ -729,7 +729,7 @@ def files_with_facts(store: Store, kind: str, origin: str) -> set[str] | None:
 
 
 def _proof(store: Store) -> str:
-    return OutsideFiles(store).look(store.survey(), store.bank.cache).proof
+    return OutsideFiles(store).survey(store.survey(), store.bank.cache).proof
 
 
 def _vectors(folder: Path, meta: dict[str, str]) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
-from ua_memory.index.generations import Generations, private
+from ua_memory.index.generations import Generations, create_private_file
 from ua_memory.index.items import (
     COLUMNS,
     LABEL,
@@ -352,7 +352,7 @@ class WordIndex(IndexMeta):
         self.long_logs = LogCache()
         self._indexed_context = lru_cache(maxsize=256)(fts_text)  # items under one heading share it
         if file != ":memory:":
-            private(file)
+            create_private_file(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
         self._reader = ItemReader(self.db)
         try:

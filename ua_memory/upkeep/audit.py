@@ -21,7 +21,7 @@ from ua_memory.git import repository
 from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.index import sync
-from ua_memory.index.generations import Counted, IndexedFiles
+from ua_memory.index.generations import FactGroup, IndexedFiles
 from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.statements import Progress, Statement
 from ua_memory.markdown import document as markdown_document
@@ -347,7 +347,7 @@ def _twice(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Proble
     """Ids of ours that stand in two files with different texts; within one file the parser says so."""
     rows = list(said)
     if known:
-        blocks = filter(is_generated, {*known.twice(), *(row[0] for row in said)})
+        blocks = filter(is_generated, {*known.duplicate_ids(), *(row[0] for row in said)})
         rows += [row[:4] for row in known.texts(blocks)]
     first: dict[str, IdRow] = {}
     for row in sorted(rows, key=lambda row: row[1:3]):
@@ -507,7 +507,7 @@ def count(store: Store) -> Stats:
     )
 
 
-def _facts(store: Store) -> Counter[Counted]:
+def _facts(store: Store) -> Counter[FactGroup]:
     with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             found = known.facts(outer=bool(store.config.extra_paths))
@@ -516,9 +516,9 @@ def _facts(store: Store) -> Counter[Counted]:
     return _facts_of(store, frozenset())
 
 
-def _facts_of(store: Store, but: Set[str]) -> Counter[Counted]:
+def _facts_of(store: Store, but: Set[str]) -> Counter[FactGroup]:
     """The same by parsing all files but these."""
-    found = Counter[Counted]()
+    found = Counter[FactGroup]()
     paths = {one.path for one in store.survey().files if one.path not in but and _facts_alone(one.path)}
     for path, data in statements.texts(store, paths=paths):
         day = lines.day_of(path) or ""

@@ -27,7 +27,7 @@ from ua_memory.index import embedding, sync, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
 from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, open_read_only, to_row
-from ua_memory.index.outside import OutsideFiles, outside
+from ua_memory.index.outside import OutsideFiles, is_outside
 from ua_memory.index.terms import fts_text, trigrams
 from ua_memory.index.words import is_damaged
 from ua_memory.knowledge.entities import ENTITIES
@@ -570,7 +570,7 @@ def _settled(db: sqlite3.Connection) -> set[tuple[str, int, str]]:
 def _same(store: Store, path: str, before: KnownFile) -> bool:
     """Whether a file has the very stamp that it was read under, so that nobody can have written to it."""
     try:
-        found = (Path(path) if outside(path) else store.bank.root / path).lstat()
+        found = (Path(path) if is_outside(path) else store.bank.root / path).lstat()
     except OSError:
         return False
     stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
