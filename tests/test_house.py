@@ -242,7 +242,7 @@ def test_modules_remember_nothing() -> None:
 ONCE_EACH = {
     "_both",  # a class of errors
     "_moves",  # a language of five
-    "beside",  # a name of one question
+    "related",  # a name of one question
     "compiled",  # a pattern of our own table
 }
 """What `functools.cache`, which forgets nothing, keeps by an argument: of these there are few."""

@@ -235,7 +235,9 @@ def test_killed_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with an_index(store) as index:
         with monkeypatch.context() as patch:
             patch.setattr(
-                index_generations.Manifest, "seal", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+                index_generations.Manifest,
+                "set_proof",
+                lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
             )
             with pytest.raises(KeyboardInterrupt):
                 index.refresh()

@@ -499,7 +499,7 @@ def differences(store: Store, db: sqlite3.Connection, tell: Progress | None = No
     yield from islice(_of_rows(store, db, tell), MOST)
     spelt = "SELECT word, count(*), max(size), min(size), count(*) - sum(instr(' ' || word || ' ', gram) > 0)"
     for word, count, *sizes, strange in db.execute(f"{spelt} FROM grams GROUP BY word"):
-        if strange or {*sizes} != {len(word)} or count != len(tritrigrams(word)):
+        if strange or {*sizes} != {len(word)} or count != len(trigrams(word)):
             yield "the spelling suggestions do not match the words"
             break
     with closing(sqlite3.connect("")) as copy:  # a file without a name, which is gone with this process
