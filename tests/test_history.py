@@ -469,7 +469,8 @@ def test_a_git_that_cannot_say_what_there_is_does_not_say_no(
         return real(self, *words, **more)
 
     monkeypatch.setattr(Process, "run", run)
-    for ask in (lambda: trail.has(old), lambda: trail.is_within(old, new), lambda: trail.holds(old)):
+    assert trail.has(old), "it lies in a file of its own"
+    for ask in (lambda: trail.has("1" * 40), lambda: trail.is_within(old, new), lambda: trail.holds(old)):
         calls = count()
         with pytest.raises(GitFailed):
             ask()
@@ -695,10 +696,25 @@ def test_an_object_in_a_file_of_its_own_is_read_without_a_process(trail: History
     assert trail.read_objects(wanted) == loose and reading(trail), "packed"
 
 
-@pytest.mark.parametrize("path", ["no.md", "a.md/b.md", "sub/no.md", "sub/"])
-def test_a_path_that_does_not_stand_in_the_trees_is_asked_of_git(trail: History, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "asked"), [("no.md", False), ("sub/no.md", False), ("a.md/b.md", True), ("sub/", True)]
+)
+def test_a_path_that_does_not_stand_in_whole_trees_is_absent_and_an_odd_one_is_asked_of_git(
+    trail: History, path: str, asked: bool
+) -> None:
     made = commit(trail, {"a.md": b"told", "sub/b.md": b""})
-    assert trail.read(made, path) is None and reading(trail)
+    assert trail.read(made, path) is None and bool(reading(trail)) == asked
+    assert trail.read_all([(made, path), (made, "a.md"), (made, path)]) == [None, b"told", None]
+    trail.repack(full=True)
+    assert trail.read(made, path) is None and reading(trail), "packed"
+
+
+def test_a_parent_is_read_without_a_process(trail: History) -> None:
+    one, two = commit(trail, {"a.md": b"1"}), commit(trail, {"a.md": b"2"})
+    found, none = (trail.read_objects([f"{each}^^{{commit}}"])[0] for each in (two, one))
+    assert found and (found.id, found.kind, none) == (one, "commit", None)
+    trail.close()
+    assert trail.read_objects([f"{two}^^{{commit}}"]) == [found] and not reading(trail)
 
 
 def test_the_path_of_a_large_tree_is_asked_of_git(trail: History) -> None:

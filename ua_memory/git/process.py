@@ -11,7 +11,8 @@ import tempfile
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha1
@@ -68,7 +69,7 @@ NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For every process that has no business with a remote: a partial clone asks its own for a missing object,
 by an address and a program out of its settings."""
 AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1"}
-"""What `git replace` has put in the place of an object does not count, whoever reads it (`_read_loose`)."""
+"""What `git replace` has put in the place of an object does not count, whoever reads it (`read_loose`)."""
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """So that git reads none of the user's own settings: a mistake in them ends every command."""
 THEIRS = ("var", "fetch", "push", "ls-remote")
@@ -108,11 +109,6 @@ class Process:
         common = self.git_dir / "commondir"
         return (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
 
-    @property
-    def places(self) -> list[Path]:
-        """The folders in which a git that works on it may be."""
-        return [place.resolve() for place in (self.git_dir, self.shared, self.root)]
-
     def git(self) -> Git:
         """GitPython's command object, bound to this trail whatever the caller's shell has set."""
         if self._git is None:
@@ -145,6 +141,16 @@ class Process:
             **AS_COMMITTED,
             **pairs,
         }
+
+    def version(self) -> str:
+        """What git says of itself. GitFailed."""
+        git = self.git()
+        from git.exc import GitError
+
+        try:
+            return str(git.execute(["git", "--version"]))
+        except GitError:  # for that it reads the user's settings, too
+            return self.run("--version").decode()
 
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
         """Standard output of one git command. GitFailed carries what git said."""
@@ -210,13 +216,14 @@ class Process:
                 raise GitFailed(
                     f"git did not start: {why}", where=str(self.git_dir), hint="install git"
                 ) from error
+        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         if status not in ok:
             why = _reason(said or out)
             raise GitFailed(
                 f"git {words[0]} failed: {why}", where=str(self.git_dir),
-                hint="ua-memory doctor --mend" if _LOCKED.search(said) else "ua-memory doctor",
+                hint="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
             )  # fmt: skip
-        return out, said
+        return bytes(out) if isinstance(out, bytes) else str(out).encode(), told
 
 
 def _imported() -> type[Git]:
@@ -293,15 +300,20 @@ class ObjectReader:
         """What git has under each name, which has no newline in it; None where there is nothing, or the
         name is ambiguous. BatchEnded."""
         objects = git.shared / "objects"
-        loose = {name: _read_loose(objects, name) for name in names}
+        loose = {name: read_loose(objects, name) for name in names}
         rest = [name for name in names if not loose[name]]
+        absent = set[str]()
         if self._batch is None and len(rest) <= FEW_NAMES:
-            loose |= {name: _read_path(objects, name) for name in rest}
-            rest = [name for name in rest if not loose[name]]
+            for name in rest:
+                with contextlib.suppress(FileNotFoundError):
+                    loose[name] = _read_path(objects, name)
+                    continue
+                absent.add(name)
+            rest = [name for name in rest if not loose[name] and name not in absent]
         with self._lock:
             try:
                 asked = (found for some in _chunks(rest) for found in self._ask(git, some))
-                return [loose[name] or next(asked) for name in names]
+                return [None if name in absent else loose[name] or next(asked) for name in names]
             except (OSError, ValueError) as error:
                 self._close()
                 raise BatchEnded from error
@@ -345,12 +357,12 @@ class ObjectReader:
         return self._batch
 
 
-def _read_loose(objects: Path, name: str) -> GitObject | None:
-    """An object by its id or `ID^{commit}`, or the tree of a commit by `ID^{tree}`, from the files they lie
-    in: to start a process takes as long as the rest of a search. None where git is to be asked: it has the
-    object in a pack, or knows what is wrong with it."""
+def read_loose(objects: Path, name: str) -> GitObject | None:
+    """An object by its id or `ID^{commit}`, the tree of a commit by `ID^{tree}`, or its first parent by
+    `ID^^{commit}`, from the files they lie in: to start a process takes as long as the rest of a search. None
+    where git is to be asked: it has the object in a pack, or knows what is wrong with it."""
     id, _, wanted = name.partition("^")
-    if not OBJECT_ID.fullmatch(id) or wanted not in ("", "{tree}", "{commit}"):
+    if not OBJECT_ID.fullmatch(id) or wanted not in ("", "{tree}", "{commit}", "^{commit}"):
         return None
     try:
         head, _, data = zlib.decompress((objects / id[:2] / id[2:]).read_bytes()).partition(b"\0")
@@ -361,19 +373,26 @@ def _read_loose(objects: Path, name: str) -> GitObject | None:
         raise GitFailed(f"object {id} is damaged", where=str(objects), hint="ua-memory doctor")
     if wanted in ("", f"{{{kind}}}"):
         return GitObject(id, kind, data)
-    tree = data.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")
-    return _read_loose(objects, tree) if (kind, wanted) == ("commit", "{tree}") else None
+    if kind != "commit" or wanted == "{commit}":
+        return None
+    tree, parent, *_ = data.decode("ascii", "replace").split("\n", 2)
+    if wanted == "{tree}":
+        return read_loose(objects, tree.removeprefix("tree "))
+    return read_loose(objects, f"{parent.removeprefix('parent ')}^{{commit}}")
 
 
 def _read_path(objects: Path, name: str) -> GitObject | None:
     """The same of a file by `ID:PATH`, where the trees that lead to it are no large ones: git is faster at
-    those."""
+    those. FileNotFoundError where they have no such file."""
     id, colon, path = name.partition(":")
-    found = _read_loose(objects, f"{id}^{{tree}}") if colon else None
+    found = read_loose(objects, f"{id}^{{tree}}") if colon else None
     for part in path.split("/"):
         if not found or found.kind != "tree" or len(found.data) > SMALL_TREE:
             return None
-        found = _read_loose(objects, next((of for _, entry, of in tree_entries(found) if entry == part), ""))
+        of = next((of for _, entry, of in tree_entries(found) if entry == part), None)
+        if of is None and part.strip("."):
+            raise FileNotFoundError(name)
+        found = read_loose(objects, of or "")
     return found
 
 
@@ -541,14 +560,14 @@ class Lock:
     held: str
 
 
-def found(git: Process) -> list[Lock]:
-    """The locks in a git directory and the one it shares with other work trees."""
-    there = {file for folder in {git.git_dir, git.shared} for name in _WHERE for file in folder.glob(name)}
+def found(git_dir: Path, shared: Path, root: Path) -> list[Lock]:
+    """The locks in a git directory and the one it shares with other work trees. `root` is its work tree."""
+    there = {file for folder in {git_dir, shared} for name in _WHERE for file in folder.glob(name)}
     files = [file for file in sorted(there) if file.suffix != ".keep" or _says(file)]
     if not files:
         return []
-    gits, now = who(git.places), filesystem_now(git.git_dir)
-    return [Lock(file, _held(file, gits, now)) for file in files]
+    at_work, now = who(git_dir, shared, root), filesystem_now(git_dir)
+    return [Lock(file, _held(file, at_work, now)) for file in files]
 
 
 def remove(locks: list[Lock]) -> list[Path]:
@@ -556,7 +575,7 @@ def remove(locks: list[Lock]) -> list[Path]:
     gone = []
     for lock in locks:
         if not lock.held:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 _remove(lock.file)
                 gone.append(lock.file)
     return gone
@@ -576,15 +595,15 @@ def _says(mark: Path) -> bool:
     return text(mark).strip() == IMPORTS or bool(TAKES_IN.fullmatch(text(mark).strip()))
 
 
-def _held(file: Path, gits: list[str] | None, now: int) -> str:
-    if gits:
-        return f"{gits[0]} is running there"
+def _held(file: Path, at_work: list[str] | None, now: int) -> str:
+    if at_work:
+        return f"{at_work[0]} is running there"
     by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
     if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
         return f"process {by[1]} on {by[2]} may still be running"
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         age = (now - file.stat().st_mtime_ns) // 10**9
-        needed = UNSEEN_SECONDS if gits is None else SECONDS
+        needed = UNSEEN_SECONDS if at_work is None else SECONDS
         return "" if age >= needed else f"made {age} s ago, and treated as in use for {needed} s"
     return "removed meanwhile"
 
@@ -608,22 +627,15 @@ def lives(process: int) -> bool:
     return True
 
 
-def at_work(git: Process, words: Collection[str]) -> bool:
-    """Whether a process that was told one of these words may be at work in a git directory."""
-    return any(
-        not set(words).isdisjoint(told) and is_there(process, told, git.places) is not False
-        for process, told in processes()
-    )
-
-
-def who(places: list[Path]) -> list[str] | None:
+def who(*places: Path) -> list[str] | None:
     """The gits that may hold a lock in these folders; None where that cannot be seen. Our own that reads
     objects for as long as a bank is open takes none."""
-    if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in places):
+    there = [place.resolve() for place in places]
+    if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in there):
         return None
     every = ((folder, words) for folder, words in processes() if tuple(words[: len(READER)]) != READER)
     gits = ((folder, words) for folder, words in every if Path(words[0]).name.startswith("git"))
-    seen = [(folder, words, is_there(folder, words, places)) for folder, words in gits]
+    seen = [(folder, words, is_there(folder, words, there)) for folder, words in gits]
     if any(here is None for _, _, here in seen):
         return None
     return [
@@ -637,7 +649,7 @@ def processes() -> Iterator[tuple[Path | None, list[str]]]:
     """(its folder in /proc, its words) of each process there is."""
     if (PROCESSES / "self" / "cmdline").exists():
         for folder in PROCESSES.glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with suppress(OSError):  # it has ended meanwhile
                 yield folder, (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         return
     try:

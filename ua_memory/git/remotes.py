@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, Usage, writing
 from ua_memory.git import process
-from ua_memory.git.process import APART, NO_FSYNC, NO_REMOTE, Lock, Process
+from ua_memory.git.process import APART, NO_FSYNC, NO_REMOTE, OBJECT_ID, Lock, Process, read_loose
 from ua_memory.git.repository import NOBODY, Repository
 
 REMOTE = "origin"
@@ -89,11 +89,21 @@ class Remotes(Repository):
     def has(self, sha: str) -> bool:
         """Whether there is such a commit here, wherever it belongs. GitFailed: a git that cannot say says
         no no; a sync that took it for one brought back what was purged."""
+        if self._lies_here(sha):
+            return True
         words = ("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}")
         return bool(self.run(*words, ok=(0, 1, 128)).strip())
 
+    def _lies_here(self, sha: str) -> bool:
+        """Whether a commit is in a file of its own; no process is started."""
+        with contextlib.suppress(GitFailed):
+            return bool(read_loose(self.shared / "objects", f"{sha}^{{commit}}"))
+        return False
+
     def is_within(self, old: str, new: str) -> bool:
         """Whether one history is a part of another, or the same. GitFailed."""
+        if old == new and self._lies_here(old):
+            return True
         try:
             return not self.run("rev-list", "-n1", old, f"^{new}").strip()
         except GitFailed:
@@ -162,8 +172,15 @@ class Remotes(Repository):
     def agreed(self, name: str) -> str | None:
         """Up to where this machine and a remote agreed when they last met, else what a clone began with."""
         for ref in (self._tracked(name, AGREED), self._tracked(name)):
-            words = ("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-            if found := self.run(*words, ok=(0, 1)).decode().strip():
+            stored = None if self._reftable else self.stored(ref) or ""
+            if stored and self._lies_here(stored):
+                return stored
+            if stored == "":
+                continue
+            found = (
+                self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1)).decode().strip()
+            )
+            if found:
                 return found
         return None
 
@@ -180,15 +197,19 @@ class Remotes(Repository):
 
     def offered(self, address: str) -> str | None:
         """Where the remote's branch stands, None while there is none. Nothing is fetched."""
-        out, _ = self._reach("ls-remote", "--refs", "--", address, self.ref())
-        rows = (line.split("\t") for line in out.decode().splitlines() if "\t" in line)
+        out = self._reach("ls-remote", "--refs", "--", address, self.ref()).decode()
+        rows = (line.split("\t") for line in out.splitlines() if "\t" in line)
         return next((sha for sha, ref in rows if ref == self.ref()), None)
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
         """The branch that a remote's HEAD leads to, empty where it leads to none, and {branch: revision}."""
-        out, _ = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
-        rows = [row.split("\t", 1) for row in out.decode("utf-8", "replace").splitlines() if "\t" in row]
-        first = next((sha.removeprefix("ref: refs/heads/") for sha, _ in rows if sha.startswith("ref: ")), "")
+        out = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*").decode(
+            "utf-8", "replace"
+        )
+        rows = [row.split("\t", 1) for row in out.splitlines() if "\t" in row]
+        first = next(
+            (sha[5:].removeprefix("refs/heads/") for sha, ref in rows if sha.startswith("ref: ")), ""
+        )
         found = {ref.removeprefix("refs/heads/"): sha for sha, ref in rows if ref.startswith("refs/heads/")}
         return (first if first in found else ""), found
 
@@ -209,9 +230,9 @@ class Remotes(Repository):
         """The newest commit of a remote's branch, or of a bundle's, brought here for as long as the block
         lasts; what was not joined is nobody's then."""
         here = self._tracked(name, INCOMING)
-        self.run("update-ref", here, self.fetch_objects(source, ref))
+        self.run("update-ref", here, came := self.fetch_objects(source, ref))
         try:
-            yield self.run("rev-parse", "--verify", f"{here}^{{commit}}").decode().strip()
+            yield came
         finally:
             self.run("update-ref", "-d", here)
 
@@ -235,7 +256,7 @@ class Remotes(Repository):
         settings = self._settings()
         there = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
         words += self._receiving(there)
-        out, said = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
+        out, said = self._asked_there(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
         why = shown(_because(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _AGAIN):
@@ -267,15 +288,33 @@ class Remotes(Repository):
             place = Path(folder)
             (place / "refs").mkdir()
             (place / "HEAD").write_text(f"ref: {self.ref()}\n")
-            names = self.run(
-                "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
-            )
-            (place / "packed-refs").write_bytes(names)
+            (place / "packed-refs").write_bytes(self._names())
             with contextlib.suppress(FileNotFoundError):
                 (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
             yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
 
-    def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> tuple[bytes, str]:
+    def _names(self) -> bytes:
+        """A line `ID REF` for each branch here and of remotes."""
+        if self._reftable:
+            words = "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
+            return self.run(*words)
+        rows = (row.split(" ") for row in self._packed_refs().splitlines())
+        found = {
+            row[1]: row[0] for row in rows if row[1:] and row[1].startswith(("refs/heads/", "refs/remotes/"))
+        }
+        for file in (
+            file for kind in ("heads", "remotes") for file in (self.shared / "refs" / kind).rglob("*")
+        ):
+            with contextlib.suppress(OSError, ValueError):
+                found[file.relative_to(self.shared).as_posix()] = file.read_text().strip()
+        return "".join(f"{id} {ref}\n" for ref, id in found.items() if OBJECT_ID.fullmatch(id)).encode()
+
+    def _reach(self, *words: str, by: Process | None = None) -> bytes:
+        return self._asked_there(*words, by=by)[0]
+
+    def _asked_there(
+        self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None
+    ) -> tuple[bytes, str]:
         with contextlib.nullcontext(by) if by else self._apart() as apart:
             try:
                 return apart.ask(*words, ok=ok, kill_after_timeout=SECONDS)
@@ -294,11 +333,11 @@ class Remotes(Repository):
 
     def locks(self, address: str = "") -> list[Lock]:
         """What a killed git has left locked here, and in the folder that an address leads to."""
-        found = process.found(self) if self.exists else []
+        found = process.found(self.git_dir, self.shared, self.root) if self.exists else []
         if place := folder(address, self.root) if address else None:
             there = Process(place, place.parent if place.name == ".git" else place, own=True)
             with contextlib.suppress(OSError):  # nothing of ours to write there
-                found += process.found(there)
+                found += process.found(place, there.shared, there.root)
         return found
 
     # -- bundles -----------------------------------------------------------------------------------
