@@ -59,7 +59,7 @@ demo: $(STAMP)  ## a bank in a temporary folder: notes, facts, a search, an undo
 test: $(STAMP)  ## the tests, without those marked slow or client
 	@$(TESTS) -n $(WORKERS) --timeout 300 --in-memory $(ARGS)
 
-test-all: $(STAMP)  ## all of them, and eight times the examples of each property
+test-all: $(STAMP)  ## all of them, and twelve times the examples of each property
 	@$(PYTEST) -n $(WORKERS) --timeout 1800 --hypothesis-profile all $(ARGS)
 
 # Root keeps all its users there; anybody else is themselves again, since some tests ask what only root may do.

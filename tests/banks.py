@@ -15,6 +15,7 @@ from typing import Any
 import guards
 
 from ua_memory import config
+from ua_memory.git.repository import Repository
 from ua_memory.knowledge import facts, statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.records import Fact
@@ -151,6 +152,28 @@ def _world() -> World | None:
         return None
     paths = ("HOME", "XDG_", "GIT_CONFIG_GLOBAL", "PYTEST_")  # a test's own folders, and its name
     return frozenset((key, value) for key, value in os.environ.items() if not key.startswith(paths))
+
+
+def asked_once(person: Callable[[Repository], tuple[str, str]]) -> Callable[[Repository], tuple[str, str]]:
+    """`Repository.person` that runs git once for the same environment and settings, and not in each bank."""
+    known: dict[object, tuple[str, str]] = {}
+
+    def remembered(self: Repository) -> tuple[str, str]:
+        if self._person is None and (world := _world()):
+            files = [folder / "config" for folder in (self.git_dir, self.shared)]
+            key = world, *(file.read_bytes() if file.is_file() else b"" for file in files)
+            if key not in known:
+                found = person(self)
+                if self._person is None:  # git could not say
+                    return found
+                known[key] = found
+            self._person = known[key]
+        return person(self)
+
+    return remembered
+
+
+Repository.person = asked_once(Repository.person)  # type: ignore[method-assign]
 
 
 def git(folder: Path, *words: str, **more: Any) -> str:

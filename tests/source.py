@@ -20,6 +20,7 @@ def nodes(source: str) -> list[ast.AST]:
                     found += [each for each in value if isinstance(each, ast.AST)]
                 elif isinstance(value, ast.AST):
                     found.append(value)
+        gc.freeze()
     finally:
         gc.enable()
     return found

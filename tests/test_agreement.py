@@ -87,15 +87,25 @@ def consolidated(claim: Claim) -> bool:
     return True
 
 
-@pytest.mark.parametrize("door", [retained, flushed, reflected, consolidated])
+@pytest.mark.parametrize(
+    ("door", "every"),
+    [
+        (consolidated, 1),
+        *((door, 4) for door in (retained, flushed, reflected)),  # all doors ask the same rules
+        *(pytest.param(door, 1, marks=pytest.mark.slow) for door in (retained, flushed, reflected)),
+    ],
+)
 def test_on_the_lines_they_were_written_for_the_rules_hold_their_bar(
-    door: Callable[[Claim], bool],
+    door: Callable[[Claim], bool], every: int
 ) -> None:
-    lies = [claim for claim in claims() if claim.kind != "true"]
-    true = [claim for claim in claims() if claim.kind == "true"]
+    found = claims()
+    lies = [claim for claim in found if claim.kind != "true"]
+    true = [claim for claim in found if claim.kind == "true"]
+    assert len(lies) > 100 < len(true)
+    lies, true = lies[every - 1 :: every], true[every - 1 :: every]
     passed = [f"{claim.kind}: {claim.text}" for claim in lies if door(claim)]
     refused = [claim.text for claim in true if not door(claim)]
-    assert len({claim.kind for claim in lies}) == 10 and len(lies) > 100 < len(true)
+    assert len({claim.kind for claim in lies}) == 10
     assert len(passed) <= len(lies) * 5 / 100, passed
     assert len(refused) <= len(true) * 3 / 100, refused
 

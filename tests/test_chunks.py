@@ -36,7 +36,7 @@ def test_joined_they_are_the_text(text: str) -> None:
 
 
 @given(st.integers(0, 50), st.floats(0, 1), st.integers(1, 400))
-@settings(max_examples=max(60, settings().max_examples), deadline=None)
+@settings(max_examples=max(30, settings().max_examples), deadline=None)
 def test_an_edit_changes_only_chunks_nearby(seed: int, where: float, size: int) -> None:
     text = prose(seed)
     at = int(where * len(text))

@@ -304,7 +304,7 @@ def spent(work: Callable[[], object]) -> tuple[float, int]:
         tracemalloc.stop()
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LONG)
 def test_what_is_long_and_odd_is_parsed_in_time(name: str) -> None:
     data = LONG[name]

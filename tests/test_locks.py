@@ -50,7 +50,7 @@ def found(shell: Shell, *words: str) -> dict[str, object]:
     return next(check for check in checks if check["name"] == "locks")
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LEFT)
 def test_a_lock_that_nobody_holds_is_named_and_removed(shell: Shell, name: str) -> None:
     file = leave(trail(shell) / name)

@@ -111,7 +111,7 @@ class Doors(RuleBasedStateMachine):
         store.adopt()
         before = set(on_disk(store))
         try:
-            undo.BankHistory(store, "test").undo(None)
+            undo.undo(store, None, door="test")
         except UaMemoryError:
             return
         gone = before - set(on_disk(store))

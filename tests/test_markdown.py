@@ -168,7 +168,7 @@ def test_bytes_that_are_no_utf8() -> None:
     assert document.lines[2].encode("utf-8", "surrogateescape") == b"- caf\xe9 \xff #x ^k7m2"
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "data",
     [

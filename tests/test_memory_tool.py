@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
 from banks import NOON, Bank
 from fake_model import FakeModel
@@ -50,6 +49,9 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
+    import anthropic  # before a tool is made; here, since it takes a second and all workers read this file
+
+    assert anthropic
     return Desk(tmp_path / "bank")
 
 
@@ -224,6 +226,8 @@ CREATE = {"command": "create", "path": NOTE, "file_text": TEXT}
 
 
 def test_the_sdks_own_tool_runner_uses_it_and_shows_its_errors(desk: Desk) -> None:
+    import anthropic
+
     views = {"command": "view", "path": NOTE}
     with (
         FakeModel(*calls(CREATE, CREATE, views)) as fake,
@@ -243,6 +247,8 @@ def test_the_sdks_own_tool_runner_uses_it_and_shows_its_errors(desk: Desk) -> No
 
 
 def test_the_asynchronous_tool_runner_has_a_tool_of_its_own(desk: Desk) -> None:
+    import anthropic
+
     async def run(url: str) -> None:
         async with anthropic.AsyncAnthropic(api_key="sk-test", base_url=url) as client:
             runner = client.beta.messages.tool_runner(

@@ -48,7 +48,7 @@ HELD = (
 )
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("noise", [False, True])
 @pytest.mark.parametrize("what", HELD)
 def test_what_the_files_hold_is_written_again(shell: Shell, what: str, noise: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daemons import forking
 from fake_model import FakeModel, Script
 from scripted_model import session, turns
 from terminal import Shell, new_shell
@@ -593,9 +593,9 @@ def test_the_daemons_own_process_uses_the_program(shell: Shell, tmp_path: Path) 
     assert shell("flush", "--force", "talk.jsonl", UA_MEMORY_PROVIDER="openai").code == 15, "no key: it waits"
     (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
     env = {**shell_env(program), "HOME": str(shell.home)}
-    words = [sys.executable, "-P", "-m", "ua_memory.daemon.worker", str(shell.cwd), waiting["key"]]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    words = [str(shell.cwd), waiting["key"]]
+    done = forking().run(words, shell.cwd, env, module="ua_memory.daemon.worker")
+    assert done.code == 0, done.err
     assert "moved to Fly.io" in shell.ok("search", "Fly.io").out and len(program.runs) == 1
 
 

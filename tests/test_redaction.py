@@ -113,7 +113,7 @@ def test_overlapping_finds_are_one_and_counted() -> None:
 
 @given(TEXTS)
 @example("password=[redacted: password]hunter" + "22x password: [redacted: token]")
-@settings(deadline=None, max_examples=max(150, settings().max_examples))
+@settings(deadline=None, max_examples=max(60, settings().max_examples))
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)
     twice = redact(once.text)
@@ -121,7 +121,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=max(150, settings().max_examples))
+@settings(deadline=None, max_examples=max(60, settings().max_examples))
 def test_finds_are_in_order_and_apart(text: str) -> None:
     at = 0
     for found in find(text):

@@ -33,7 +33,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 import pytest
 from banks import new_bank
-from daemons import Place, until
+from daemons import Place, forking, until
+from forked import Begun
 from starlette.requests import Request
 from test_cli_json import EXAMPLES
 from test_flush import transcript
@@ -42,6 +43,7 @@ from ua_memory.caller import Call
 from ua_memory.cli import web
 from ua_memory.cli.web import WebBank
 from ua_memory.daemon.watch import Watch
+from ua_memory.git.repository import MACHINE, Commit
 from ua_memory.knowledge import observations, opinions
 from ua_memory.knowledge.observations import ProofText
 from ua_memory.mcp.tools import bound
@@ -740,9 +742,7 @@ def test_the_diary_is_filtered_by_who_and_what(fresh: Browser) -> None:
     ):
         text = fresh.page(f"/diary?{query}").text
         assert there in text and gone not in text.partition("json")[0].partition("filter")[2], query
-    for number in range(pages.REVISIONS):
-        with Memory.open(fresh.root) as memory:
-            memory.insert(f"Crate {number}.")
+    revised(fresh.memory, pages.REVISIONS)
     (older,) = [link for link in fresh.page("/diary?by=ua-memory").links() if "before=" in link]
     assert "kettle is blue" in fresh.page(older).text and "by=ua-memory" in older
 
@@ -779,7 +779,7 @@ def test_all_names_are_listed(fresh: Browser) -> None:
 def test_a_long_file_is_read_page_by_page(fresh: Browser) -> None:
     file = fresh.root / "memory" / "long.md"
     file.parent.mkdir(exist_ok=True)
-    file.write_text("".join(f"line {n}\n" for n in range(1, 1200)) + "x" * 2_000_000 + "\n- the end\n")
+    file.write_text("".join(f"line {n}\n" for n in range(1, 1200)) + "x" * 300_000 + "\n- the end\n")
     for view in ("rendered", "source"):
         url, seen = f"/files/memory/long.md?view={view}", ""
         while url:
@@ -882,22 +882,23 @@ def test_a_plan_that_changed_meanwhile_is_not_carried_out(fresh: Browser) -> Non
 
 
 @contextlib.contextmanager
-def process(root: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+def process(root: Path) -> Iterator[tuple[Begun, httpx.Client]]:
     """A page that may write, as a process of its own, and a browser that is signed in."""
-    argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(root), "web", "--no-open", "--write"]
-    env = {**os.environ, "UA_MEMORY_DAEMON": "off"}
-    server = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert server.stdout is not None
-    try:
-        link = next(found[0] for line in server.stdout if (found := re.findall(r"http://\S+/enter\S+", line)))
-        base = link.partition("/enter")[0]
-        with httpx.Client(base_url=base, timeout=60, headers={**FORM, "origin": base}) as client:
-            client.headers["cookie"] = client.get(link).headers["set-cookie"].split(";")[0]
-            yield server, client
-    finally:
-        server.kill()
-        server.wait()
-        server.stdout.close()
+    argv = ["--bank", str(root), "web", "--no-open", "--write"]
+    reading, writing = os.pipe()
+    with open(reading) as says, open(os.devnull, "r+b") as nothing:  # noqa: PTH123
+        streams = [nothing.fileno(), writing, nothing.fileno()]
+        server = forking().begun(argv, root, {**os.environ, "UA_MEMORY_DAEMON": "off"}, streams)
+        os.close(writing)
+        try:
+            link = next(found[0] for line in says if (found := re.findall(r"http://\S+/enter\S+", line)))
+            base = link.partition("/enter")[0]
+            with httpx.Client(base_url=base, timeout=60, headers={**FORM, "origin": base}) as client:
+                client.headers["cookie"] = client.get(link).headers["set-cookie"].split(";")[0]
+                yield server, client
+        finally:
+            server.kill()
+            server.wait()
 
 
 @pytest.mark.few(3)
@@ -1102,8 +1103,18 @@ def test_a_commit_by_another_process_is_told_within_a_second(fresh: Browser) -> 
     assert told["op"] == "insert" and told["paths"]
 
 
-def test_no_page_misses_a_commit_of_many_writers_nor_hears_it_twice(fresh: Browser) -> None:
-    """Eight open pages, the most there may be; 64 writers at once, and 70 commits between two looks."""
+def revised(memory: Memory, count: int) -> None:
+    """So many inserts into one file, by one process of git."""
+    path, texts = "memory/baskets.md", [f"- Basket {number}.\n" for number in range(count)]
+    (memory.store.bank.root / path).write_text("".join(texts))
+    message = "Insert: a basket\n\nMemory-Op: insert\n"
+    files = [{path: "".join(texts[:number]).encode()} for number in range(1, count + 1)]
+    memory.store.history.commit([Commit(MACHINE, memory.store.now(), message, each) for each in files])
+
+
+@pytest.mark.parametrize("writers", [16, pytest.param(64, marks=pytest.mark.slow)])
+def test_no_page_misses_a_commit_of_many_writers_nor_hears_it_twice(fresh: Browser, writers: int) -> None:
+    """Eight open pages, the most there may be; many writers at once, and 70 commits between two looks."""
 
     def write(number: int) -> str:
         with Memory.open(fresh.root) as memory:
@@ -1115,25 +1126,23 @@ def test_no_page_misses_a_commit_of_many_writers_nor_hears_it_twice(fresh: Brows
             assert (await anext(news))["event"] == "ready"
 
         async def listen(news: Any) -> list[str]:
-            return [json.loads((await anext(news))["data"])["id"] for _ in range(64)]
+            return [json.loads((await anext(news))["data"])["id"] for _ in range(writers)]
 
         listening = [asyncio.ensure_future(asyncio.wait_for(listen(news), 200)) for news in streams]
-        loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(64)
-        written = await asyncio.gather(*(loop.run_in_executor(pool, write, n) for n in range(64)))
+        loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(writers)
+        written = await asyncio.gather(*(loop.run_in_executor(pool, write, n) for n in range(writers)))
         told = list(await asyncio.gather(*listening))
         for news in streams:
             await news.aclose()
         return told, {*written}
 
     told, written = asyncio.run(heard())
-    assert len(written) == 64
+    assert len(written) == writers
     for ids in told:
-        assert {*ids} == written and len(ids) == 64
+        assert {*ids} == written and len(ids) == writers
         assert ids == told[0], "each hears them in the order of the history"
     known = fresh.memory.store.history.head()
-    with Memory.open(fresh.root) as memory:
-        for number in range(70):
-            memory.insert(f"Basket {number} holds {number} limes.")
+    revised(fresh.memory, 70)
     assert len(app._since(fresh.bank, known)) == 70, "more than one page of the log"
     assert len(app._since(fresh.bank, "0" * 40)) == 1, "a history that was rewritten"
 

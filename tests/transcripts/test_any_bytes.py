@@ -46,7 +46,7 @@ def everything(data: bytes, client: str | None, since: str | None = None) -> lis
 
 
 @given(st.binary(max_size=300), st.sampled_from((*CLIENTS, None)))
-@settings(max_examples=max(100, settings().max_examples), deadline=None)
+@settings(max_examples=max(40, settings().max_examples), deadline=None)
 def test_no_bytes_raise_anything_but_our_errors(data: bytes, client: str | None) -> None:
     with suppress(UaMemoryError):
         everything(data, client)
@@ -57,7 +57,7 @@ def test_no_bytes_raise_anything_but_our_errors(data: bytes, client: str | None)
     st.sampled_from(("claude-code", "pi", "clawdbot", "openclaw", "codex", "messages")),
     st.none() | words,
 )
-@settings(max_examples=max(80, settings().max_examples), deadline=None)
+@settings(max_examples=max(40, settings().max_examples), deadline=None)
 def test_no_json_raises_anything(records: list[Any], client: str, since: str | None) -> None:
     data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
     for turn in everything(data, client, since):

@@ -51,7 +51,7 @@ def pi(n: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["claude-code", "pi", "pipe", "messages", "text"])
 def test_memory_stays_bounded(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "transcript"

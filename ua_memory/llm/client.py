@@ -610,6 +610,15 @@ class BatchHandle:
     model: str
     entry: str
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"id": self.id, "count": self.count, "model": self.model, "entry": self.entry}
+
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> BatchHandle:
+        """From JSON. KeyError, TypeError, ValueError for what is none."""
+        return BatchHandle(str(row["id"]), int(row["count"]), str(row["model"]), str(row["entry"]))
+
 
 def take_whole(message: Mapping[str, Any], answer: StreamedReply) -> StreamedReply:
     """Take in a message as if it had been streamed: one reader of answers is enough."""
@@ -622,28 +631,24 @@ def take_whole(message: Mapping[str, Any], answer: StreamedReply) -> StreamedRep
 
 
 @contextmanager
-def _failures(sdk: Any, endpoint: Endpoint) -> Iterator[None]:
-    """What an SDK raises over a request, as TransientFailure or an error of ours."""
-    try:
-        yield
-    except sdk.APIStatusError as error:
-        raise of_status(error, endpoint) from error
-    except sdk.APIConnectionError as error:
-        raise of_connection(error) from error
-
-
-@contextmanager
 def _errors(endpoint: Endpoint) -> Iterator[None]:
-    """Whatever the SDK raises over a batch, as an error of ours."""
+    """Whatever the SDK raises, as an error of ours."""
     import anthropic
 
     try:
-        with _failures(anthropic, endpoint):
-            yield
-    except TransientFailure as error:
-        raise _unavailable(error.what, endpoint) from error
+        yield
+    except anthropic.APIStatusError as error:
+        raise _told(of_status(error, endpoint), endpoint) from error
+    except anthropic.APIConnectionError as error:
+        raise _told(of_connection(error), endpoint) from error
     except anthropic.AnthropicError as error:
-        raise _unavailable(f"the model's endpoint gave no batch: {error}", endpoint) from error
+        raise _told(TransientFailure(f"the model's endpoint gave no batch: {error}"), endpoint) from error
+
+
+def _told(why: TransientFailure | UaMemoryError, endpoint: Endpoint) -> UaMemoryError:
+    if isinstance(why, UaMemoryError):
+        return why
+    return ModelUnavailable(why.what, where=endpoint.url, hint="try again later")
 
 
 # -- asking ------------------------------------------------------------------------------------------------
@@ -814,7 +819,7 @@ class MeteredModel(ABC):
             yield chunk
             if time.monotonic() > until:  # pings and comments alone would keep us here for ever
                 what = f"the model's answer took longer than {self._patience.whole:g} s"
-                raise _unavailable(what, self._endpoint)
+                raise ModelUnavailable(what, where=self._endpoint.url, hint="try again later")
 
     def _http(self) -> dict[str, Any]:
         """How the HTTP client of an SDK is made."""
@@ -864,8 +869,12 @@ class OpenAIModel(MeteredModel):
 
         own = self._endpoint.url == OWN_URL["openai"]
         body: Any = chat_body(request, self.name, max_tokens, own=own)
-        with _failures(openai, self._endpoint):
+        try:
             stream = connected.chat.completions.create(**body)
+        except openai.APIStatusError as error:
+            raise of_status(error, self._endpoint) from error
+        except openai.APIConnectionError as error:
+            raise of_connection(error) from error
         self._stream(stream, answer, ChatStream())
 
     def _connected(self) -> openai.OpenAI:
@@ -896,10 +905,14 @@ class Claude(MeteredModel):
     def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         import anthropic
 
-        with _failures(anthropic, self._endpoint):
+        try:
             stream = self._connected().messages.create(
                 model=self.name, max_tokens=max_tokens, stream=True, **request.body
             )
+        except anthropic.APIStatusError as error:
+            raise of_status(error, self._endpoint) from error
+        except anthropic.APIConnectionError as error:
+            raise of_connection(error) from error
         self._stream(stream, answer)
 
     def _connected(self) -> Anthropic:
@@ -936,7 +949,7 @@ class Claude(MeteredModel):
             with _errors(self._endpoint):
                 made = self._connected().messages.batches.create(requests=requests)  # type: ignore[arg-type]
         except (KeyRejected, RequestRejected):  # whatever else went wrong, it may have been taken
-            self._meter.settle(entry, "", share=HALF, failed=True)
+            self._meter.settle_all(entry, [], share=HALF, failed=True)
             raise
         return BatchHandle(made.id, count, self.name, entry.line().decode())
 
@@ -957,7 +970,7 @@ class Claude(MeteredModel):
                 used.append(answer.usage)
                 if answer.refusal is None:
                     found[int(name)] = answer.reply()
-        self._meter.settle(entry_of(json.loads(post.entry)), "", *used, share=HALF, failed=not found)
+        self._meter.settle_all(entry_of(json.loads(post.entry)), used, share=HALF, failed=not found)
         return found
 
     def _reserved(self, built: Sequence[ModelRequest], purpose: str, max_tokens: int) -> tuple[Entry, int]:
@@ -965,8 +978,9 @@ class Claude(MeteredModel):
         count = len(worst)
         while True:
             try:
-                free = self._endpoint.free
-                return self._meter.reserve(purpose, self.name, *worst[:count], share=HALF, free=free), count
+                return self._meter.reserve_all(
+                    purpose, self.name, worst[:count], share=HALF, free=self._endpoint.free
+                ), count
             except BudgetSpent:
                 if count <= 1:
                     raise

@@ -139,19 +139,19 @@ def remove_work_folder(state: Path) -> None:
             pass
 
 
-# -- thread locks ------------------------------------------------------------------------------------------
+# -- turns -------------------------------------------------------------------------------------------------
 # One thread at a time in the methods of an object that several threads share.
 
 
-class HasLock(Protocol):
+class HasTurn(Protocol):
     """An object with a lock that its methods hold; hold it to make several calls atomic."""
 
-    lock: RLock
+    turn: RLock
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound=HasLock)
+S = TypeVar("S", bound=HasTurn)
 
 
 def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -159,7 +159,7 @@ def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S
 
     @wraps(work)
     def done(shared: S, /, *args: P.args, **named: P.kwargs) -> R:
-        with shared.lock:
+        with shared.turn:
             return work(shared, *args, **named)
 
     return done

@@ -430,8 +430,10 @@ def _without(data: bytes, lines: Counter[bytes]) -> bytes:
 
 def without(data: bytes, path: str, ids: Collection[str]) -> bytes:
     """A content without the statements that have one of these ids."""
-    found = (r.place for r in keys(data, path).values() if getattr(r, "id", None) in ids)
-    return markdown_lines.without_places(data, found)
+    found = [r for r in keys(data, path).values() if getattr(r, "id", None) in ids]
+    for record in sorted(found, key=lambda r: r.place.line, reverse=True):
+        data = markdown_lines.replace_lines(data, record.place, ())
+    return data
 
 
 def _op(revision: Revision) -> str:
