@@ -133,6 +133,34 @@ def test_a_sentence_that_was_only_a_secret_is_not_kept(said: str, kept: bool) ->
     assert bool(chunk.facts) == kept
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "Helen: I never eat fish. I hate boats.",
+            ["Helen: I never eat fish.", "Helen: I hate boats."],
+        ),
+        ("Lucía: Vale. Nunca como marisco", ["Lucía: Nunca como marisco"]),
+        (
+            "Mark: I prefer tea over coffee\nTom: I hate its taste\n\nI never drink it at night.",
+            [
+                "Mark: I prefer tea over coffee",
+                "Tom: I hate its taste",
+                "Tom: I never drink it at night.",
+            ],
+        ),
+        (
+            "Decision: we use Postgres 17 because of JSON. We never use MySQL 5 again.",
+            ["Decision: we use Postgres 17 because of JSON.", "We never use MySQL 5 again."],
+        ),
+    ],
+)
+def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None:
+    assert texts(person(said)) == kept
+    chunk = extract_without_model(Chunk(said, "x"), TextContext(FRIDAY))
+    assert [fact.text for fact in chunk.facts] == kept
+
+
 def test_tool_turns_are_never_read() -> None:
     assert extract(talk(("tool", "Bash echo 'we decided to use Postgres because I prefer it': ok"))) == []
 

@@ -20,6 +20,7 @@ def test_decoration_is_stripped_and_content_is_not() -> None:
 
 
 def test_sentences_end_where_they_end() -> None:
+    assert len(sentences("I am 12. My sister is 14. We live in Kiel.")) == 3
     text = "See e.g. main.ts (old one. Really) first. Then v1.2.3 at 10 a.m. today! Ok? Dr. Who"
     assert [said.text for said in sentences(text)] == [
         "See e.g. main.ts (old one. Really) first.",
@@ -47,6 +48,10 @@ def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
         "Alice lives in the Hauptstr.\n12 in Bonn.",
         "Alice lives in the Hauptstr. 12 in Bonn.",
         "We met Dr.\nSmith in May.",
+        "Die Rechnung ist seit 3. November überfällig.",
+        "Überfällig 3. November, bezahlt wurde nichts.",
+        "Mein Büro ist im 2. Stock der Goethestraße 12.",
+        "El contrato vence el 1. de mayo.",
         "- we keep Postgres,\n  Redis and Kafka",
     ],
 )

@@ -20,10 +20,10 @@ from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import Candidate, CandidateKind
 from ua_memory.retain.subagent import one_line as one_line_candidate
-from ua_memory.text import grounding, redaction
+from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
-from ua_memory.text.names import names
+from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import CHANGED, standing_rule
@@ -87,7 +87,7 @@ class Sentence:
     plain. `block` numbers the paragraphs and list items of the turn. `marker` is what opens the item ("-",
     "3."), empty for prose and for what follows in the item; `nested` says that the item is inside another,
     `last` that the sentence ends the turn, `whole` that it ends as a sentence does, `joined` that it is
-    several short items of one list.
+    several short items of one list. `speaker` is who said it ("Helen: …") where the text names them before.
     """
 
     text: str
@@ -100,6 +100,13 @@ class Sentence:
     lead: str = ""
     last: bool = False
     joined: bool = False
+    speaker: str = ""
+
+    @property
+    def told(self) -> str:
+        """Its words after whose they are, where they do not say so themselves."""
+        named = not self.speaker or self.text.startswith(f"{self.speaker}:")
+        return self.text if named else f"{self.speaker}: {self.text}"
 
     @property
     def item(self) -> bool:
@@ -141,9 +148,11 @@ _END = late(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=
 _NO_END = late(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a"
     r"|z\.B|bzw)|"
-    r"(?<=\w)str|\b(?:am|den|dem|der|vom|zum|bis|ab) \d{1,2}|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
+    r"(?<=\w)str|\b(?:(?<!\bi )am|im|den|dem|der|des|die|das|vom|vor|nach|seit|zum|zur|bis|ab) \d{1,2}"
+    r"|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
+_ORDINAL, _NEXT_WORD = late(r"(?<![\w.,:/-])\d{1,2}\.$"), late(r"[^\W\d_]+")
 _SHORTENED = late(
     r"(?:\b(?:e\.g|i\.e|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|z\.B|bzw)|(?<=\w)str)\.$", re.IGNORECASE
 )
@@ -154,6 +163,10 @@ DANGLES = late(
 )
 """No statement ends in such a word."""
 _SPACE = late(r"\s+")
+_LABELLED = late(
+    r"[*_]*((?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}):[*_]* "
+    r"(?=\S)(I\b)?"
+)
 _WRAPPED = 60
 """Characters from which a line without an end is taken to go on in the next one, as editors wrap text."""
 
@@ -166,7 +179,11 @@ def sentences(text: str) -> list[Sentence]:
     if len(text) > 2 * LONGEST:
         text = text[:LONGEST] + "\n\n" + text[-LONGEST:]
     found: list[Sentence] = []
+    speakers, speaker = _speakers(text), ""
     for number, block in enumerate(_blocks(text)):
+        label = _label(block.text)
+        if label or speakers.total() < 2:
+            speaker = label[1] if label and label[1] in speakers else ""
         for n, (start, end) in enumerate(_spans(block.text)):
             quote = one_line(block.text[start:end])
             if len(quote) > _LONGEST_SENTENCE:
@@ -175,7 +192,7 @@ def sentences(text: str) -> list[Sentence]:
             if any(letter.isalpha() for letter in said):
                 marker = block.marker if n == 0 else ""
                 where = (len(found), number, marker, block.nested, block.heading, block.lead)
-                found.append(Sentence(said, quote, *where))
+                found.append(Sentence(said, quote, *where, speaker=speaker))
     if found and text.rstrip().endswith(found[-1].quote[-20:]):
         found[-1] = replace(found[-1], last=True)
     return found
@@ -184,6 +201,20 @@ def sentences(text: str) -> list[Sentence]:
 def one_line(text: str) -> str:
     """White space made single spaces."""
     return _SPACE.sub(" ", text).strip()
+
+
+def _label(line: str) -> re.Match[str] | None:
+    """What stands before a colon at the beginning of a line as a speaker's name does."""
+    found = _LABELLED.match(line)
+    known = found and (found[1] in NO_NAMES or found[1].casefold() in LABELS)
+    return None if known else found
+
+
+def _speakers(text: str) -> Counter[str]:
+    """Who speaks in a text, and how often: labels of which one is no English word, or says "I"."""
+    labels = [label for label in map(_label, text.splitlines()) if label]
+    certain = any(label[2] or not in_lexicon(label[1].split()[0]) for label in labels)
+    return Counter(label[1] for label in labels if certain)
 
 
 def plain(text: str) -> str:
@@ -270,6 +301,8 @@ def _kind(line: str) -> str:
 
 def _goes_on(block: _Block, line: str) -> bool:
     """Whether a line continues the one above: a wrapped line does, a line of its own does not."""
+    if _label(line):
+        return False
     above = block.text.rsplit("\n", 1)[-1].rstrip()
     if above.endswith((":", ".", "!", "?")) and not _SHORTENED.search(above):
         return line.startswith("  ") and bool(block.marker)
@@ -285,7 +318,10 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     hidden = _CODE.sub(lambda m: "x" * len(m[0]), text) if "`" in text else text
     start = 0
     for stop in _END.finditer(hidden):
-        if _NO_END.search(hidden[max(start, stop.start() - 8) : stop.start()]):
+        before = hidden[max(start, stop.start() - 8) : stop.start()]
+        following = _NEXT_WORD.match(hidden, stop.end())
+        counts = following and (following[0].islower() or foreign_dates.is_month(following[0]))
+        if _NO_END.search(before) or (counts and _ORDINAL.search(before)):
             continue
         if stop.start() - start < _ASIDE and hidden.count("(", start, stop.end()) > hidden.count(
             ")", start, stop.end()
@@ -789,7 +825,7 @@ def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzin
     text, quote = _lead(thought.first), ""
     for sentence in thought.sentences:
         joint = "" if not text else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
-        text += joint + sentence.text
+        text += joint + (sentence.told if context.person and not text else sentence.text)
         quote += (
             f" {sentence.marker} " if sentence.marker and quote else " " if quote else ""
         ) + sentence.quote
@@ -946,7 +982,7 @@ def _listed(chunk: Chunk) -> Iterator[Fact]:
     """Items that are whole statements, and the rows of tables."""
     for sentence in sentences(chunk.text):
         if sentence.item and not sentence.nested and len(sentence.text.split()) >= _WORDS:
-            text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.text
+            text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.told
             quotes = (Quote(sentence.quote),) if text != sentence.quote else ()
             if not text.rstrip().endswith("?"):
                 yield Fact(text, entities=names(text), quotes=quotes)
@@ -960,8 +996,8 @@ def _named(chunk: Chunk) -> Iterator[Fact]:
         plain = sentence.whole and not sentence.item and not sentence.text.rstrip().endswith("?")
         telling = bool(found) or any(map(str.isdigit, sentence.text))
         if plain and telling and len(sentence.text.split()) >= _WORDS:
-            quotes = () if sentence.text == sentence.quote else (Quote(sentence.quote),)
-            yield Fact(sentence.text, entities=found, quotes=quotes)
+            quotes = () if sentence.told == sentence.quote else (Quote(sentence.quote),)
+            yield Fact(sentence.told, entities=found, quotes=quotes)
 
 
 def _rows(text: str) -> Iterator[Fact]:

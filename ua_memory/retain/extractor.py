@@ -132,6 +132,7 @@ _LOOSE = late(
 )
 """Stretches that are said without a day. `dates.spans` leaves these alone, for a flush must not guess; a text
 that was written on a known day means the one next to it."""
+_SINCE = late(r"\b(?:seit|depuis|desde)\b(?!.*\b(?:bis|jusqu\w*|hasta)\b)", re.I)
 _AHEAD = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 _PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
@@ -188,6 +189,7 @@ def _named_in_others(text: str, said: date) -> Iterator[tuple[date, date]]:
     for year, month, day in foreign_dates.days_of_months(text):
         with suppress(ValueError):
             near = [date(year, month, day)] if year else text_calendar.in_years(said, month, day)
+            near = [one for one in near if one <= said or not _SINCE.search(text)]
             at = min(near, key=lambda one: abs(one - said))
             yield at, at + timedelta(days=1)
 

@@ -91,6 +91,11 @@ def _months() -> Mapping[str, int]:
     }  # fmt: skip
 
 
+def is_month(word: str) -> bool:
+    """Whether a word is a month's name in one of the languages other than English."""
+    return word.casefold() in _months()
+
+
 def days_of_months(text: str) -> list[tuple[int, int, int]]:
     """(year, 0 where none is named; month; day) of what a statement says in other languages than English:
     `5 de diciembre`, `3 mars 2027`, `12月2日`. Nothing of what comes again each year."""

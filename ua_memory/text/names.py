@@ -36,6 +36,9 @@ NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
 
+LABELS = frozenset(_LISTS["labels"].split())
+"""What stands before a colon and is no speaker."""
+
 
 def names(text: str) -> tuple[str, ...]:
     """The proper names of a sentence, each once, in order: capitalised words that do not merely open it.
@@ -361,6 +364,11 @@ def _lexicon() -> Mapping[str, list[str]]:
         for word in row[2:].split():
             found[word].append(row)
     return found
+
+
+def in_lexicon(word: str) -> bool:
+    """Whether a word is in the table of English words."""
+    return word.casefold() in _lexicon()
 
 
 @cache
