@@ -616,6 +616,22 @@ def test_days_before_crowded_ones_are_reached(fresh: Browser, monkeypatch: pytes
     assert "fact 0 of 18" in seen and "fact 0 of 20" in seen
 
 
+def test_each_day_stands_once_and_the_latest_first(fresh: Browser) -> None:
+    """`ua-memory list` goes by the day that a fact is about: of a day's log these are any."""
+    for day in range(10, 27):
+        later = "  - when: 2031-05-01\n" if day % 2 else "  - when: 2026-11\n"
+        log = f"- plan {day}\n{later}- fact {day}\n- older {day}\n  - when: 2024-01-{day}\n"
+        (fresh.root / f"memory/2026-11-{day}.md").write_text(log)
+    url, seen = "/", ""
+    while url:
+        page = fresh.page(url)
+        heads = re.findall(r"(\d{4}-\d\d-\d\d) [A-Z][a-z]+day", page.text)
+        assert heads and heads == sorted(set(heads), reverse=True), url
+        seen += page.text
+        url = next((link for link in page.links() if link.startswith("/?before=") and link != url), "")
+    assert all(seen.count(f"{word} {day}") for word in ("plan", "fact", "older") for day in range(10, 27))
+
+
 def test_what_is_wrong_with_files_is_shown(fresh: Browser) -> None:
     with Memory.open(fresh.root) as memory:
         for n in range(12):
@@ -647,6 +663,9 @@ def test_what_was_said_is_linked(fresh: Browser) -> None:
     assert "#t-" in link and fresh.get(link.split("#")[0]).status_code == 200
     hits = fresh.page(f"/search?q={quote(fact.text)}&kind=session&by=words").links()
     assert "#" not in hits and any(each.startswith("/sessions/") for each in hits)
+    page = fresh.page(f"/search?q={quote(fact.text)}&by=words")
+    assert "stands also for" in page.text
+    assert {fresh.get(each.split("#")[0]).status_code for each in page.links()} == {200}
 
 
 def test_a_command_is_shown_as_one_types_it() -> None:

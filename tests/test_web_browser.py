@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ pytestmark = [
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bank = new_bank(tmp_path_factory.mktemp("browser") / "notes")
     with Memory.open(bank.root, now=bank.clock) as memory:
+        works = [f"{letter}MW Montgomery-Wilhelmina Works" for letter in "ABCDEFGHIJKL"]
+        for one, other in pairwise(works):
+            memory.insert(f"{one} bought {other}.", entities=[one, other])
         for text in (
             "Alice moved the API to Fly.io because Heroku doubled its price.",
             "Alice met Bob in Lisbon.",
@@ -184,6 +188,20 @@ def test_no_view_scrolls_sideways(watch: Callable[..., Watched], width: int) -> 
     seen = watch(viewport={"width": width, "height": 900}, bypass_csp=True)
     for url in VIEWS:
         assert seen.go(url).evaluate("document.documentElement.scrollWidth") <= width, url
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("url", ["/graph", "/names/BMW Montgomery-Wilhelmina Works"])
+def test_no_label_of_a_graph_is_cut_or_covered(watch: Callable[..., Watched], width: int, url: str) -> None:
+    page = watch(viewport={"width": width, "height": 900}, bypass_csp=True).go(url)
+    ready(page)
+    cut = """() => { const box = (one) => one.getBoundingClientRect();
+        const all = box(document.querySelector(".graph svg"));
+        const top = box(document.querySelector(".zoom")).bottom;
+        return [...document.querySelectorAll(".graph text")].filter((one) => { const it = box(one);
+            return it.left < all.left || it.right > all.right || it.top < top || it.bottom > all.bottom; })
+            .map((one) => one.textContent); }"""
+    assert page.locator(".graph text").count() > 2 and page.evaluate(cut) == []
 
 
 def ready(page: Any) -> None:

@@ -250,13 +250,13 @@ def trace_shape(query: str, found: SearchTrace) -> dict[str, Any]:
     arms = {name: {"rank": rank, "score": raw} for name, (rank, raw) in found.arms.items()}
     return {
         "query": query,
-        **({"target": fields(found.item, "text", "place")} if found.item else {}),
+        **({"target": _placed(found.item, "text")} if found.item else {}),
         **fields(found, "cause"),
         "says": _cause(found),
         **fields(found, "rank", "score", "limit", "min_score", "depth"),
         "arms": arms,
         **fields(found, "parts"),
-        "by": fields(found.by, "text", "place") if found.by else None,
+        "by": _placed(found.by, "text") if found.by else None,
         **fields(found, "filters", "answer.answered", "answer.mode", "answer.notes"),
     }
 
@@ -268,21 +268,21 @@ ABOUT = (
 """What the index knows of an item besides its place and text."""
 
 
-def _source(item: IndexItem) -> str:
-    return "sessions" if item.record == "session" else "memory"
+def _placed(item: IndexItem, *more: str) -> dict[str, Any]:
+    source = {"source": "sessions" if item.record == "session" else "memory"}
+    return fields(item, "place") | source | fields(item, *more)
 
 
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
-    folded = [fields(one, "place", "kind?", "day?", "when?") for one in hit.folded]
+    folded = [_placed(one, "kind?", "day?", "when?") for one in hit.folded]
     found = {
-        **fields(hit, "item.place"),
+        **_placed(hit.item),
         "score": round(hit.score, 4),
         **fields(hit, "snippet"),
-        "source": _source(hit.item),
         **fields(hit.item, *ABOUT),
         **fields(hit, "outside?"),
         **({"folded": folded} if folded else {}),
-        **({"replaces": fields(hit.replaces, "place")} if hit.replaces else {}),
+        **({"replaces": _placed(hit.replaces)} if hit.replaces else {}),
     }
     if explain:
         found["arms"] = {
@@ -332,10 +332,7 @@ def _days_named(found: QueryExplanation, asked: datetime) -> str:
 
 def list_shape(found: ListResult) -> dict[str, Any]:
     """Items as JSON, with the keys of search's hits and their whole text."""
-    rows = [
-        fields(item, "place", "text") | {"source": _source(item)} | fields(item, *ABOUT)
-        for item in found.items
-    ]
+    rows = [_placed(item, "text", *ABOUT) for item in found.items]
     return {"results": rows, **fields(found, "total", "notes")}
 
 

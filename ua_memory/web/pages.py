@@ -110,21 +110,24 @@ def days(bank: BankPages, query: Query) -> Shown:
     words = ["list", "-n", str(MOST_LISTED), *options(query)]
     if before := query.get("before"):
         words.append(f"--until={before}")
-    found = bank.ask(*words)
+    found, today = bank.ask(*words), bank.today()
+    rows = found["results"]
+    about = [(row.get("when") or row.get("day") or "")[:10] for row in rows]  # which `list` goes by
+    oldest = min(sorted({each for each in about if each <= today}, reverse=True)[:DAYS], default="")
+    rows = rows[: sum(each >= oldest for each in about)]
     groups = [
-        (day, list(rows)) for day, rows in groupby(found["results"], key=lambda row: row.get("day") or "")
+        (day, list(each)) for day, each in groupby(sorted(rows, key=_said_on, reverse=True), key=_said_on)
     ]
-    first, today = groups[:DAYS], bank.today()
-    dated = [day for day, _ in first if day]
+    dated = [day for day, _ in groups if day]
     every = _counted(bank, map_start(today).isoformat(), today)
     given = options(query)
     counted = _counted(bank, dated[-1], dated[0], *given) if dated else []
     full = {row["day"]: row["facts"] for row in counted}
+    last = about[len(rows) - 1] if found["total"] > len(rows) > 0 else ""
     more = {
-        "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in first],
+        "groups": [(day, rows[:PER_DAY], max(full.get(day, 0), len(rows))) for day, rows in groups],
         "days": every, "today": today, "filters": _plain(query),
-        "older": _before(dated[-1]) if dated and found["total"] > sum(len(rows) for _, rows in first) else "",
-        "held": bank.held(),
+        "older": _before(last) if last else "", "held": bank.held(),
     }  # fmt: skip
     return Shown("days.html", found, tuple(words), more)
 
@@ -146,11 +149,13 @@ def _plain(query: Query) -> dict[str, str]:
     return {name: value for name, value in query.items() if name in FILTERS and value}
 
 
+def _said_on(row: Mapping[str, Any]) -> str:
+    return str(row.get("day") or "")
+
+
 def _before(day: str) -> str:
-    try:
-        return (date.fromisoformat(day) - timedelta(days=1)).isoformat()
-    except ValueError:  # a month or a year
-        return day
+    """The day before a day, or before the first of a month or a year."""
+    return (date.fromisoformat(f"{day}-01-01"[:10]) - timedelta(days=1)).isoformat()
 
 
 def day(bank: BankPages, query: Query) -> Shown:

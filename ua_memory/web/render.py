@@ -208,7 +208,7 @@ def wheel(graph: Mapping[str, Any], hub: str = "") -> dict[str, Any]:
     strongest lines."""
     pairs = [(row["one"], row["other"], int(row["count"])) for row in graph.get("together", ())]
     counts = {row["name"]: int(row["count"]) for row in graph.get("entities", ())}
-    reach = 220 if hub else 330  # the labels around a hub are larger, since its picture is smaller
+    reach = 190 if hub else 250  # the rest is for the labels, which a hub's smaller picture has larger
     order = _side_by_side([name for name in counts if name != hub], pairs)
     places = {hub: (500.0, 500.0, 0.0)} if hub else {}
     for n, name in enumerate(order):
