@@ -327,20 +327,22 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("archival_memory_search", {}, "query is missing"),
         ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
-        ("list_facts", {"person": "Nobody Here"}, "Nobody Here"),
+        ("list_facts", {"person": "Nobody Here"}, "Hint: call archival_memory_search"),
+        ("reflect", {"query": ""}, "Hint: call reflect "),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
         ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time (timestamp)"),
         ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time (query_timestamp)"),
         ("recall", {"query": "x", "since": "soon"}, "not a valid date (since)"),
         ("list_facts", {"until": "soon"}, "not a valid date (until)"),
         ("recall", {"query": "x", "tags_match": "most"}, "not one of any_strict"),
-        ("refresh_page", {"id": "nope"}, "Hint: call create_page"),
+        ("refresh_page", {"id": "nope"}, "Hint: call list_pages."),
         ("archival_memory_search", {"q": "x"}, "unknown argument q"),
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "not one of low, mid, high"),
         ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
-        ("get_page", {"id": "nope"}, "Hint: call create_page"),
+        ("get_page", {"id": "nope"}, "Hint: call list_pages."),
         ("update_page", {"id": "nope"}, "nothing to change"),
+        ("delete_page", {"id": "nope"}, "Hint: call list_pages."),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
         ("ingest_file", {"file_path": "x.md"}, "may read no folder"),
         ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of strings"),
@@ -374,8 +376,10 @@ def test_a_page_is_declared_and_memory_writes_it(memory: Memory) -> None:
     assert "get_page shows its text" in said(
         memory, "create_page", id="hosting", name="Hosting", source_query="where does the API run?"
     )
-    page = said(memory, "get_page", id="hosting")
+    page = said(memory, "get_page", id="Hosting")
     assert page.startswith('<ua-memory-recall kind="page">') and "Fly.io" in page
+    said(memory, "archival_memory_insert", content="Bob moved the API on to Hetzner in May.")
+    assert "refresh_page rewrites it" in said(memory, "get_page", id="hosting")
     assert "- hosting: Hosting. Tracks: where does the API run?" in said(memory, "list_pages")
     assert "Changed" in said(memory, "update_page", id="hosting", name="Where things run")
     found = mcp_server.answer(memory, {"resources": True}, mcp_server.Caller())["resources"]

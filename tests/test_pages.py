@@ -69,7 +69,9 @@ def test_a_recipe_is_plain_words(shell: Shell, more: tuple[str, ...]) -> None:
 def test_there_is_one_page_of_an_id_in_either_letter_case(shell: Shell) -> None:
     shell.ok("pages", "create", "infra", "--query", "x")
     assert "already" in shell("pages", "create", "INFRA", "--query", "x").err
-    assert shell("pages", "get", "nope").code == 4 and shell("pages", "update", "infra").code == 2
+    assert shell.ok("pages", "get", "INFRA").out and shell("pages", "update", "infra").code == 2
+    missing = shell("pages", "get", "nope")
+    assert missing.code == 4 and "ua-memory pages list" in missing.err
 
 
 def test_a_deleted_page_comes_back_by_undo(shell: Shell) -> None:

@@ -61,14 +61,14 @@ def models(store: Store) -> list[MentalModel]:
 
 
 def page(store: Store, name: str) -> Page:
-    """One page, by its file's name or the id in its header. NotFound."""
+    """One page, by its file's name or the id in its header, in any case. NotFound."""
     found = _get(store, "page", name)
     assert isinstance(found, Page)
     return found
 
 
 def model(store: Store, name: str) -> MentalModel:
-    """One mental model, by its file's name or the id in its header. NotFound."""
+    """One mental model, by its file's name or the id in its header, in any case. NotFound."""
     found = _get(store, "model", name)
     assert isinstance(found, MentalModel)
     return found
@@ -182,19 +182,24 @@ def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
         return found
     if any(file.path == path for file in store.files()):
         raise _empty(path)
-    named = [record for record in there.values() if record.id == name]
+    named = [record for record in there.values() if _is_called(record, name)]
+    named = [record for record in named if record.id == name] or named
     if len(named) == 1:
         return named[0]
     known = ", ".join(stem(record) for record in there.values()) or "none"
     raise NotFound(
         f"no {_said(sort)} {name!r} (there are: {known})", where=FOLDERS[sort],
-        hint=f"ua-memory {sort}s create",
+        hint=f"ua-memory {sort}s list",
     )  # fmt: skip
 
 
-def _refuse_second(store: Store, sort: Sort, name: str) -> None:
+def _is_called(record: Page | MentalModel, name: str) -> bool:
     """A file system may take `Alice` and `alice` for one."""
-    if any(name.casefold() in (stem(r).casefold(), r.id.casefold()) for _, r in _all(store, sort)):
+    return name.casefold() in (stem(record).casefold(), record.id.casefold())
+
+
+def _refuse_second(store: Store, sort: Sort, name: str) -> None:
+    if any(_is_called(record, name) for _, record in _all(store, sort)):
         raise _second(sort, name)
 
 

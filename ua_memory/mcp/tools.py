@@ -591,7 +591,7 @@ def read_page(memory: Memory, id: str) -> str:
     if not one.body.strip():
         return f"Page {one.id!r} ({one.name}) is not written yet: memory has nothing on it or is writing it."
     text = f"{PAGE}\n\n# {one.name}\nTracks: {one.source_query}\n\n{one.body.strip()}"
-    noted = f"\nNote: out of date: {why}. `ua-memory pages refresh {one.id}` rewrites it." if why else ""
+    noted = f"\nNote: out of date: {why}. refresh_page rewrites it." if why else ""
     return noise.fenced("page", masked(memory, text)) + noted
 
 
@@ -766,9 +766,9 @@ others are named: some clients send all of them with each request."""
 
 
 INSTEAD = {
-    "pages create": "create_page", "pages update": "update_page", "core list": "get_core_memory_blocks",
+    "pages list": "list_pages", "pages update": "update_page", "core list": "get_core_memory_blocks",
     "core get": "get_core_memory_blocks", "insert": "archival_memory_insert",
-    "search": "archival_memory_search",
+    "search": "archival_memory_search", "entities list": "archival_memory_search", "reflect": "reflect",
 }  # fmt: skip
 """What an agent calls where an error names a command."""
 

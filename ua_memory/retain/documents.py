@@ -419,7 +419,8 @@ def refuse_own(store: Store, path: Path) -> None:
         if path.is_relative_to(folder):
             inner = path.relative_to(folder).as_posix()
             if folder == store.bank.state.resolve() or is_truth(inner) or inner in ("", ".", "memory"):
-                raise Usage("this is memory already", where=str(path), hint="name a file outside the bank")
+                hint = "memory's own files are indexed as they are; name another file"
+                raise Usage("this is memory already", where=str(path), hint=hint)
 
 
 def _written(path: Path, saved: float, now: datetime) -> datetime:
