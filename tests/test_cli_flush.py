@@ -114,9 +114,9 @@ def test_standard_input_is_a_transcript(shell: Shell, argv: tuple[str, ...]) -> 
 
 
 def test_nothing_given_is_what_waits(shell: Shell) -> None:
-    assert shell.ok("flush").out == "Nothing to flush: the queue is empty.\n"
+    assert shell.ok("flush").out == "Nothing to flush: no conversation is queued.\n"
     shell.terminals = EVERY
-    assert shell.ok("flush").out == "Nothing to flush: the queue is empty.\n"
+    assert shell.ok("flush").out == "Nothing to flush: no conversation is queued.\n"
 
 
 def test_client_and_session_may_be_named(shell: Shell) -> None:

@@ -71,6 +71,25 @@ def test_what_waits_is_listed_retried_and_dropped(shell: Shell) -> None:
     assert shell.ok("queue", "drop", waiting["key"]).out.startswith("Discarded a text (14 characters)")
 
 
+@pytest.mark.parametrize("none", [{}, {"UA_MEMORY_PROVIDER": "none", "ANTHROPIC_API_KEY": "x"}])
+def test_what_waits_for_a_model_is_retried_without_one(shell: Shell, none: dict[str, str]) -> None:
+    shell("retain", "--wait", SAID, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    assert f"a text ({len(SAID)} characters) of cli" in shell.ok("status").out
+    assert "no conversation is queued" in shell.ok("flush").out
+    assert SAID in shell.ok("queue", "retry", **none).out
+    assert shell.ok("queue", "list").out == "The queue is empty.\n"
+
+
+def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ua_memory.retain.retain.Retainer._retained", interrupted)
+    for words in (("retain", "--wait", SAID), ("queue", "retry")):
+        done = shell(*words, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+        assert done.code == 130 and "interrupted; 1 text in the queue (ua-memory queue list" in done.err
+
+
 def test_its_json_is_as_documented(shell: Shell) -> None:
     path = str(written(shell, f"# Hosting\n\n{SAID}\n\nBob prefers tea over coffee.\n"))
     shell.ok("ingest", path)

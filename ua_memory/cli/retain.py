@@ -115,7 +115,7 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
         found = memory.documents.preview(items, model=model)
         show(call, found, flushed.priced_shape, flushed.show_priced)
     elif model is None or wait or all(item.mode == "chunks" for item in items):
-        with progress(call, "Reading chunks") as tell:
+        with _still_queued(call, memory), progress(call, "Reading chunks") as tell:
             done = memory.documents.retain(items, model=model, tell=tell)
         emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
         flushed.show_retained(Screen(call), done, modelled=model is not None)
@@ -125,6 +125,18 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
         log = spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
         emit(call, flushed.offered_shape(items, keys, log))
         flushed.show_offered(Screen(call), items, log)
+
+
+@contextmanager
+def _still_queued(call: Call, memory: Memory) -> Iterator[None]:
+    """Whoever interrupts the work is told what is safe in the queue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        each = (("conversation", memory.queue.conversations()), ("text", memory.queue.texts()))
+        if waiting := " and ".join(count(len(found), what) for what, found in each if found):
+            note(call, f"interrupted; {waiting} in the queue (ua-memory queue list, ua-memory queue retry)")
+        raise
 
 
 def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
@@ -383,13 +395,9 @@ def _flush(
     found: Flush | None = None
     model, finished = call.model(memory), False
     try:
-        with progress(call, "Reading turns") as tell:
+        with _still_queued(call, memory), progress(call, "Reading turns") as tell:
             found = work(model=model, tell=tell, done=done.append)
         finished = True
-    except KeyboardInterrupt:
-        if waiting := len(memory.queue.conversations()):
-            note(call, f"interrupted; {count(waiting, 'conversation')} in the queue (ua-memory queue list)")
-        raise
     finally:  # what was flushed before another one failed is told in any case
         if finished or done:
             shape = flushed.flushed_shape(found, done, len(memory.queue.conversations()))
@@ -438,7 +446,7 @@ def queue_retry(
     turns = [each for each in key or () if each not in texts]
     drawn: Sequence[RetainResult] = ()
     if texts or (not key and memory.queue.texts()):
-        with progress(call, "Reading chunks") as tell:
+        with _still_queued(call, memory), progress(call, "Reading chunks") as tell:
             drawn = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
     more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
     if drawn:

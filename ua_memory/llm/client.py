@@ -849,7 +849,8 @@ class MeteredModel(ABC):
     def _refused(self, why: str) -> ModelRefused:
         said = in_one_line(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
-        return ModelRefused(what, where=self._endpoint.url, hint="use another UA_MEMORY_MODEL, or none")
+        hint = "use another UA_MEMORY_MODEL, or UA_MEMORY_PROVIDER=none"
+        return ModelRefused(what, where=self._endpoint.url, hint=hint)
 
 
 # -- providers ---------------------------------------------------------------------------------------------

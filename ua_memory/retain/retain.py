@@ -131,10 +131,11 @@ class Retainer:
             return done
 
     def drain(self) -> list[RetainResult]:
-        """Retain the rest of the queue, except what is set aside or claimed by another process."""
+        """Retain the rest of the queue, except what is set aside or claimed by another process; without a
+        model also what was meant for one, as conversations are."""
         done = []
         for waiting in self.items.waiting():
-            if waiting.aside or (self.model is None and waiting.modelled):
+            if waiting.aside:
                 continue
             try:
                 one = self.one(waiting.key, 0)

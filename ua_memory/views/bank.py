@@ -332,7 +332,7 @@ def _purge(one: Unfinished) -> str:
 def _waiting(found: Status) -> str:
     """Conversations that no flush has read, each with the reason where one failed."""
     lines = [
-        f"{count(len(one.turns), 'turn')} of {one.session.client}"
+        f"{flushed.waiting_what(one)} of {one.session.client}"
         + (f": {flushed.waiting_why(one)}" if one.reason else ", still open" if one.open else "")
         for one in found.waiting
     ]

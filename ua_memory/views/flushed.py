@@ -71,7 +71,7 @@ def conclude_flush(
 
 def _nothing(screen: Screen, found: Flush | None) -> None:
     if found is None or found.due is None:
-        screen.line("Nothing to flush: the queue is empty.")
+        screen.line("Nothing to flush: no conversation is queued.")
     elif found.silent:
         screen.line("It contains no turns.")
     elif found.looked:
