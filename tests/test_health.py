@@ -12,6 +12,7 @@ import pytest
 from banks import DAY, Bank, new_bank
 from index_bank import Counting
 
+from ua_memory import config
 from ua_memory.errors import GitFailed
 from ua_memory.index import sync
 from ua_memory.store import pending, swap
@@ -75,6 +76,10 @@ def test_a_setting_nobody_knows(there: Bank) -> None:
     there.store.config = replace(there.store.config, unknown=("core.token", "limt"))
     found = check(there, "settings", mend=True)
     assert not found.ok and found.seen == "unknown setting core.token, limt"
+    (there.root / "ua-memory.toml").write_text("id = 1\nid = 2\n")  # which no command can edit
+    there.store.config = config.load(there.root, {}, lenient=True)
+    found = check(there, "settings")
+    assert not found.ok and f"correct {there.root}" in found.seen and "config set" not in found.hint
 
 
 def test_an_open_state_folder_is_closed(there: Bank) -> None:

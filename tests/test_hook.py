@@ -82,6 +82,8 @@ def test_recent_days_are_told_in_the_bank_s_own_folder(place: Place, daemon: str
     line = "- Alice moved the API to Fly.io because Heroku doubled its price (2026-11-19"
     own = told("SessionStart", source="startup", cwd=str(place.root))
     assert line in context(place.run("hook", daemon=daemon, stdin=own), "SessionStart")
+    unsaid = told("SessionStart", source="startup", cwd="")
+    assert line in context(place.run("hook", daemon=daemon, stdin=unsaid), "SessionStart"), "where it runs"
     assert line not in context(place.run("hook", daemon=daemon, stdin=START), "SessionStart")
     workspace = place.run("hook", "--client", "openclaw", daemon=daemon, stdin=START)
     assert line in context(workspace, "SessionStart"), "OpenClaw's folder is no project"

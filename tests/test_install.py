@@ -110,6 +110,13 @@ def test_hooks_that_are_called_twice_are_told(shell: Shell) -> None:
     assert [each["what"] for each in both.json["checks"] if not each["ok"]] != []
 
 
+@pytest.mark.parametrize("gone", [(), ("--project",)])
+def test_hooks_that_are_left_alone_are_no_second_ones(shell: Shell, gone: tuple[str, ...]) -> None:
+    shell.ok("install", "claude-code")
+    shell.ok("install", "claude-code", "--project")
+    assert "second time" not in shell.ok("uninstall", "claude-code", *gone).out
+
+
 def test_a_missing_command_is_told(shell: Shell) -> None:
     shell.ok("install", "codex")
     (Path(shell.env["PATH"]) / "ua-memory").rename(Path(shell.env["PATH"]) / "gone")

@@ -680,7 +680,8 @@ def _both(
         return None
 
     def take(call: Call, agents_md: str | None = Agents, dry_run: bool = DryRun, **chosen: Any) -> None:
-        target = _with_line(call, where(call, **chosen), agents_md)._replace(notes=())
+        target = _with_line(call, where(call, **chosen), agents_md)
+        target = target._replace(notes=(), twice=target.twice[1:])  # the first that is left is not the second
         of_model = settings.model_piece(str(caller.user_file(call)), target.client)
         pieces = (*target.pieces, *target.left, of_model)
         steps = [step for step in plan(pieces, out=True) if step.does != "keep"]

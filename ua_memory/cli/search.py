@@ -173,10 +173,10 @@ def at(memory: Memory, now: str | None) -> datetime | None:
     return parse_moment(now, "--now", memory.store.now()) if now else None
 
 
-def one(words: list[str] | None) -> str:
+def one(words: list[str] | None, verb: str = "search") -> str:
     """The query that the words of a call are. Usage if they say nothing."""
     if not words or not " ".join(words).strip():
-        raise Usage("the query is empty", hint='ua-memory search "why did we leave Heroku"')
+        raise Usage("the query is empty", hint=f'ua-memory {verb} "why did we leave Heroku"')
     return " ".join(words)
 
 
@@ -299,7 +299,7 @@ def sessions_search(
     tag = [f"project:{project}"] if project else None
     where = ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict", tag_groups="")
     filters = where.filters(call, memory, kinds=["session"])
-    text = one(query)
+    text = one(query, "sessions search")
     with progress(call, "Indexing") as tell:
         (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
     emit(call, views.search_shape(answer))
@@ -380,7 +380,7 @@ def recall(
     filters = where.filters(call, memory, at(memory, now))
     with progress(call, "Indexing") as tell:
         found = memory.recall(
-            one(query), budget=budget, max_tokens=max_tokens, limit=limit, min_score=min_score,
+            one(query, "recall"), budget=budget, max_tokens=max_tokens, limit=limit, min_score=min_score,
             filters=filters, progress=tell,
         )  # fmt: skip
     show(call, found, views.recall_shape, views.show_recalled)
@@ -443,10 +443,7 @@ def get(
 
 edit_app, open_app = app.new(), app.new()
 Target = Argument(
-    "",
-    metavar="[TARGET]",
-    help="A file, a page, a line, an id or a day, as for get (default: MEMORY.md).",
-    show_default=False,
+    "", metavar="[TARGET]", help="A file, a page, a line, an id or a day, as for get.", show_default=False
 )
 PLUS = frozenset(
     "vi vim nvim gvim view nano pico emacs emacsclient micro kak joe mg ne jed gedit".split()  # noqa: SIM905
@@ -462,7 +459,7 @@ SLOW = 10.0
 
 @app.verb(edit_app, json=False)
 def edit(call: Call, memory: Memory, target: str = Target) -> None:
-    """Open a note or a fact in your editor, at its line.
+    """Open a note or a fact in your editor, at its line; MEMORY.md without TARGET.
 
     The editor is $VISUAL, else $EDITOR; it may have arguments ("code --wait"). What you save is an edit by
     hand: the next command sees it, and it is committed under your name. A day without a log (`edit today`)
@@ -516,9 +513,9 @@ def open_(
 ) -> None:
     """Open the bank or a note outside of the terminal.
 
-    In a vault (.obsidian in the bank or above it) the note is opened in Obsidian. Elsewhere it is opened by
-    the program that the system has for it, and without TARGET the bank's folder by the file manager. Where
-    nothing can open it, its path is printed.
+    In a vault (.obsidian in the bank or above it) the note is opened in Obsidian, MEMORY.md without TARGET.
+    Elsewhere it is opened by the program that the system has for it, and without TARGET the bank's folder by
+    the file manager. Where nothing can open it, its path is printed.
     """
     root, (file, _) = memory.store.bank.root, memory.locate(target)
     vault = vault_of(file.parent)

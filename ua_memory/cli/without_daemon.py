@@ -36,7 +36,7 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
     from ua_memory.hooks import events
 
     try:
-        event = events.hook_event(data, option(words, "--client"))
+        event = events.hook_event(data, option(words, "--client"), os.getcwd())  # noqa: PTH109
         if event is None or event.kind == "subagent":
             return False
         bank, settings = _bank(words)

@@ -109,7 +109,7 @@ def answer_event(call: Call, client: str, pid: int, modelled: bool) -> bool:
     try:
         with caller.bank_of(call, lenient=True) as memory:
             local = memory.store.bank.local
-            event = events.hook_event(call.stdin.read(), client)
+            event = events.hook_event(call.stdin.read(), client, str(call.cwd))
             if event and event.kind != "subagent" and memory.config.enabled:
                 _tell_settings(memory, event)
                 return _handle(call, memory, event, pid, modelled)

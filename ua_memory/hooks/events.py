@@ -152,9 +152,10 @@ LARGEST = 16 << 20
 """Bytes of an event; as Python's objects they take eight times as much."""
 
 
-def hook_event(data: bytes, client: str = "") -> Event | None:
+def hook_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
     """The event that a hook was given, None if memory has nothing to do with it. `client` is who calls; else
-    the payload's own shape tells Claude Code, Codex and Gemini CLI apart.
+    the payload's own shape tells Claude Code, Codex and Gemini CLI apart. `cwd` is the folder of a hook whose
+    event names none.
 
     ValueError where it is not the JSON object of a hook or a very large one, or the client's name could not
     stand in a heading.
@@ -175,6 +176,8 @@ def hook_event(data: bytes, client: str = "") -> Event | None:
         heard = claude_shaped(found, CODEX_KINDS, CODEX)
     else:
         heard = claude_shaped(found, CLAUDE_KINDS, client or CLAUDE_CODE)
+    if heard:
+        heard.cwd = heard.cwd or cwd
     return None if heard and heard.kind == "prompt" and not heard.prompt else heard
 
 

@@ -336,7 +336,7 @@ def _close_state(store: Store) -> None:
 
 def _settings(store: Store) -> Seen:
     if store.config.problems:
-        return "\n".join(store.config.problems), "correct the file, or: ua-memory config set KEY VALUE"
+        return "\n".join(store.config.problems), "correct what each line names"
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
     hint = "ua-memory config lists the settings" if unknown else ""
     return f"unknown setting {unknown}" if unknown else SETTINGS, hint
