@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -40,6 +42,8 @@ def test_init_says_what_it_made_and_a_second_run_changes_nothing(tmp_path: Path)
     shell = Shell(tmp_path, tmp_path)
     first = shell.ok("init", "notes")
     assert "MEMORY.md" in first.out and "Next:" in first.out
+    assert f"cd {tmp_path / 'notes'}" in first.out
+    assert "  cd " not in shell.ok("init", ".").out
     before = {p: p.read_bytes() for p in (tmp_path / "notes").iterdir() if p.is_file()}
     again = shell.ok("init", "notes")
     assert "already" in again.out and "Next" not in again.out
@@ -197,6 +201,7 @@ def test_insert_again_is_a_sighting_and_a_repeated_request_is_answered(shell: Sh
 def test_insert_takes_secrets_out_and_says_so(shell: Shell) -> None:
     done = shell.ok("insert", f"the token is {SECRET}")
     assert "removed before writing" in done.err and SECRET not in done.out + done.err
+    assert "ua-memory edit today" in done.err
     assert SECRET not in (shell.cwd / "memory/2026-11-21.md").read_text()
 
 
@@ -258,6 +263,27 @@ def test_search_that_finds_nothing_says_what_to_try(shell: Shell) -> None:
     assert "Nothing found" in done.out and "without the filters" in done.out
 
 
+def test_search_says_once_that_days_have_nothing_and_shows_few_of_other_days(shell: Shell) -> None:
+    for number in range(12):
+        shell.ok("insert", f"The hedge trimmer of next week number {number}", "--when", "2026-10-01")
+    found = shell.ok("search", "next week").out
+    assert found.startswith("Nothing from 2026-11-23 to 2026-11-29. From other days:\n\n1. ")
+    assert found.count("trimmer") <= 6 and "Nothing found" not in found
+
+
+def test_a_search_without_a_ready_index_does_not_say_that_there_is_nothing(shell: Shell) -> None:
+    shell.ok("search", "kiln")
+    (shell.cwd / "memory").mkdir(exist_ok=True)
+    (shell.cwd / "memory/2026-11-20.md").write_text("- The kiln is at Ana's.\n")
+    words = next(shell.cwd.rglob("words.db"))
+    with contextlib.closing(sqlite3.connect(words, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = shell.ok("search", "kiln")
+        assert "The index is not ready" in done.out and "Nothing found" not in done.out
+        assert shell.ok("search", "--json", "kiln").json["stale"]["files"] >= 1
+    assert "Ana" in shell.ok("search", "kiln").out
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -283,7 +309,12 @@ def test_a_call_that_is_off(shell: Shell, argv: list[str]) -> None:
 
 
 def test_a_typo_is_guessed(shell: Shell) -> None:
-    assert "did you mean 'search'?" in shell("serch", "x").err
+    for typed, meant in (
+        ("serch", "search"), ("find", "search"), ("remember", "insert"), ("history", "log"), ("rm", "forget"),
+        ("delete", "forget"), ("restore", "undo"), ("show", "get"), ("ask", "reflect"),
+    ):  # fmt: skip
+        assert f"did you mean '{meant}'?" in shell(typed, "x").err
+    assert "hint: ua-memory search 'our doctor'" in shell("list", "our doctor").err
 
 
 def test_text_that_begins_with_a_dash(shell: Shell) -> None:

@@ -126,6 +126,9 @@ def test_a_file_of_the_bank_is_refused_and_a_folder_is_none(shell: Shell) -> Non
     assert shell("ingest", "nothing.md").code == 4
     assert "several files" in shell("ingest", "--document-id", "a", "x.md", "y.md").err
     assert "not read" in shell("ingest", str(written(shell, name="x.xlsx"))).err
+    latin = shell.cwd.parent / "latin.md"
+    latin.write_bytes(b"caf\xe9")
+    assert "nothing was ingested" in shell("ingest", str(written(shell)), str(latin)).err
 
 
 def test_other_formats_need_the_extra(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "retain": Listed("retain", "Extract facts from a text."),
         "ingest": Listed("retain", "Extract facts from files."),
         "search": Listed("search", "Find facts and notes by keywords and meaning."),
-        "list": Listed("search", "List facts and notes, the newest first."),
+        "list": Listed("search", "List facts and notes by day, the latest first."),
         "today": Listed("search", "Show what was remembered today."),
         "yesterday": Listed("search", "Show what was remembered yesterday."),
         "recall": Listed("search", "Format search hits as a block for a prompt."),
@@ -263,6 +263,14 @@ LISTED = {name: listed for section in VERBS.values() for name, listed in section
 """The same without the sections."""
 
 
+MEANT = {
+    "find": "search", "show": "get", "ask": "reflect", "history": "log", "restore": "undo",
+    **dict.fromkeys(("add", "remember", "save", "note"), "insert"),
+    **dict.fromkeys(("delete", "rm", "remove"), "forget"),
+}  # fmt: skip
+"""Words that somebody may try for a verb; no spelling leads from one to the other."""
+
+
 class Verbs(Family):
     """The group of all verbs, which knows their names and loads them when they are called."""
 
@@ -289,8 +297,8 @@ class Verbs(Family):
         if args and args[0] not in names and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], names, 1)
-            ctx.fail(f"No such command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            near = MEANT.get(args[0]) or next(iter(get_close_matches(args[0], names, 1)), "")
+            ctx.fail(f"No such command {args[0]!r}" + (f"; did you mean {near!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

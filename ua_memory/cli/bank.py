@@ -73,6 +73,11 @@ def init(
         notes = [*done.result.notes, *_notes(call, memory, default)]
         status = memory.status()
         steps = views.next_steps(empty=True, client=_client(call))
+        if cloned:
+            steps = [("ua-memory sync", "as often as you like")]
+        here = caller.bank_here(call)
+        if here is None or not here.samefile(root):
+            steps.insert(0, (shlex.join(["cd", str(root)]), "commands find this bank from there"))
         found = views.NewBank(status, loaded.id, loaded.timezone, (*done.made, *made), notes, cloned, steps)
         show(call, found, views.init_shape, views.show_init)
 

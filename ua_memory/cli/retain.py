@@ -17,7 +17,7 @@ from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import in_background, runs
-from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.views import flushed, output
 from ua_memory.views.output import Screen, agrees, count, emit, note, parse_day, progress, show
@@ -197,7 +197,12 @@ def ingest(
         for number, each in enumerate(file):
             if tell:
                 tell(number, len(file))
-            items.append(memory.documents.read(caller.absolute(call, each), **common))
+            try:
+                items.append(memory.documents.read(caller.absolute(call, each), **common))
+            except UaMemoryError as error:
+                if len(file) > 1:
+                    error.hint = f"{error.hint or 'leave it out'}; nothing was ingested"
+                raise
     carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 

@@ -200,17 +200,20 @@ def list_(
     call: Call,
     memory: Memory,
     *,
+    query: list[str] | None = Argument(None, hidden=True),
     limit: int = Option(LISTED, "--limit", "-n", metavar="N", min=1, help="Number of items."),
     where: FilterOptions,
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
     session: str = Option("", metavar="ID", help="Said in this session."),
     days: bool = Option(False, "--days", help="Count the facts said on each day; --limit counts days."),
 ) -> None:
-    """List facts and notes, the newest first.
+    """List facts and notes by day, the latest first.
 
     Each stands under the day it is about, else the day it was said, which is what --since and --until
     compare. With --kind other records are listed: observation, opinion, page, core, session.
     """
+    if query:
+        raise Usage("list takes no query", hint=shlex.join(["ua-memory", "search", *query]))
     filters = where.filters(call, memory)
     if days:
         if person or session:
@@ -222,7 +225,7 @@ def list_(
 def show_list(
     call: Call, memory: Memory, filters: Filters, limit: int, *, person: str = "", session: str = ""
 ) -> None:
-    """Print what passes the filters, the newest first."""
+    """Print what passes the filters, the latest day first."""
     with progress(call, "Indexing") as tell:
         found = memory.list(filters=filters, person=person, session=session, limit=limit, progress=tell)
     today, filtered = memory.store.now().date(), bool(filters or person or session)

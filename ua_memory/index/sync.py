@@ -474,10 +474,19 @@ class Index:
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be updated: {error}")
-                    return IndexReading()
+                    return IndexReading(left=self._due(seen))
                 self._close_vectors()
                 self._current.anew(f"the word index was damaged ({error})")
         raise AssertionError("unreachable")
+
+    def _due(self, seen: FileSurvey) -> int:
+        """How many files an update would read; all where that cannot be asked."""
+        try:
+            return len(
+                _files_to_read(Manifest(self.words.db), self.files.look(seen, self._current.scratch)).read
+            )
+        except sqlite3.DatabaseError:
+            return len(seen.files)
 
     def _refresh_vectors(self, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
         for again in (True, False):

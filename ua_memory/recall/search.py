@@ -415,7 +415,7 @@ class _SearchOptions:
 
     def _shown(self, asked: _UnderstoodQuery, there: _Candidates) -> SearchResult:
         index, one, known, window = self.index, asked.read, there.known, asked.read.asked.window
-        limit = self._limit(one)
+        limit = self._limit(one, there)
         kept, missing = self._kept(there.found, max(limit, FIFTH))
         scores = calibrated(one.asked, [each.one for each in kept])
         hits = tuple(
@@ -433,9 +433,10 @@ class _SearchOptions:
             hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
         return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
 
-    def _limit(self, one: _AnsweredQuery) -> int:
+    def _limit(self, one: _AnsweredQuery, there: _Candidates) -> int:
         window = one.asked.window
         whole = self.whole_days and window and window.alone
+        whole = whole and any(window.covers(each.item) for each in there.found)
         return max(self.limit, WHOLE_DAYS) if whole else self.limit
 
     def _kept(self, found: Sequence[Ranked], limit: int) -> tuple[list[KeptHit], int]:
@@ -603,7 +604,7 @@ class _SearchTracer:
         self, how: _SearchOptions, one: _AnsweredQuery, there: _Candidates, answer: SearchResult
     ) -> None:
         self.how, self.one, self.there, self.answer = how, one, there, answer
-        self.limit = how._limit(one)
+        self.limit = how._limit(one, there)
 
     def trace(self, item: IndexItem | None) -> SearchTrace:
         how = self.how

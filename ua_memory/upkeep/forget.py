@@ -74,7 +74,7 @@ NAMES = "names what only that named"
 SAME = "says the same"
 CITES = "cites it"
 QUOTES = "quotes it"
-NEAR = "similar, but lacks a word"
+NEAR = "similar, but does not have all of the words"
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,8 +156,7 @@ def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
     what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
     screen.line(f"  {what}; the next search builds the index")
     screen.note(*done.notes, *one.notes)
-    screen.heading("Next:")
-    screen.line("  ua-memory sync   as often as you like")
+    _show_steps(screen, one.steps)
 
 
 # -- status ----------------------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ def show_hits(
     screen: Screen, query: str, answer: SearchResult, today: date, *, explain: bool, filtered: bool
 ) -> None:
     """Print the hits of one query, and on standard error what has to be said about them."""
-    if answer.hits and not answer.answered:
+    elsewhere = answer.days and answer.hits and answer.hits[0].outside
+    if answer.hits and not answer.answered and not elsewhere:
         screen.line("Nothing found.")
         screen.line(("The nearest:", "faint"))
         screen.line()
@@ -54,10 +55,13 @@ def show_hits(
             screen.line()
         if answer.days and hit.outside and not any(one.outside for one in answer.hits[: rank - 1]):
             screen.line((_outside(answer.days, first=rank == 1), "faint"))
+            screen.line()
         _one(screen, rank, hit, query, today)
         if explain:
             _explained(screen, hit)
-    if not answer.hits:
+    if not answer.hits and answer.stale.get("files"):
+        screen.line("The index is not ready. Try again in a moment.")
+    elif not answer.hits:
         advice = "without the filters" if filtered else "other or fewer words"
         shown = query if len(query) <= 80 else f"{query[:79]}…"
         screen.line(f"Nothing found for “{shown}”. Try {advice}.")
@@ -337,7 +341,7 @@ def list_shape(found: ListResult) -> dict[str, Any]:
 
 
 def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool) -> None:
-    """Print items under the days that they are about, the newest first."""
+    """Print items under the days that they are about, the latest first."""
     last = None
     for item in found.items:
         if item.date != last:

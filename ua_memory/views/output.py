@@ -278,6 +278,8 @@ class Screen:
     def outcome(self, result: Result, *more: str) -> None:
         """Say what a revision took out, and what else there is to say about it."""
         self.removed(result.redacted)
+        if result.redacted:
+            self.note("to keep it, write it into a file yourself: ua-memory edit today")
         self.note(*more, *result.notes)
 
     # -- shapes --------------------------------------------------------------------------------
