@@ -392,6 +392,18 @@ def test_log_is_a_diary(shell: Shell) -> None:
     assert f"Forgot 1 fact (^{block})" in out and "secret thing" not in out
 
 
+def test_the_log_tells_what_was_removed_by_hand(shell: Shell) -> None:
+    from ua_memory.memory import Memory
+
+    for text in ("- one\n- two\n", "- one\n", ""):
+        shell.write("memory/a.md", text)
+        (shell.cwd / "memory/a.md").unlink() if not text else None
+        with Memory.open(shell.cwd) as memory:
+            memory.store.adopt()
+    out = shell.ok("log").out
+    assert "removed 1 fact from memory/a.md by hand" in out and "deleted memory/a.md by hand" in out
+
+
 def test_the_log_of_a_file_and_of_a_fact_quotes_no_other(shell: Shell) -> None:
     for name in ("one", "two"):
         shell.write(f"memory/{name}.md", f"- in {name}\n- also in {name} ^{name}aaaaaaa\n")

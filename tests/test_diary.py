@@ -47,6 +47,8 @@ ROWS: list[Row] = [
     ("ua-memory", "insert", "insert: 1 fact", {"Door": ("cli",)}, (Fact("Finn runs.", heading=SHELL),)),
     ("Ann", "models", "mental model: create infra", {"Door": ("cli",)}, ()),
     ("ua-memory", "config", "config: set search.limit", {"Door": ("cli",)}, ()),
+    ("Ann", "edit", "edit: remove 1 fact from memory/notes.md", {"Door": ("editor",)}, ()),
+    ("Ann", "edit", "edit: delete 2 files", {"Door": ("editor",)}, ()),
 ]  # fmt: skip
 
 

@@ -483,7 +483,7 @@ class Index:
         """How many files an update would read; all where that cannot be asked."""
         try:
             return len(
-                _files_to_read(Manifest(self.words.db), self.files.look(seen, self._current.scratch)).read
+                _files_to_read(Manifest(self.words.db), self.files.survey(seen, self._current.scratch)).read
             )
         except sqlite3.DatabaseError:
             return len(seen.files)

@@ -435,9 +435,10 @@ class _SearchOptions:
 
     def _limit(self, one: _AnsweredQuery, there: _Candidates) -> int:
         window = one.asked.window
-        whole = self.whole_days and window and window.alone
-        whole = whole and any(window.covers(each.item) for each in there.found)
-        return max(self.limit, WHOLE_DAYS) if whole else self.limit
+        if not (self.whole_days and window and window.alone):
+            return self.limit
+        inside = any(window.covers(each.item) for each in there.found)
+        return max(self.limit, WHOLE_DAYS) if inside else self.limit
 
     def _kept(self, found: Sequence[Ranked], limit: int) -> tuple[list[KeptHit], int]:
         """What is shown of the candidates, and how many were nowhere in their files."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from ua_memory.discovery import SETTINGS
+from ua_memory.discovery import CORE_NAMES, SETTINGS
 from ua_memory.errors import Busy, CannotWrite, Usage
 from ua_memory.git.history import History
 from ua_memory.git.repository import MACHINE, SOMEBODY, Commit, blob_id, parse_trailers
@@ -94,11 +94,16 @@ def edit_commit(
     naming: bool = True,
 ) -> Commit:
     """A person's own change of some files as a commit of theirs, `naming` the facts that are new in it."""
-    new: list[str] = []
+    new, lost = list[str](), 0
     for path, data in disk.items():
         if naming and path != SETTINGS:
             new += saves.new_names(trail[path], data, path)
+            lost += saves.lost_records({path: saves.Edit(path, trail[path], data)})[path]
     what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
+    if all(data is None for data in disk.values()):
+        what = f"delete {what}"
+    elif lost:
+        what = f"remove {counted(lost, 'block' if what in CORE_NAMES else 'fact')} from {what}"
     said = {"Memory-Op": [saves.EDIT], "Door": ["editor"], "Facts": brief(new)}
     return Commit(author, when, message(f"edit: {what}", "", said), disk)
 

@@ -667,8 +667,8 @@ LARGEST = 64 * 1024 * 1024
 
 
 def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], list[str]]:
-    """The files that a reader may want, by their path below `root`, and what could not be read. A link to a
-    file is followed, one to a folder is not; nothing hidden is looked into, nor is
+    """The files that a reader may want, by their path below `root`, and what is not read. A link to a
+    file inside of it is followed, one to a folder is not; nothing hidden is looked into, nor is
     the bank itself, `ours`. NotFound; Malformed where `root` is a file that cannot be read."""
     files: dict[str, bytes] = {}
     unread: list[str] = []
@@ -681,6 +681,9 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
 
     for file in _walk(root, ours, (*wanted, *named), refused):
         name = file.name if file == root else file.relative_to(root).as_posix()
+        if file != root and not file.resolve().is_relative_to(root.resolve()):
+            unread.append(f"{name}: a link that leads out of the folder")
+            continue
         try:
             if name.lower().endswith(named):
                 files[name] = b""
@@ -691,6 +694,9 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
                 why = f"cannot be read: {error.strerror or error}"
                 raise Malformed(why, where=str(root), hint="give a folder or a file") from error
             unread.append(f"{name}: {error.strerror or error}")
+        if b"\0" in files.get(name, b""):
+            del files[name]
+            unread.append(f"{name}: binary")
     return files, unread
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
 from collections import Counter
@@ -87,7 +88,7 @@ class _LoggedRevision:
         if self.op == "insert" and "seen again" not in self.one.subject:
             return (self.when.date(), self.op, self.who, self.session, self.gone)
         if self.op == "edit":
-            return (self.when.date(), self.op, self.who, self.one.paths, self.gone)
+            return (self.when.date(), self.op, self.who, self.one.subject, self.one.paths, self.gone)
         return (self.one.id,)
 
 
@@ -186,9 +187,11 @@ def _edited(run: Sequence[_LoggedRevision]) -> str:
     logged = run[0]
     paths = logged.one.paths
     what = paths[0] if len(paths) == 1 else counted(len(paths), "file")
+    said = re.match(r"edit: (remove|delete) (.+)", logged.one.subject)
+    done = f"{DONE[said[1]].lower()} {said[2]}" if said else f"edited {what}"
     times = f" {len(run)} times from {run[-1].when:%H:%M} on" if len(run) > 1 else ""
     texts = list(dict.fromkeys(text for one in reversed(run) for text in one.texts))
-    return f"{logged.who} edited {what} by hand{times}{_quoted(texts)}"
+    return f"{logged.who} {done} by hand{times}{_quoted(texts)}"
 
 
 def _flushed(logged: _LoggedRevision) -> str:
