@@ -474,17 +474,15 @@ class Index:
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be updated: {error}")
-                    return IndexReading(left=self._due(seen))
+                    return IndexReading(left=self._files_left(seen))
                 self._close_vectors()
                 self._current.anew(f"the word index was damaged ({error})")
         raise AssertionError("unreachable")
 
-    def _due(self, seen: FileSurvey) -> int:
+    def _files_left(self, seen: FileSurvey) -> int:
         """How many files an update would read; all where that cannot be asked."""
         try:
-            return len(
-                _files_to_read(Manifest(self.words.db), self.files.survey(seen, self._current.scratch)).read
-            )
+            return len(_due(Manifest(self.words.db), self.files.look(seen, self._current.scratch)).read)
         except sqlite3.DatabaseError:
             return len(seen.files)
 
