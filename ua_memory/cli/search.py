@@ -200,7 +200,7 @@ def list_(
     call: Call,
     memory: Memory,
     *,
-    query: list[str] | None = Argument(None, hidden=True),
+    query: list[str] | None = Argument(None, metavar="", hidden=True),
     limit: int = Option(LISTED, "--limit", "-n", metavar="N", min=1, help="Number of items."),
     where: FilterOptions,
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
