@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ua_memory.index.terms import STOP, clean
+from ua_memory.index.terms import STOP_WORDS, clean
 from ua_memory.memory import Memory
 from ua_memory.recall import fusion
 from ua_memory.recall.arms import ParsedQuery, Ranked
@@ -179,7 +179,7 @@ def _speakers(talk: Mapping[str, Any]) -> list[str]:
 
 
 def _short(text: str) -> str:
-    return " ".join(word for word in re.findall(r"[\w'-]+", text) if word.casefold() not in STOP)
+    return " ".join(word for word in re.findall(r"[\w'-]+", text) if word.casefold() not in STOP_WORDS)
 
 
 def person(work: Path, folder: Path, source: str, others: Sequence[str]) -> list[dict[str, Any]]:

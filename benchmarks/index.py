@@ -21,7 +21,7 @@ from typing import Any
 from figures import Figure, main, paired, ratio
 
 from ua_memory.config import Config
-from ua_memory.index.embedding import Embedder, in_portions
+from ua_memory.index.embedding import Embedder, embed_in_batches
 from ua_memory.index.sync import READY, Index
 from ua_memory.memory import Memory
 from ua_memory.paths import locate
@@ -100,7 +100,7 @@ def indexing(root: Path, items: int) -> Iterator[Figure]:
 
 def _rows(model: Embedder, texts: list[str]) -> list[Any]:
     runs = [[text] for text in texts]
-    return [one.vector for part in in_portions(model, runs) for one in part]
+    return [one.vector for part in embed_in_batches(model, runs) for one in part]
 
 
 def _first_index(root: Path, items: int, model: Embedder) -> float:

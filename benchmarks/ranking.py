@@ -58,7 +58,7 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "no temporal arm": [(temporal, "find", nothing)],
     "no step from name to name": [(entity, "NEARER", 0)],
     "time words not read": [(search, "_time", lambda index, text: (None, None))],
-    "turns embedded one by one": [(talk, "RUN", 0)],
+    "turns embedded one by one": [(talk, "RUN_LENGTH", 0)],
     "nothing from beside": [(rerank, name, 0.0) for name in ("BEFORE", "ASKED", "AFTER", "EARLIER", "NEAR")],
     "questions lend no more": [(rerank, "ASKED", 0.8)],
     "nothing from two before": [(rerank, "EARLIER", 0.0)],

@@ -52,10 +52,10 @@ def _one_model() -> None:
     """The embedding model, once loaded, stays for the tests to come: a third of a second each time. Neither a
     text nor its file is read again that was read: most tests of a file have the same bank."""
     runtime = sys.modules.get("ua_memory.index.embedding")
-    if runtime is None or isinstance(runtime.SHARED, Models):
+    if runtime is None or isinstance(runtime.LOADED_MODELS, Models):
         return
-    runtime.SHARED = Models(runtime.SHARED)  # which held it weakly
-    runtime.checked = once_for(runtime.checked, runtime._stamp)
+    runtime.LOADED_MODELS = Models(runtime.LOADED_MODELS)  # which held it weakly
+    runtime.verified_bytes = once_for(runtime.verified_bytes, runtime._file_key)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -81,14 +81,14 @@ class Begun:
 # -- the process ---------------------------------------------------------------------------------------
 
 
-def imported() -> embedding.Loaded:
+def imported() -> embedding.LoadedModel:
     """Import what commands import, as they do, and load the embedding model, which lasts as long as it is
     held."""
     os.environ.update(fast.QUIET)
     for part in pkgutil.walk_packages(ua_memory.__path__, "ua_memory."):
         if not part.name.endswith("__main__"):
             importlib.import_module(part.name)
-    importlib.import_module("ua_memory.index.vectors").imported()
+    importlib.import_module("ua_memory.index.vectors").import_chromadb()
     for name in ("git", "tokenizers", "onnxruntime", "chromadb.api.rust"):
         importlib.import_module(name)
     tokens.count("a")  # a third of a second to read the table

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ua_memory.config import Config
-from ua_memory.index.embedding import EmbeddingUnavailable, halved
+from ua_memory.index.embedding import EmbeddingUnavailable, normalized
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import words
 from ua_memory.paths import locate
@@ -36,7 +36,7 @@ class Counting:
             for word in words(text):
                 digest = hashlib.sha256(word.encode()).digest()
                 row[1 + digest[0] % 63] += 1 if digest[1] & 1 else -1
-        return halved(rows)
+        return normalized(rows)
 
 
 class Missing:

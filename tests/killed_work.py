@@ -189,7 +189,7 @@ def _consolidated(store: Store, acknowledged: bool) -> None:
 def _undone(store: Store) -> None:
     insert(store, "undone")
     insert(store, "first")
-    undo.undo(store, "HEAD~1", door="test")
+    undo.BankHistory(store, "test").undo("HEAD~1")
 
 
 def _redone(store: Store, acknowledged: bool) -> None:
@@ -410,7 +410,7 @@ WORK = {
     "turns put to wait": Scenario(_cloned, wait, _waiting),
     "queue drain": Scenario(wait, drain, _drained),
     "consolidate": Scenario(_two_facts, consolidate, _consolidated),
-    "redo": Scenario(_undone, lambda s: undo.redo(s, door="test"), _redone),
+    "redo": Scenario(_undone, lambda s: undo.BankHistory(s, "test").redo(), _redone),
     "index swap": Scenario(_indexed, rebuild, _answers),
     "forget": Scenario(_to_forget, forget, _forgotten),
     "purge": Scenario(_forgot, purge, _purged),

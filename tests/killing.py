@@ -198,9 +198,9 @@ SCENARIOS = {
     "core replace": Scenario(
         _core, lambda s: core.replace(s, "User", "killed value", door="test"), _core_replaced
     ),
-    "undo": Scenario(_two, lambda s: undo.undo(s, "HEAD~1", door="test"), _undone),
+    "undo": Scenario(_two, lambda s: undo.BankHistory(s, "test").undo("HEAD~1"), _undone),
     "undo of a whole file": Scenario(
-        _only_one, lambda s: undo.undo(s, "HEAD", door="test"), _whole_file_undone
+        _only_one, lambda s: undo.BankHistory(s, "test").undo("HEAD"), _whole_file_undone
     ),
 }
 

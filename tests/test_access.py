@@ -371,7 +371,7 @@ def test_no_dependency_calls_home(tmp_path: Path) -> None:
     shell = new_shell(tmp_path)
     shell.ok("insert", "Tea is green.")
     assert "semantic" in shell.ok("search", "which tea", "--explain").out and not REACHED
-    chosen = chroma.imported()[1]
+    chosen = chroma.import_chromadb()[1]
     assert chosen.anonymized_telemetry is False and not chosen.chroma_otel_collection_endpoint
     calling = ("huggingface_hub", "posthog", "opentelemetry.exporter", "segment", "sentry_sdk")
     assert not [name for name in sys.modules if name.startswith(calling)]

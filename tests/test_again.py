@@ -81,7 +81,7 @@ def test_the_rows_of_what_is_read_again_are_those_of_what_is_there() -> None:
         return text.replace("hunter2hunter2", "[secret]")
 
     made: list[list[items.IndexItem]] = []
-    logs = items.LongLogs()
+    logs = items.LogCache()
     for lines in versions:
         document = markdown.parse("\n".join(["## 14:32 · cli", "", *lines]).encode(), PATH)
         made.append(list(items.items_of(document, hidden, logs)))

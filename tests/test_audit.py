@@ -16,7 +16,7 @@ from ua_memory.knowledge import statements as excerpts
 from ua_memory.memory import Memory
 from ua_memory.upkeep import audit
 from ua_memory.upkeep import init as bank
-from ua_memory.upkeep.undo import undo
+from ua_memory.upkeep.undo import BankHistory
 
 CLAWD = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[2] / "shared") / "data" / "logs" / "clawd"
 NOTES = "memory/notes.md"
@@ -40,27 +40,27 @@ def test_log_of_all_of_a_file_and_of_an_operation(there: Bank) -> None:
     there.write("- mine\n", NOTES)
     there.store.adopt()
     there.insert("two")
-    assert ops(audit.log(there.store)) == ["insert", "edit", "insert", "init"]
-    assert ops(audit.log(there.store, limit=2)) == ["insert", "edit"]
-    assert ops(audit.log(there.store, about=NOTES)) == ["edit"]
-    assert ops(audit.log(there.store, about=DAY, limit=1)) == ["insert"]
-    assert ops(audit.log(there.store, op="insert")) == ["insert", "insert"]
-    assert ops(audit.log(there.store, op="insert", limit=1)) == ["insert"]
-    assert audit.log(there.store, op="ins") == []
-    assert audit.log(there.store, about=NOTES, op="insert") == []
+    assert ops(BankHistory(there.store, "test").log()) == ["insert", "edit", "insert", "init"]
+    assert ops(BankHistory(there.store, "test").log(limit=2)) == ["insert", "edit"]
+    assert ops(BankHistory(there.store, "test").log(about=NOTES)) == ["edit"]
+    assert ops(BankHistory(there.store, "test").log(about=DAY, limit=1)) == ["insert"]
+    assert ops(BankHistory(there.store, "test").log(op="insert")) == ["insert", "insert"]
+    assert ops(BankHistory(there.store, "test").log(op="insert", limit=1)) == ["insert"]
+    assert BankHistory(there.store, "test").log(op="ins") == []
+    assert BankHistory(there.store, "test").log(about=NOTES, op="insert") == []
 
 
 def test_log_of_what_is_not_there(there: Bank) -> None:
     with pytest.raises(Usage):
-        audit.log(there.store, about="../x.md")
+        BankHistory(there.store, "test").log(about="../x.md")
     with pytest.raises(NotFound):
-        audit.log(there.store, about="memory/none.md")
+        BankHistory(there.store, "test").log(about="memory/none.md")
     there.write("- mine\n", NOTES)
-    assert audit.log(there.store, about=NOTES) == []
+    assert BankHistory(there.store, "test").log(about=NOTES) == []
     with pytest.raises(NotFound):
-        audit.log(there.store, about="^zzzzzzzzzz")
+        BankHistory(there.store, "test").log(about="^zzzzzzzzzz")
     with pytest.raises(NotFound):
-        audit.log(there.store, about="^.*")
+        BankHistory(there.store, "test").log(about="^.*")
 
 
 def test_log_of_a_fact(there: Bank) -> None:
@@ -72,11 +72,11 @@ def test_log_of_a_fact(there: Bank) -> None:
     there.edit("- one, corrected", "- one, corrected twice")
     there.store.adopt()
     about = f"^{one.fact.id}"
-    assert ops(audit.log(there.store, about=about)) == ["edit", "edit", "insert", "insert"]
-    assert ops(audit.log(there.store, about=about, op="edit", limit=1)) == ["edit"]
+    assert ops(BankHistory(there.store, "test").log(about=about)) == ["edit", "edit", "insert", "insert"]
+    assert ops(BankHistory(there.store, "test").log(about=about, op="edit", limit=1)) == ["edit"]
     there.edit(there.text().splitlines()[4] + "\n", "")
     there.store.adopt()
-    found = audit.log(there.store, about=about)
+    found = BankHistory(there.store, "test").log(about=about)
     assert ops(found) == ["edit", "edit", "edit", "insert", "insert"], "also of one that is gone"
 
 
@@ -86,12 +86,12 @@ def test_log_of_a_fact_that_was_moved(there: Bank) -> None:
     there.edit(line + "\n", "")
     there.write(line + "\n", NOTES)
     there.store.adopt()
-    assert ops(audit.log(there.store, about=f"^{one.fact.id}")) == ["edit", "insert"]
+    assert ops(BankHistory(there.store, "test").log(about=f"^{one.fact.id}")) == ["edit", "insert"]
 
 
 def test_log_of_a_fact_nobody_has_committed(there: Bank) -> None:
     there.write("- mine ^abcdefghij\n", NOTES)
-    assert audit.log(there.store, about="^abcdefghij") == []
+    assert BankHistory(there.store, "test").log(about="^abcdefghij") == []
 
 
 # -- diff ------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def said(there: Bank) -> str:
 def test_a_good_bank_has_no_problem(there: Bank) -> None:
     for text in ("one", "```\nopen", "^k7m2q9x4tb", "- a\n  - when: x"):
         there.insert(text, tags=("a b",))
-    undo(there.store, door="test")
+    BankHistory(there.store, "test").undo()
     there.write("- mine\n  - unknown: key\n\nProse.\n", NOTES)
     assert audit.verify(there.store) == []
 

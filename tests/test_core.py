@@ -12,7 +12,7 @@ from ua_memory.knowledge import core
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.markdown import document as markdown
 from ua_memory.records import Passage
-from ua_memory.upkeep.undo import undo
+from ua_memory.upkeep.undo import BankHistory
 
 CORE = "MEMORY.md"
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
@@ -259,7 +259,7 @@ def test_such_a_block_is_replaced_and_nothing_else(there: Bank, data: bytes, hel
         there_now = held[name].encode().replace(b"\n", newline)
         assert there.bytes(CORE) == data.replace(there_now, newline.join([b"One line.", b"Another."]), 1)
         assert values(there) == {**held, name: "One line.\nAnother."} and done.after.top
-        undo(there.store, str(done.result.revision), door="test")
+        BankHistory(there.store, "test").undo(str(done.result.revision))
         assert there.bytes(CORE) == data
 
 
@@ -337,7 +337,7 @@ def test_a_request_is_carried_out_once(there: Bank) -> None:
     assert two.repeated and two.result.revision == one.result.revision
     assert two.after.value == "Warmer."
     replaced(there, "Temp", "x", request="r2")
-    undo(there.store, door="test")
+    BankHistory(there.store, "test").undo()
     assert replaced(there, "Temp", "x", request="r2").repeated
     assert "Temp" not in values(there)
 

@@ -229,14 +229,14 @@ def test_so_does_the_undo_of_a_merge_and_redo_takes_them_again(bank: Bank) -> No
     done = entities.merge(bank.store, "Robert Smith", "Bob", door="test")
     bank.insert("Bobby's report is due", entities=("Riga", "Robert Smith"))
     bank.insert("Robert Smith met Bob", entities=("Robert Smith",))
-    undone = undo.undo(bank.store, done.result.revision, door="test")
+    undone = undo.BankHistory(bank.store, "test").undo(done.result.revision)
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]"]
     assert undone.result.notes == ("extracted meanwhile under the name Bob: 1",)
-    undo.redo(bank.store, door="test")
+    undo.BankHistory(bank.store, "test").redo()
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Robert Smith]]", "[[Robert Smith]]"]
     renamed = entities.rename(bank.store, "Robert Smith", "Rob", door="test")
     bank.insert("Robert Smith sails", entities=("Rob",))
-    undo.undo(bank.store, renamed.result.revision, door="test")
+    undo.BankHistory(bank.store, "test").undo(renamed.result.revision)
     assert re.findall("entities: (.*)", bank.text())[-1] == "[[Robert Smith]]"
     assert bank.clean()
 

@@ -21,7 +21,7 @@ from ua_memory.markdown import document as markdown
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import Fact, Quote
 from ua_memory.upkeep import audit
-from ua_memory.upkeep.undo import undo
+from ua_memory.upkeep.undo import BankHistory
 
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 NASTY = [
@@ -519,7 +519,7 @@ def test_a_retry_after_hand_edits(there: Bank) -> None:
 
 def test_a_retry_after_undo(there: Bank) -> None:
     one = there.insert("said", request="r1")
-    undo(there.store, door="test")
+    BankHistory(there.store, "test").undo()
     again = there.insert("said", request="r1")
     assert (again.repeated, again.fact.id, again.fact.text) == (True, one.fact.id, "")
     assert not there.path().exists()

@@ -27,7 +27,7 @@ from ua_memory.transcripts.turns import Session, Turn
 from ua_memory.upkeep import traces as searching
 from ua_memory.upkeep.forget import Forgetting
 from ua_memory.upkeep.traces import MARK, Needle, needles
-from ua_memory.upkeep.undo import redo, undo
+from ua_memory.upkeep.undo import BankHistory
 
 TODAY = date(2026, 11, 21)
 SAID = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -201,7 +201,7 @@ def test_an_undo_goes_through_what_was_derived_and_a_redo_brings_it_back(there: 
     )
     files = dict(statements.texts(there.store))
     there.edit("# ", "# My ", "MEMORY.md")
-    undo(there.store, said.result.revision, door="test")
+    BankHistory(there.store, "test").undo(said.result.revision)
     left = statements.find(there.store, str(partly.id))
     assert isinstance(left, Observation) and [proof.id for proof in left.proofs] == [card.id]
     with pytest.raises(NotFound):
@@ -209,7 +209,7 @@ def test_an_undo_goes_through_what_was_derived_and_a_redo_brings_it_back(there: 
     assert Memory(there.store).health.verify() == [] and there.store.survey().changed, (
         "the edit waits for its quiet"
     )
-    redo(there.store, door="test")
+    BankHistory(there.store, "test").redo()
     assert {**dict(statements.texts(there.store)), "MEMORY.md": b""} == {**files, "MEMORY.md": b""}
 
 

@@ -45,10 +45,10 @@ def test_a_good_bank_is_well(there: Bank) -> None:
 
 def test_git_is_missing_or_old(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     class Old:
-        def execute(self, words: list[str], **more: object) -> str:
-            if more:
+        def execute(self, words: list[str], **more: object) -> tuple[int, bytes, str]:
+            if words != ["git", "--version"]:
                 raise OSError("too old for all else")
-            return "git version 2.30.2.windows.1"
+            return 0, b"git version 2.30.2.windows.1\n", ""
 
     monkeypatch.setattr(there.store.history, "git", Old)
     found = check(there, "git")

@@ -58,7 +58,7 @@ def test_the_table_of_tokens_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(registry, "ENCODINGS", {})  # another test has asked tiktoken itself
     tokens._encoder.cache_clear()
     assert (many := tokens.count("told once more")) and tokens._encoder.cache_info().currsize == 1
-    heap.forget()
+    heap.clear_caches()
     assert not tokens._encoder.cache_info().currsize and not registry.ENCODINGS
     assert tokens.count("told once more") == many
 
@@ -70,6 +70,6 @@ def test_nothing_of_a_library_keeps_it_from_being_let_go_of() -> None:
     theirs = functools.lru_cache(re.compile("a").match)
     theirs("a")
     tokens.count("told")
-    heap.forget()
+    heap.clear_caches()
     assert not tokens._encoder.cache_info().currsize and theirs.cache_info().currsize == 1
     del proxy

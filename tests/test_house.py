@@ -131,7 +131,7 @@ PUBLIC_ALL_THE_SAME = {"_exit", "_replace", "_asdict", "_fields", "_make"}
 """Documented: `os._exit`, and the methods of named tuples."""
 REMEMBERED = {
     # Models, not data: weak references to what embedders own, since 200 MB are not loaded for each bank.
-    "index.embedding": {"SHARED"},
+    "index.embedding": {"LOADED_MODELS"},
     # Results of pure functions of immutable input, the newest only (`test_what_is_remembered_is_bounded`).
     # A person's name, or the bytes of a file, comes to the same in every bank: an owner would have to be
     # handed to every parser and printer, and would hold nothing of its bank.
@@ -242,7 +242,7 @@ def test_modules_remember_nothing() -> None:
 ONCE_EACH = {
     "_both",  # a class of errors
     "_moves",  # a language of five
-    "beside",  # a name of one question
+    "related",  # a name of one question
     "compiled",  # a pattern of our own table
 }
 """What `functools.cache`, which forgets nothing, keeps by an argument: of these there are few."""

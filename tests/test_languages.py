@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.terms import indexed, is_english, languages, pieces, read_query
+from ua_memory.index.terms import distinct_words, fts_text, guess_languages, is_english, read_query
 from ua_memory.index.words import WordIndex
 from ua_memory.memory import Memory
 from ua_memory.recall.arms import read, shares, stems
@@ -119,7 +119,7 @@ def test_a_search_finds_other_forms_of_a_word(
     ],
 )
 def test_a_language_is_told_by_its_small_words(text: str, spoken: list[str]) -> None:
-    assert languages(pieces(indexed(text))) == spoken
+    assert guess_languages(distinct_words(fts_text(text))) == spoken
 
 
 @pytest.mark.parametrize(

@@ -200,12 +200,12 @@ from pathlib import Path
 import numpy as np
 from ua_memory.index import embedding, vectors
 
-embedding.share_heap()
-vectors.imported()
+embedding.use_one_arena()
+vectors.import_chromadb()
 read = [bytearray(b"hunter22x " * size) for size in range(1, 20_000, 37)]
 kept = read[::7]
 del read
-opened = vectors.Vectors(Path(sys.argv[1]))
+opened = vectors.LocalVectors(Path(sys.argv[1]))
 opened.upsert({"a": np.full(384, 0.1, np.float32)})
 opened.close()
 """

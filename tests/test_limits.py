@@ -265,7 +265,7 @@ def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(files, "MOST_BYTES", 10)
     (tmp_path / "a.md").write_text("x" * 10)
-    assert files.read(memory.store, tmp_path / "a.md").text == "x" * 10
+    assert files.read(memory.store, tmp_path / "a.md")[0] == "x" * 10
     (tmp_path / "b.md").write_text("x" * 11)
     with pytest.raises(TooLarge):
         files.read(memory.store, tmp_path / "b.md")
@@ -298,7 +298,7 @@ def test_other_folders(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyP
         shell.write(f"../notes/{name}", f"- The kiln of {name} is hot\n")
     memory.store.config = replace(memory.store.config, extra_paths=("../notes",))
     for most, told in ((2, 0), (1, 1)):
-        monkeypatch.setattr("ua_memory.index.outside.MOST", most)
+        monkeypatch.setattr("ua_memory.index.outside.MOST_OUTSIDE", most)
         with Memory(memory.store) as fresh:
             assert len(fresh.refresh(vectors=False).notes) == told
             assert len(fresh.search_many(["kiln"], by_words=True)[0].hits) == most

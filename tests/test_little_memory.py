@@ -18,7 +18,7 @@ from ua_memory.index import embedding as embed
 from ua_memory.index import embedding as heap
 from ua_memory.index import embedding as said
 from ua_memory.index import vectors
-from ua_memory.index.vectors import Vectors, VectorsBroken, VectorsUnavailable
+from ua_memory.index.vectors import LocalVectors, VectorsDamaged, VectorsUnavailable
 from ua_memory.views.output import guarded
 
 TEXT = "The walnut trees were planted in 1911."
@@ -65,12 +65,12 @@ def test_a_limit_of_memory_leaves_words(megabytes: int, indexed: bool, root: Pat
 def test_a_limit_is_told_before_chroma_or_the_model_meet_it(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = Vectors(tmp_path / "chroma")
-    monkeypatch.setattr(heap, "room", lambda: vectors.TO_WORK - 1)
+    opened = LocalVectors(tmp_path / "chroma")
+    monkeypatch.setattr(heap, "free_address_space", lambda: vectors.CALL_BYTES - 1)
     with pytest.raises(VectorsUnavailable, match="limit of memory"):
         opened.count()
     with pytest.raises(VectorsUnavailable, match="limit of memory"):
-        Vectors(tmp_path / "other")
+        LocalVectors(tmp_path / "other")
     with pytest.raises(embed.EmbeddingUnavailable, match="limit of memory"):
         embed.Embedder().texts(["a"])
 
@@ -81,7 +81,7 @@ def test_what_fails_for_want_of_memory_is_no_damage(
 ) -> None:
     with Memory.open(root) as memory:
         assert memory.search("walnut").mode == "hybrid"
-        kept = cast("Vectors", memory.index.vectors)
+        kept = cast("LocalVectors", memory.index.vectors)
 
         def fails(**_: object) -> None:
             raise error
@@ -92,7 +92,7 @@ def test_what_fails_for_want_of_memory_is_no_damage(
             )
             with pytest.raises(VectorsUnavailable) as told:
                 kept.count()
-            assert not isinstance(told.value, VectorsBroken)
+            assert not isinstance(told.value, VectorsDamaged)
             memory.insert("Another one.")
             answer = memory.search("walnut trees")
             assert answer.mode == "words" and answer.hits[0].item.text == TEXT
@@ -117,7 +117,7 @@ def test_work_beside_is_done_here_where_no_thread_is_to_be_had(monkeypatch: pyte
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("threading.Thread.start", fails)
-    assert said.beside(lambda: 7).result() == 7
+    assert said.run_in_thread(lambda: 7).result() == 7
 
 
 def test_a_command_that_has_no_memory_says_so() -> None:

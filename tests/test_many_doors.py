@@ -111,7 +111,7 @@ class Doors(RuleBasedStateMachine):
         store.adopt()
         before = set(on_disk(store))
         try:
-            undo.undo(store, None, door="test")
+            undo.BankHistory(store, "test").undo(None)
         except UaMemoryError:
             return
         gone = before - set(on_disk(store))

@@ -83,7 +83,7 @@ def test_common_words_only_add_to_what_rarer_ones_find(
     words, items = bank
     rng = random.Random(13)
     known = words.vocabulary.frequencies(VOCABULARY)
-    monkeypatch.setattr(matching, "ENOUGH", 200)
+    monkeypatch.setattr(matching, "RARE_ROWS_CEILING", 200)
     cut = 0
     for _ in range(12):
         query = rng.sample(VOCABULARY, 4)
@@ -104,12 +104,12 @@ def test_no_cut_where_it_would_find_too_few(
     asked = read_query("korrom gorbok zabzit mittak")
     known = words.vocabulary.frequencies(asked.terms)
     few = sum(sorted(known.values())[:1])
-    monkeypatch.setattr(matching, "ENOUGH", 1)
+    monkeypatch.setattr(matching, "RARE_ROWS_CEILING", 1)
     same(words, asked, bm25(items, asked.terms), few + 1)
     there = {item.key for item in items if item.path == "memory/2026-01-02.md"}
     hits = words.search(asked, len(there), Filters(path="memory/2026-01-02"))
     assert {hit.key for hit in hits} == there & {key for _, key in bm25(items, asked.terms)}
-    monkeypatch.setattr(matching, "ENOUGH", len(items))
+    monkeypatch.setattr(matching, "RARE_ROWS_CEILING", len(items))
     same(words, asked, bm25(items, asked.terms), 60)
 
 

@@ -428,6 +428,8 @@ def test_facts_are_listed_corrected_and_retired(memory: Memory) -> None:
     assert "44 euros" in said(memory, "archival_memory_search", query="what does Alice pay for the kiln?")
     text = memory.get(f"^{block}").text
     assert "was: Alice pays 40 euros" in text and "#money" in text
+    again = said(memory, "correct_fact", id=block, content="Alice pays 44 euros for the kiln")
+    assert f"^{block}" in again and memory.get(f"^{block}").text == text
     assert memory.history.log(limit=1)[0].trailer("Memory-Op") == "correct"
     file = memory.store.bank.root / "memory/notes.md"
     file.write_text("- Carol sails. ^typedbyher1\n- Dave sails. ^daves8ails\n")

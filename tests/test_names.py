@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 from hypothesis import given
@@ -77,3 +77,10 @@ def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
 def test_a_title_is_one_name(said: str, named: tuple[str, ...]) -> None:
     assert names(said) == named
     assert {name for name, sure in drawn(said).items() if sure} == set(named)
+
+
+@pytest.mark.parametrize("word", ["Kubernetes ", "O'Brien's ", "Aa" * 40 + " "])
+def test_a_long_row_of_capitalised_words_takes_no_exponential_time(word: str) -> None:
+    begun = process_time()
+    names(word * 400), entities(f"The {word * 400}")
+    assert process_time() - begun < 5  # twelve of them took minutes

@@ -145,4 +145,4 @@ def test_nothing_is_looked_at_where_there_is_none(shell: Shell, monkeypatch: pyt
     configure(shell)
     with Memory.open(shell.cwd) as memory:
         seen = memory.store.survey()
-        assert isinstance(memory.store, Store) and memory.index.files.look(seen, shell.cwd) is seen
+        assert isinstance(memory.store, Store) and memory.index.files.survey(seen, shell.cwd) is seen

@@ -26,7 +26,7 @@ from ua_memory.reflect.proposals import persons
 from ua_memory.store.store import Store
 from ua_memory.upkeep import archive, audit
 from ua_memory.upkeep import init as bank
-from ua_memory.upkeep.undo import redo, undo
+from ua_memory.upkeep.undo import BankHistory
 
 OTHER = "memory/2026-11-20.md"
 LOG = "# 2026-11-20\n\n- The gate code is kept by Bruno.\n"
@@ -123,18 +123,18 @@ def test_a_line_that_a_merge_brings_back_stays_its_writers(there: Bank, by: tupl
 def test_an_undo_and_a_redo_leave_every_line_its_writers(there: Bank, person: bool) -> None:
     typed(there)
     given_id(there)
-    undo(there.store, door="test", by_person=person)
+    BankHistory(there.store, "test").undo(by_person=person)
     assert there.text(OTHER) == LOG and author(there) == ["person"]
-    redo(there.store, door="test", by_person=person)
+    BankHistory(there.store, "test").redo(by_person=person)
     assert "^" in there.text(OTHER) and author(there) == ["person"]
     there.path(OTHER).unlink()
     there.store.adopt()
     gone = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "edit")
-    undo(there.store, gone.id, door="test", by_person=person)
+    BankHistory(there.store, "test").undo(gone.id, by_person=person)
     assert author(there) == ["person"]
     there.insert("said by a machine")
-    undo(there.store, door="test", by_person=person)
-    redo(there.store, door="test", by_person=person)
+    BankHistory(there.store, "test").undo(by_person=person)
+    BankHistory(there.store, "test").redo(by_person=person)
     assert author(there, "machine", DAY) == ["ua-memory"]
     assert (there.store.history.log(limit=1)[0].author == "person") is person
 
@@ -153,7 +153,7 @@ def test_what_a_persons_forgetting_and_undo_revise_stays_a_machines(there: Bank)
     assert (forgotten.author, forgotten.trailer("Memory-Op")) == ("person", "forget")
     for take_back in (forgotten.id, reworded):
         assert {*author(there, "", one.place.path)} == {"ua-memory"}
-        undo(there.store, take_back, door="test", by_person=True)
+        BankHistory(there.store, "test").undo(take_back, by_person=True)
     assert {*author(there, "", one.place.path)} == {"ua-memory"} and one.text in there.text(one.place.path)
     assert not persons(there.store, observations.all_observations(there.store).live)
 
@@ -189,11 +189,11 @@ def test_a_paragraph_of_a_page_that_a_merge_put_back_stays_its_writers(there: Ba
     with there.store.revision("refresh", door="test") as draft:
         draft.subject = "refresh: gate"
         draft.write(page, f"{head}Written by a refresh.\n".encode(), restored=True)
-    undo(there.store, door="test")
+    BankHistory(there.store, "test").undo()
     lines = there.bytes(page)
     rows = dict(zip(lines.decode().splitlines(), staleness.owners(there.store, page, lines), strict=True))
     assert rows["Mine stays mine."] == "person"
-    redo(there.store, door="test")
+    BankHistory(there.store, "test").redo()
     lines = there.bytes(page)
     rows = dict(zip(lines.decode().splitlines(), staleness.owners(there.store, page, lines), strict=True))
     assert rows["Written by a refresh."] == "ours"

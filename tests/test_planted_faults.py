@@ -301,7 +301,9 @@ def test_what_others_have_open_is_no_fault(embedded: Path, tmp_path: Path, monke
     root = tmp_path / "bank"
     shutil.copytree(embedded, root)
     store, read = open_again(root), list[str]()
-    monkeypatch.setattr(sums, "_sum", lambda file, old=sums._sum: (read.append(file.name), old(file))[1])
+    monkeypatch.setattr(
+        sums, "_file_checksum", lambda file, old=sums._file_checksum: (read.append(file.name), old(file))[1]
+    )
     with Index(store, embeds=Counting()) as index:
         index.refresh()
         found = checking.checked(store)

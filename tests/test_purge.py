@@ -21,7 +21,7 @@ from ua_memory.upkeep import audit
 from ua_memory.upkeep import init as banks
 from ua_memory.upkeep import purge as purging
 from ua_memory.upkeep.purge import PurgeResult
-from ua_memory.upkeep.undo import undo
+from ua_memory.upkeep.undo import BankHistory
 
 OFFICE = "The office closes at six."
 
@@ -48,7 +48,7 @@ def lived(bank: Bank) -> tuple[Fact, Fact]:
     bank.store.adopt()
     believe(bank, "Alice left Heroku.", (bank.find(gone.id), "Alice moved the API"))
     by_machine(bank, f"The API moved away. {link(gone)} By card. {link(card)}\n")
-    undone = undo(bank.store, door="test")
+    undone = BankHistory(bank.store, "test").undo()
     assert undone.result.revision
     return gone, card
 
@@ -88,7 +88,7 @@ def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> No
     assert Memory(there.store).purges.unfinished() == []
     forgetting = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "forget")
     with pytest.raises(Conflict, match="purged"):
-        undo(there.store, forgetting.id, door="test")
+        BankHistory(there.store, "test").undo(forgetting.id)
 
 
 def test_a_mark_that_a_killed_git_left_keeps_no_pack_and_somebodys_mark_is_refused(
@@ -220,7 +220,7 @@ def test_what_it_refuses(there: Bank) -> None:
     there.store.adopt()
     with pytest.raises(StillThere, match="the files still have it"):
         memory.purges.plan()
-    undo(there.store, there.store.history.head(), door="test")
+    BankHistory(there.store, "test").undo(there.store.history.head())
     git(there.root, "worktree", "add", "--quiet", "--detach", str(there.root.parent / "tree"))
     with pytest.raises(Conflict, match="work trees"):
         memory.purges.plan()

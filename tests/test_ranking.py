@@ -50,7 +50,7 @@ def model() -> Embedder:
     ],
 )  # fmt: skip
 def test_who_says_it(text: str, name: str) -> None:
-    assert talk.label(text) == name
+    assert talk.speaker_label(text) == name
 
 
 def test_who_speaks_once_is_no_speaker() -> None:
@@ -62,10 +62,10 @@ def test_who_speaks_once_is_no_speaker() -> None:
 def test_runs_are_bounded_and_end_where_the_talk_does() -> None:
     turn = ("Ann", "10:00", None, "x" * 250)
     fact, later = ("", "10:00", None, "a fact"), ("Ann", "11:00", None, "y")
-    assert list(talk.runs([turn] * 5)) == [(0, 2), (2, 4), (4, 5)]
-    assert list(talk.runs([fact, fact, turn, later])) == [(0, 1), (1, 2), (2, 3), (3, 4)]
-    assert list(talk.runs([])) == []
-    assert list(talk.runs([("Ann", "", None, "z" * 2000)] * 2)) == [(0, 1), (1, 2)]
+    assert list(talk.embedding_runs([turn] * 5)) == [(0, 2), (2, 4), (4, 5)]
+    assert list(talk.embedding_runs([fact, fact, turn, later])) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert list(talk.embedding_runs([])) == []
+    assert list(talk.embedding_runs([("Ann", "", None, "z" * 2000)] * 2)) == [(0, 1), (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_runs_are_bounded_and_end_where_the_talk_does() -> None:
     [("Why?", True), ("Why? [x]", True), ("Why? I do not know at all, no.", False), ("No.", False)],
 )
 def test_what_asks(text: str, asks: bool) -> None:
-    assert talk.asks(text) is asks
+    assert talk.is_question(text) is asks
 
 
 def test_a_changed_turn_is_embedded_with_its_run_and_costs_no_more(tmp_path: Path, model: Embedder) -> None:
@@ -117,7 +117,7 @@ NAMED = log(
 def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
     with an_index(a_bank(tmp_path, {DAY: NAMED})) as index:
         index.refresh()
-        there = links.named(index.words.db, "where did alice smith and BOB go")
+        there = links.names_in_query(index.words.db, "where did alice smith and BOB go")
         assert there.declared == there.every == {"alice smith": 1, "bob": 1}
         (first, second) = entity.find_by_names(
             index.words, read(index.words, "Bob, Alice Smith"), 10, Filters()
@@ -125,7 +125,7 @@ def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
         assert {first.item.line, second.item.line} == {3, 5} and (first.rank, second.rank) == (1, 2)
         write(tmp_path / DAY, log("Nothing"))
         index.refresh()
-        assert links.named(index.words.db, "Bob Alice Smith").every == {}
+        assert links.names_in_query(index.words.db, "Bob Alice Smith").every == {}
 
 
 def test_the_common_do_not_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

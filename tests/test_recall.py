@@ -265,7 +265,7 @@ def test_beside_many_texts_words_answer_and_say_so(
     index: Index, model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.refresh()
-    monkeypatch.setattr(kept, "AT_ONCE", 3)
+    monkeypatch.setattr(kept, "COMPARE_BATCH", 3)
     with an_index(index.store, model) as second:
         answer = search(second, "Heroku")
         assert answer.mode == "words" and "another process" in answer.notes[0] and answer.hits
@@ -280,7 +280,7 @@ def test_vectors_lost_under_way(index: Index, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_lock_without_an_owner_is_no_lock(index: Index) -> None:
     index.store.bank.index.mkdir(parents=True)
-    VectorLock(index.store.bank.index / "owner.lock").take()  # dropped, as by a process that ended
+    VectorLock(index.store.bank.index / "owner.lock").acquire()  # dropped, as by a process that ended
     import gc
 
     gc.collect()

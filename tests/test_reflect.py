@@ -14,10 +14,10 @@ from test_llm import prefixes
 
 from ua_memory import Memory, config
 from ua_memory.errors import BudgetSpent, ModelMisbehaved, ModelRefused, ModelUnavailable, NotFound, Usage
+from ua_memory.index.filters import Filters
 from ua_memory.llm.ledger import Ledger
 from ua_memory.llm.model import Endpoint, prompts
-from ua_memory.reflect.evidence import SINCE
-from ua_memory.reflect.reflection import Reflector
+from ua_memory.reflect.evidence import LAYERS, SINCE, EvidenceCollector
 
 LOG = """\
 # 2026-11-20
@@ -150,13 +150,14 @@ def test_read_shows_what_a_stale_belief_must_be_held_against(tmp_path: Path) -> 
         "memory/2026-11-21.md": later,
     }
     own = bank(tmp_path / "bank", files)
-    reflector = Reflector(own.store, own.door, own.access, own.search, own.observations.list)
-    session = reflector.begin("Does Bob?")
-    session.gather()
-    stale = next(one for one in session.found.pieces.values() if one.id == "ffffffffff")
-    behind = session.found.around(stale.number)
+    day, beliefs = own.store.now().date(), own.observations.list
+    found = EvidenceCollector(own.store, own.search, own.store.redacted, day, Filters(), beliefs)
+    for layer in LAYERS:
+        found.search(layer, "Does Bob?", 8, 800)
+    stale = next(one for one in found.pieces.values() if one.id == "ffffffffff")
+    behind = found.around(stale.number)
     assert len(behind) == SINCE and {one.said for one in behind} == {"2026-11-21"}
-    assert all(session.found.pieces[one.number] == one for one in behind)
+    assert all(found.pieces[one.number] == one for one in behind)
 
 
 def test_no_model_means_no_memory_of_azure(memory: Memory) -> None:

@@ -23,7 +23,7 @@ from index_bank import Counting, a_bank, write
 from ua_memory.errors import Usage
 from ua_memory.index import vectors as server
 from ua_memory.index.sync import READY, Index
-from ua_memory.index.vectors import Address, ServerAway
+from ua_memory.index.vectors import Address, ServerUnavailable
 from ua_memory.index.vectors import ServerConnection as Line
 from ua_memory.index.vectors import ServerVectors as Shared
 from ua_memory.recall.search import search
@@ -206,7 +206,7 @@ def test_a_server_that_was_never_there_costs_little(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(server, "FIRST_WAIT", 30.0)
     line = Line("http://127.0.0.1:9")
     for _ in range(2):
-        with pytest.raises(ServerAway, match="does not answer"):
+        with pytest.raises(ServerUnavailable, match="does not answer"):
             Shared(line, "seven", "m", "minilm-int8", tmp_path / "mark")
     store = a_shared_bank(tmp_path, "http://127.0.0.1:9", "seven", "- The cat sleeps\n")
     with Index(store, embeds=Counting()) as index:
@@ -225,14 +225,14 @@ def test_a_server_that_was_never_there_costs_little(tmp_path: Path, monkeypatch:
     ],
 )
 def test_addresses(url: str, means: Address) -> None:
-    read = Address.read(url)
+    read = Address.parse(url)
     assert read == means and "secret" not in str(read) and "tok" not in str(read)
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x", "http://", "http://x:port"])
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(Usage, match="UA_MEMORY_CHROMA_URL"):
-        Address.read(url)
+        Address.parse(url)
 
 
 def test_chroma_still_closes_no_connection_by_itself(keeper: Doorkeeper) -> None:
@@ -249,10 +249,11 @@ def test_chroma_still_closes_no_connection_by_itself(keeper: Doorkeeper) -> None
 def test_a_request_with_many_rows_may_take_longer(tmp_path: Path, keeper: Doorkeeper) -> None:
     rows = Shared(Line(keeper.url), "many", "machine", "none", tmp_path / "mark.json")
     with closing(rows):
-        session, waits = rows.line.client()._server._session, list[float]()
+        session, waits = rows.connection.client()._server._session, list[float]()
         session.event_hooks["request"] = [lambda sent: waits.append(sent.extensions["timeout"]["read"])]
         rows.upsert({f"text {n}": np.ones(4, dtype=np.float32) for n in range(200)})
         assert rows.count() == 200
     assert (
-        set(waits[:-1]) == {server.PATIENCE + 200 / server.AT_LEAST_A_SECOND} and waits[-1] == server.PATIENCE
+        set(waits[:-1]) == {server.REQUEST_TIMEOUT + 200 / server.ROWS_PER_SECOND}
+        and waits[-1] == server.REQUEST_TIMEOUT
     )

@@ -137,6 +137,19 @@ def test_an_announcement_is_left_out(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Redis runs on 10.2.3.4, we still have to rotate its certificate. Bye.",
+         "Redis runs on 10.2.3.4, we still have to rotate its certificate."),
+        ("Fine. Rounding is open, I left a TODO in shop.py.", "Rounding is open, I left a TODO in shop.py."),
+        ("終わりました。認証はまだ実装していません。", "認証はまだ実装していません。"),
+    ],
+)  # fmt: skip
+def test_what_was_left_to_do_is_a_whole_sentence(text: str, left: str) -> None:
+    assert sessions.open_of([sessions.SessionTurn("t1", "person", text, "2026-11-26 09:00")]) == left
+
+
+@pytest.mark.parametrize(
     "text",
     ["I'll use port 6543.", "Let me read `config.py`.", "The tests fail because the pool leaks.", "Done.",
      ANSWER, "Ok, going with ReportLab for receipts.", "I will check that Marta agrees, since she decides."],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.terms import edits, near, read_query
+from ua_memory.index.terms import edit_distance, nearest_spellings, read_query
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.recall.arms import ParsedQuery as Asked
 from ua_memory.recall.arms import read
@@ -107,7 +107,7 @@ def test_a_word_that_is_gone_is_not_meant(tmp_path: Path) -> None:
 
 def test_of_equally_near_words_the_likelier(words: Words) -> None:
     both = made("relieve the guard", "relieve me", "we receive guests")
-    assert near(both.db, "recieve") == ["receive", "relieve"]
+    assert nearest_spellings(both.db, "recieve") == ["receive", "relieve"]
     assert read(both, "recieve").meant == {"recieve": "receive"}  # two letters changed places
     assert read(made("a mister", "a minster", "the minster"), "minister").meant == {"minister": "minster"}
 
@@ -132,4 +132,4 @@ def test_edits_are_those_of_the_definition(one: str, other: str) -> None:
         swapped = n > 1 and m > 1 and one[n - 2 : n] == other[m - 2 : m][::-1]
         return min(best, distance(n - 2, m - 2) + 1) if swapped else best
 
-    assert edits(one, other, 2) == min(3, distance(len(one), len(other)))
+    assert edit_distance(one, other, 2) == min(3, distance(len(one), len(other)))

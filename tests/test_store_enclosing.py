@@ -138,7 +138,7 @@ def test_an_insert_leaves_their_repository_as_it_was(inside: Store) -> None:
     insert(inside, "one more")
     write(inside, DAY, (inside.bank.root / DAY).read_text() + "- by hand\n")
     inside.adopt()
-    undo.undo(inside, "HEAD", door="test")
+    undo.BankHistory(inside, "test").undo("HEAD")
     assert fingerprint(outer(inside)) == before
     assert git(inside.bank.root, "for-each-ref") == refs
     assert "ua-memory" not in git(inside.bank.root, "log", "--all", "--format=%an", ok=False)
@@ -155,7 +155,7 @@ def test_cleaning_takes_the_files_and_undo_brings_them_back(inside: Store) -> No
     inside.bank.root.mkdir(exist_ok=True, parents=True)
     assert {DAY, "MEMORY.md", "ua-memory.toml"} == set(inside.survey().held)
     assert inside.truth(DAY).count(b"\n- fact") == 8
-    undo.undo(inside, None, door="test")
+    undo.BankHistory(inside, "test").undo(None)
     assert on_disk(inside) == FACTS
     unharmed(inside)
 

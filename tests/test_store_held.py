@@ -107,7 +107,7 @@ def test_a_yes_makes_it_stand(store: Store) -> None:
 
 def test_undo_restores_it_with_what_was_added(store: Store) -> None:
     write(store, DAY, "".join(lines(store)[:4]) + "- by hand\n")
-    undo.undo(store, None, door="test")
+    undo.BankHistory(store, "test").undo(None)
     store.adopt()
     assert sorted(on_disk(store)) == sorted(["by hand", *(f"fact {n}" for n in range(10))])
     assert not store.survey().held
@@ -122,7 +122,7 @@ def test_the_whole_memory_and_its_settings_come_back(store: Store) -> None:
         (store.bank.root / name).unlink()
     assert set(store.survey().held) == set(before)
     assert core.block(store, "User").value == "value"
-    undo.undo(store, None, door="test")
+    undo.BankHistory(store, "test").undo(None)
     assert {f.path: store.read(f.path) for f in store.files()} == before
     whole(store)
 
@@ -135,7 +135,7 @@ def test_an_insert_into_a_held_file_works_and_keeps_the_hold(store: Store) -> No
     assert DAY in store.survey().held
     insert(store, "newer")
     assert DAY in store.survey().held
-    undo.undo(store, None, door="test")
+    undo.BankHistory(store, "test").undo(None)
     assert sorted(on_disk(store)) == sorted([*(f"fact {n}" for n in range(10)), "new", "newer"])
     whole(store)
 

@@ -307,7 +307,7 @@ def test_an_edit_that_was_taken_back_is_none_that_was_never_committed(store: Sto
     write(store, DAY, buffer(store) + "- a mistake\n")
     store.adopt(quiet=3600)
     store.adopt()
-    undo.undo(store, store.history.log(limit=1)[0].id, door="test")
+    undo.BankHistory(store, "test").undo(store.history.log(limit=1)[0].id)
     assert sorted(on_disk(store)) == ["base", "said by a machine"]
     write(store, DAY, old + "- mine\n")
     store.adopt()
@@ -429,7 +429,7 @@ def test_what_was_undone_does_not_come_back_with_an_old_buffer(store: Store) -> 
     insert(store, "first")
     insert(store, "wrong")
     old = buffer(store)
-    undo.undo(store, door="test")
+    undo.BankHistory(store, "test").undo()
     insert(store, "right")
     write(store, DAY, old + "- mine\n")
     store.adopt()

@@ -36,7 +36,7 @@ def test_what_was_restored_may_be_deleted_after_all(store: Store) -> None:
     for name in names:
         insert(store, name)
     without(store, *names[:7])
-    undo.undo(store, door="test")
+    undo.BankHistory(store, "test").undo()
     assert on_disk(store) == names
     without(store, *names[:7])
     assert DAY in store.survey().held
@@ -62,9 +62,9 @@ def test_undo_does_not_mistake_the_last_commit_for_the_last_revision(store: Stor
     lock.touch()
     insert(store, "second")
     with pytest.raises(GitFailed, match="not committed yet"):
-        undo.undo(store, door="test")
+        undo.BankHistory(store, "test").undo()
     lock.unlink()
-    undo.undo(store, door="test")
+    undo.BankHistory(store, "test").undo()
     assert on_disk(store) == in_trail(store) == ["first"]
 
 

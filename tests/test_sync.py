@@ -22,7 +22,7 @@ from ua_memory.index import words as current
 from ua_memory.index.generations import Generations
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
-from ua_memory.index.vectors import VectorLock, Vectors
+from ua_memory.index.vectors import LocalVectors, VectorLock
 from ua_memory.index.vectors import VectorMark as Mark
 from ua_memory.markdown import document
 from ua_memory.markdown.document import texthash
@@ -220,7 +220,7 @@ def test_killed_between_words_and_vectors(tmp_path: Path, monkeypatch: pytest.Mo
     index.refresh()
     write(tmp_path / DAY, log(BOB, CAROL))
     with monkeypatch.context() as patch:
-        patch.setattr(Vectors, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(LocalVectors, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index.refresh()
     index.close()
@@ -235,7 +235,9 @@ def test_killed_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with an_index(store) as index:
         with monkeypatch.context() as patch:
             patch.setattr(
-                index_generations.Manifest, "seal", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+                index_generations.Manifest,
+                "set_proof",
+                lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt),
             )
             with pytest.raises(KeyboardInterrupt):
                 index.refresh()
@@ -265,7 +267,7 @@ def test_vectors_of_another_index_are_compared_name_by_name(tmp_path: Path, mark
         index.vectors.set_mark(mark)
         assert index.refresh().semantic == READY
         assert index.vectors.names() == index.words.text_ids()
-        assert index.vectors.mark == meaning.wanted(index.words, index.embeds.model, index.cache)
+        assert index.vectors.mark == meaning.target_mark(index.words, index.embeds.model, index.cache)
 
 
 def test_another_model_makes_other_vectors(tmp_path: Path) -> None:
@@ -355,7 +357,7 @@ def test_without_the_lock_nothing_is_embedded(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE)})
     store.bank.index.mkdir(parents=True)
     owner = VectorLock(store.bank.index / "owner.lock")
-    owner.take()
+    owner.acquire()
     with an_index(store) as index:
         beside = index.refresh()
         assert (beside.semantic, beside.embedded, beside.left_texts) == (READY, 0, 1)
@@ -407,7 +409,7 @@ def test_words_need_nothing_heavy(tmp_path: Path) -> None:
 
 def test_state_and_problems(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE, BOB)})
-    assert condition.absent(store)
+    assert condition.is_missing(store)
     with an_index(store) as index:
         index.refresh()
         settled(index)
@@ -416,7 +418,7 @@ def test_state_and_problems(tmp_path: Path) -> None:
         assert condition.state(store)["state"] == "behind" and list(checking.checked(store).problems) == []
         index.words.db.execute("DELETE FROM words WHERE rowid = 1")
         assert len(list(checking.checked(store).problems)) == 1
-    assert not condition.absent(store)
+    assert not condition.is_missing(store)
 
 
 # -- stopped in the middle ---------------------------------------------------------------------------------
@@ -425,7 +427,7 @@ def test_state_and_problems(tmp_path: Path) -> None:
 def test_at_a_stop_words_go_first_and_the_newest_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
+    monkeypatch.setattr("ua_memory.index.sync.MIN_FILES_READ", 1)
     store = a_bank(tmp_path)
     for n in range(6):
         write(tmp_path / f"memory/n{n}.md", log(f"the bird number{n}"), age=100 - 10 * n)
@@ -439,8 +441,8 @@ def test_at_a_stop_words_go_first_and_the_newest_files(
 
 
 def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 4)
-    monkeypatch.setattr("ua_memory.index.sync.AT_A_TIME", 3)
+    monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 4)
+    monkeypatch.setattr("ua_memory.index.sync.UPSERT_BATCH", 3)
     store = a_bank(tmp_path, {"memory/n.md": log(*(f"bird number{n}" for n in range(10)))})
     counting = Counting()
     with an_index(store, counting) as index:
@@ -461,8 +463,8 @@ def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.recall.search import search
 
-    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 1)
-    monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
+    monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 1)
+    monkeypatch.setattr("ua_memory.index.sync.MIN_FILES_READ", 1)
     store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
     with an_index(store) as index:
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
@@ -494,7 +496,7 @@ def test_a_search_does_not_wait_for_a_rebuild(tmp_path: Path) -> None:
 def test_what_breaks_beside_a_rebuild_is_read_from_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    monkeypatch.setattr(current, "PATIENCE", 0.05)
+    monkeypatch.setattr(current, "REBUILD_WAIT", 0.05)
     store = a_bank(tmp_path, {DAY: log(ALICE)})
     with an_index(store) as index:
         index.refresh(vectors=False)
@@ -507,7 +509,7 @@ def test_what_breaks_beside_a_rebuild_is_read_from_the_files(
             report = index.refresh()
             assert texts(index) == ["Alice moved to Fly.io"] and report.semantic != READY
             assert any("another process rebuilds it; all files are read" in note for note in report.notes)
-        monkeypatch.setattr(index._current, "_again", 0.0)
+        monkeypatch.setattr(index._current, "_retry_at", 0.0)
         assert index.refresh().semantic == READY, "it is kept again when that is possible"
     assert [entry.name for entry in store.bank.index.iterdir() if entry.name.isdigit()] == [
         Generations(store.bank.index).current().name

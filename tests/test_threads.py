@@ -212,14 +212,14 @@ def test_a_search_does_not_wait_for_who_writes(memory: Memory) -> None:
 
 def test_memory_is_wiped_as_long_as_any_thread_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     said = list[object]()
-    monkeypatch.setattr(heap, "_ask", lambda *values: said.append(values[-1]))
+    monkeypatch.setattr(heap, "_call_libc", lambda *values: said.append(values[-1]))
 
     def work() -> None:
-        with heap.wiped():
+        with heap.zeroed_memory():
             time.sleep(0.002)
 
     at_once([work] * THREADS)
-    assert said == [heap.ZEROES, 0] * THREADS
+    assert said == [heap.FILL_BYTE, 0] * THREADS
 
 
 def test_no_thread_gets_a_git_that_is_not_bound_to_the_trail_yet(tmp_path: Path) -> None:

@@ -99,9 +99,9 @@ def test_the_mark_is_in_the_file_and_in_the_trail(bank: Bank) -> None:
     last = bank.store.history.log(limit=1)[0]
     assert last.id == done.revision and last.trailer("Through") == mark and last.trailer("Context") == "1234"
     assert last.trailer("Session") == ID and last.trailers["Facts"] == tuple(f"^{f.id}" for f in done.facts)
-    assert through.entries(bank.store, session(ID)) == {"e3"}
+    assert through.ledger(bank.store, session(ID))[0] == {"e3"}
     assert through.size_at_last_flush(bank.store, session(ID)) == 1234
-    assert through.entries(bank.store, session("another")) == set() and bank.clean()
+    assert through.ledger(bank.store, session("another"))[0] == set() and bank.clean()
 
 
 def test_either_suffices(bank: Bank) -> None:
@@ -109,11 +109,11 @@ def test_either_suffices(bank: Bank) -> None:
     run.put(session(ID), SAID, None)
     run.drain()
     bank.edit(f"<!-- through: claude-code/{ID}/e3 -->\n", "", "memory/2026-11-20.md")
-    assert through.entries(bank.again(), session(ID)) == {"e3"}
+    assert through.ledger(bank.again(), session(ID))[0] == {"e3"}
     marked = f"258c7280\n<!-- through: claude-code/{ID}/e3 -->\n"
     bank.edit("258c7280\n", marked, "memory/2026-11-20.md")
     shutil.rmtree(bank.store.bank.git_dir)
-    assert through.entries(bank.again(), session(ID)) == {"e3"}
+    assert through.ledger(bank.again(), session(ID))[0] == {"e3"}
 
 
 def test_a_later_flush_moves_the_mark_of_the_same_heading(bank: Bank) -> None:

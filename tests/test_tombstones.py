@@ -21,7 +21,7 @@ from ua_memory.upkeep.import_ import import_contents
 from ua_memory.upkeep.import_sources import CopiedNote as Note
 from ua_memory.upkeep.import_sources import ImportedRecord as Item
 from ua_memory.upkeep.import_sources import SourceContents as Found
-from ua_memory.upkeep.undo import redo, undo
+from ua_memory.upkeep.undo import BankHistory
 
 SAID = "The spare key lies under the blue stone."
 KEPT = "We decided to keep the spare key under the blue stone."
@@ -178,9 +178,9 @@ def test_who_says_it_anew_wishes_it_kept(there: Bank) -> None:
 
 def test_undo_of_a_forgetting_brings_it_back_and_lifts_the_stone(there: Bank) -> None:
     gone = forgotten(there)
-    undo(there.store, door="test")
+    BankHistory(there.store, "test").undo()
     assert there.find(gone.id) == gone and not there.path(PATH).exists()
-    redo(there.store, door="test")
+    BankHistory(there.store, "test").redo()
     assert texts(there) == [] and gone.id in tombstones.read(there.store)
 
 
@@ -193,7 +193,7 @@ def test_no_other_undo_does(there: Bank) -> None:
     there.store.adopt()
     Memory(there.store).forget(f"^{gone.id}")
     with pytest.raises(Conflict, match="forgotten"):
-        undo(there.store, deleted, door="test")
+        BankHistory(there.store, "test").undo(deleted)
     assert texts(there) == [first.text] and gone.id in tombstones.read(there.store)
 
 

@@ -19,7 +19,7 @@ from scripted_model import Scripted
 from ua_memory import Memory
 from ua_memory.daemon.worker import Yielding
 from ua_memory.errors import BudgetSpent, Busy
-from ua_memory.index.vectors import VectorLock, VectorsElsewhere
+from ua_memory.index.vectors import VectorLock, VectorsLocked
 from ua_memory.retain.queue import BETWEEN, FIRST, Jobs
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -98,11 +98,11 @@ def test_the_index_is_closed_while_a_model_thinks(memory: Memory) -> None:
     owner = VectorLock(memory.index.generations.folder / "owner.lock")
 
     def another_opens_it() -> None:
-        owner.take(0)
+        owner.acquire(0)
         owner.release()
 
     assert memory.search("Heroku").hits
-    with pytest.raises(VectorsElsewhere):
+    with pytest.raises(VectorsLocked):
         another_opens_it()
     model = Scripted("done", on_ask=another_opens_it)
     assert Yielding(model, memory).ask("", [], purpose="refresh").text == "done"

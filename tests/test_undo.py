@@ -17,7 +17,7 @@ from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.upkeep import audit
-from ua_memory.upkeep.undo import UndoPlan, UndoResult, plan, redo, undo
+from ua_memory.upkeep.undo import BankHistory, UndoPlan, UndoResult
 
 
 @pytest.fixture
@@ -26,11 +26,11 @@ def there(tmp_path: Path) -> Bank:
 
 
 def back(bank: Bank, revision: str | None = None) -> UndoResult:
-    return undo(bank.store, revision, door="test")
+    return BankHistory(bank.store, "test").undo(revision)
 
 
 def again(bank: Bank) -> UndoResult:
-    return redo(bank.store, door="test")
+    return BankHistory(bank.store, "test").redo()
 
 
 def facts(bank: Bank, path: str = DAY) -> list[str]:
@@ -139,7 +139,7 @@ def test_a_git_that_fails_is_no_first_revision(there: Bank, monkeypatch: pytest.
 
     monkeypatch.setattr(History, "read_objects", read_objects)
     with pytest.raises(GitFailed):
-        undo(there.store, "HEAD", door="test")
+        BankHistory(there.store, "test").undo("HEAD")
     assert there.bytes() == before
 
 
@@ -207,6 +207,37 @@ def test_a_core_block(there: Bank) -> None:
     core.replace(there.store, "Mood", "tired", door="test")
     back(there, changed.result.revision)
     assert {b.name: b.value for b in core.blocks(there.store)} == {"User": "Ann", "Mood": "tired"}
+
+
+def test_what_was_undone_comes_back_beside_other_facts_and_not_beside_another_value(there: Bank) -> None:
+    there.insert("one")
+    back(there)
+    there.insert("two")
+    again(there)
+    assert facts(there) == ["one", "two"]
+    assert there.bytes().count(b"# 2026") == 1
+    core.replace(there.store, "User", "Lena, Berlin", door="test")
+    back(there)
+    core.replace(there.store, "User", "Lena, Hamburg", door="test")
+    there.write("mission = 'a'\n", "ua-memory.toml")
+    before = there.log()
+    with pytest.raises(Conflict, match="now:    Lena, Hamburg"):
+        again(there)
+    assert [b.value for b in core.blocks(there.store)] == ["Lena, Hamburg"]
+    assert there.log()[-len(before) :] == before
+
+
+def test_settings_are_not_redone_beside_others(there: Bank) -> None:
+    there.write("[recall]\nlimit = 5\n", "ua-memory.toml")
+    there.store.adopt()
+    there.write("[recall]\nlimit = 5\nmission = 'a'\n", "ua-memory.toml")
+    there.store.adopt()
+    back(there)
+    there.write("[recall]\nlimit = 5\nmission = 'b'\n", "ua-memory.toml")
+    there.store.adopt()
+    with pytest.raises(Conflict, match="mission = 'b'"):
+        again(there)
+    assert there.bytes("ua-memory.toml").count(b"mission") == 1
 
 
 def test_a_hand_edit(there: Bank) -> None:
@@ -386,13 +417,13 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
     opinion = opine(there, "Alice likes to move.", there.find(card.id), gone)
     by_machine(there, f"The API moved away. {link(gone)} By card. {link(card)}\n")
     was = whole(there)
-    done = undo(there.store, made, door="test")
+    done = BankHistory(there.store, "test").undo(made)
     left = b"".join(whole(there).values()).decode()
     assert alone.text not in left and both.text in left and "moved the API" not in left
     assert "moved away" not in left and "By card." in left and opinion in left
     assert "removed with what depended on it: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
     assert not [each for each in Memory(there.store).health.verify() if each.path != PAGE]
-    redo(there.store, door="test")
+    BankHistory(there.store, "test").redo()
     assert whole(there) == was
 
 
@@ -402,7 +433,7 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
 def planned(bank: Bank, revision: str | None = None) -> UndoPlan:
     """The plan; nothing was written for it."""
     before, head = bank.bytes(), bank.store.history.head()
-    found = plan(bank.store, revision, door="test")
+    found = BankHistory(bank.store, "test").plan_undo(revision)
     assert (bank.bytes(), bank.store.history.head()) == (before, head)
     return found
 
@@ -416,7 +447,7 @@ def test_a_plan_says_what_would_change_against_now(there: Bank) -> None:
     assert (gone.path, gone.line, gone.record, gone.id) == (DAY, one.fact.place.line, "fact", one.fact.id)
     assert (gone.before, gone.after) == (f"- one ^{one.fact.id}", None)
     back(there, one.result.revision)
-    (again,) = plan(there.store, door="test", redone=True).changes
+    (again,) = BankHistory(there.store, "test").plan_redo().changes
     assert (again.before, again.after) == (None, f"- one ^{one.fact.id}")
     assert again.id == one.fact.id
 

@@ -191,7 +191,7 @@ def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
 
 
 def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 1)
+    monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 1)
     bank.write("".join(f"- bird number{n}\n" for n in range(5)), DAY)
     found, _, _ = upkeep(bank)
     with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:

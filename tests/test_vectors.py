@@ -24,17 +24,17 @@ from ua_memory.index.embedding import (
     Embedded,
     Embedder,
     EmbeddingUnavailable,
-    checked,
-    in_portions,
+    embed_in_batches,
     model_problem,
+    verified_bytes,
 )
 from ua_memory.index.vectors import (
+    LocalVectors,
     VectorLock,
-    Vectors,
-    VectorsBroken,
-    VectorsElsewhere,
+    VectorsDamaged,
+    VectorsLocked,
     VectorsUnavailable,
-    drop,
+    delete_vectors,
 )
 from ua_memory.index.vectors import VectorMark as Mark
 
@@ -46,15 +46,15 @@ def model() -> Embedder:
 
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> Iterator[Vectors]:
-    opened = Vectors(tmp_path / "chroma")
+def vectors(tmp_path: Path) -> Iterator[LocalVectors]:
+    opened = LocalVectors(tmp_path / "chroma")
     yield opened
     opened.close()
 
 
 def some(count: int, seed: int = 0, width: int = 384) -> dict[str, np.ndarray]:
     rows = np.random.default_rng(seed).standard_normal((count, width)).astype(np.float32)
-    return {f"{n:032x}": row for n, row in enumerate(embed.halved(rows))}
+    return {f"{n:032x}": row for n, row in enumerate(embed.normalized(rows))}
 
 
 # -- the model -------------------------------------------------------------------------------------------
@@ -94,29 +94,29 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None
     with pytest.raises(EmbeddingUnavailable, match="sha256"):
         Embedder(model_file=tmp_path / "model.onnx").texts(["a"])
     with pytest.raises(EmbeddingUnavailable, match="cannot be read"):
-        checked(tmp_path / "none", "")
+        verified_bytes(tmp_path / "none", "")
     assert model_problem("minilm-int8") == ""
 
 
 def test_banks_share_the_model_while_one_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "SHARED", WeakValueDictionary())
+    monkeypatch.setattr(runtime, "LOADED_MODELS", WeakValueDictionary())
     one, other = Embedder(), Embedder()
     assert np.array_equal(one.query("a cat"), other.query("a cat"))
-    assert len(runtime.SHARED) == 1 and one._loaded is other._loaded
+    assert len(runtime.LOADED_MODELS) == 1 and one._loaded is other._loaded
     del one
-    assert len(runtime.SHARED) == 1
+    assert len(runtime.LOADED_MODELS) == 1
     del other
-    assert not runtime.SHARED
+    assert not runtime.LOADED_MODELS
 
 
 def test_a_child_process_makes_the_same_vectors(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "BULK", 4)
-    monkeypatch.setattr(bulk, "PORTION", 2)
+    monkeypatch.setattr(bulk, "BULK_TEXTS", 4)
+    monkeypatch.setattr(bulk, "RUNS_PER_BATCH", 2)
     texts = ["one", "two words", "three \udcff words here", "four", "fünf"]
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
     runs = [texts[:2], texts[2:3], texts[3:4], texts[4:]]
     told: list[tuple[int, int]] = []
-    parts = list(in_portions(model, runs, lambda done, total: told.append((done, total))))
+    parts = list(embed_in_batches(model, runs, lambda done, total: told.append((done, total))))
     assert told == [(3, 5), (5, 5)] and [len(part) for part in parts] == [3, 2]
     child, own = [one for part in parts for one in part], model.runs(runs)
     assert [one.codes for one in child] == [one.codes for one in own]
@@ -143,11 +143,11 @@ def test_a_run_that_is_too_long_for_the_model_is_read_text_by_text(model: Embedd
 def test_late_interaction_is_the_best_match_with_any_token() -> None:
     rows = np.random.default_rng(3).standard_normal((7, 384)).astype(np.float32)
     query = rows[[2, 5]] / np.linalg.norm(rows[[2, 5]], axis=1, keepdims=True)
-    found = late.best(query, [late.pack(rows[:3]), b"", late.pack(rows[3:])])
+    found = late.max_similarities(query, [late.pack(rows[:3]), b"", late.pack(rows[3:])])
     signs = np.where(rows > 0, 1, -1) / np.sqrt(384)
     expected = np.stack([(query @ signs[:3].T).max(1), [0, 0], (query @ signs[3:].T).max(1)], axis=1)
     assert np.allclose(found, np.maximum(expected, 0), atol=1e-5) and found.argmax(axis=1).tolist() == [0, 2]
-    assert len(late.pack(rows)) == 7 * 48 and late.best(query, []).shape == (2, 0)
+    assert len(late.pack(rows)) == 7 * 48 and late.max_similarities(query, []).shape == (2, 0)
 
 
 def test_unknown_embedding_function() -> None:
@@ -182,18 +182,20 @@ def test_a_damaged_cache_is_begun_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1100, pytest.param(3000, marks=pytest.mark.slow)])
-def test_every_one_of_many_random_vectors_finds_itself(vectors: Vectors, tmp_path: Path, count: int) -> None:
+def test_every_one_of_many_random_vectors_finds_itself(
+    vectors: LocalVectors, tmp_path: Path, count: int
+) -> None:
     """I55"""
     rows = some(count)
     vectors.upsert(rows)
     assert self_misses(vectors, rows) == []
     vectors.close()
-    again = Vectors(tmp_path / "chroma")
+    again = LocalVectors(tmp_path / "chroma")
     assert self_misses(again, rows) == []
     again.close()
 
 
-def self_misses(vectors: Vectors, rows: dict[str, np.ndarray]) -> list[str]:
+def self_misses(vectors: LocalVectors, rows: dict[str, np.ndarray]) -> list[str]:
     names = list(rows)
     missed = []
     for start in range(0, len(names), 500):
@@ -211,7 +213,7 @@ def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion
     queries = list(some(20, seed=4).values())
     answers = []
     for number, order in enumerate((names, names[::-1])):
-        opened = Vectors(tmp_path / str(number))
+        opened = LocalVectors(tmp_path / str(number))
         opened.upsert({name: rows[name] for name in order[:700]})
         opened.upsert({name: rows[name] for name in order[700:]})
         answers.append(opened.query(queries, 50))
@@ -223,16 +225,16 @@ def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion
 
 
 def test_an_expected_query_is_read_once_and_no_other_is_taken_for_it(model: Embedder) -> None:
-    model.expect("a visit to the dentist")
-    begun = model._expected[1][0]
+    model.prefetch("a visit to the dentist")
+    begun = model._prefetched[1][0]
     assert model.queries(["a visit to the dentist"])[0] is begun
     assert model.queries(["a visit to the dentist"])[0] is not begun
-    model.expect("a visit")
+    model.prefetch("a visit")
     other = model.queries(["an egg"])[0]
-    assert np.allclose(other.vector, model.texts(["an egg"])[0]) and model._expected == ([], [])
+    assert np.allclose(other.vector, model.texts(["an egg"])[0]) and model._prefetched == ([], [])
 
 
-def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
+def test_upsert_delete_and_empty_queries(vectors: LocalVectors) -> None:
     rows = some(10)
     assert vectors.query([rows["0" * 32]], 5) == [[]]
     vectors.upsert(rows)
@@ -245,18 +247,18 @@ def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
     first, second = VectorLock(tmp_path / "owner.lock"), VectorLock(tmp_path / "owner.lock")
-    first.take()
-    with pytest.raises(VectorsElsewhere, match="another process"):
-        second.take(0.05)
+    first.acquire()
+    with pytest.raises(VectorsLocked, match="another process"):
+        second.acquire(0.05)
     first.release()
-    second.take(0.05)
+    second.acquire(0.05)
     second.release()
 
 
 def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from ua_memory.index.vectors import VectorLock\n"
-        "owner = VectorLock(Path(sys.argv[1])); owner.take(); print('mine', flush=True); time.sleep(60)"
+        "owner = VectorLock(Path(sys.argv[1])); owner.acquire(); print('mine', flush=True); time.sleep(60)"
     )
     root = str(Path(embed.__file__).parents[2])
     child = subprocess.Popen(
@@ -266,31 +268,31 @@ def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
     )
     assert child.stdout and child.stdout.readline() == b"mine\n"
     with pytest.raises(VectorsUnavailable):
-        VectorLock(tmp_path / "owner.lock").take(0.05)
+        VectorLock(tmp_path / "owner.lock").acquire(0.05)
     child.kill()
     child.wait()
     child.stdout.close()
     last = VectorLock(tmp_path / "owner.lock")
-    last.take()
+    last.acquire()
     last.release()
 
 
 def test_damaged_files_are_told_and_dropped(tmp_path: Path) -> None:
-    opened = Vectors(tmp_path / "chroma")
+    opened = LocalVectors(tmp_path / "chroma")
     opened.upsert(some(20))
     opened.set_mark(Mark("e", 3, "m"))
     assert opened.mark == Mark("e", 3, "m")
     opened.close()
     (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"garbage" * 5000)
-    with pytest.raises(VectorsBroken):
-        Vectors(tmp_path / "chroma")
-    drop(tmp_path / "chroma")
-    again = Vectors(tmp_path / "chroma")
+    with pytest.raises(VectorsDamaged):
+        LocalVectors(tmp_path / "chroma")
+    delete_vectors(tmp_path / "chroma")
+    again = LocalVectors(tmp_path / "chroma")
     assert again.count() == 0 and again.mark == Mark()
     again.close()
 
 
-def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors: Vectors) -> None:
+def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors: LocalVectors) -> None:
     texts, gone = some(400), [f"{n:032x}" for n in (0, 7, 399)]
     queries = list(some(5, seed=1).values())
     vectors.upsert(texts | {"nothing": np.zeros(384, dtype=np.float32)})
@@ -305,7 +307,7 @@ def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors:
         lambda: vectors.upsert({"more1": texts[gone[0]]}),
     ):
         step()
-        exact, copy = super(Vectors, vectors).query(queries, 30), vectors.query(queries, 30)
+        exact, copy = super(LocalVectors, vectors).query(queries, 30), vectors.query(queries, 30)
         assert [[name for name, _ in hits] for hits in exact] == [[n for n, _ in hits] for hits in copy]
         assert np.allclose([[c for _, c in h] for h in exact], [[c for _, c in h] for h in copy], atol=2e-6)
     assert len(vectors.query(queries, 10_000)[0]) == len(vectors._mirror) == vectors.count()
@@ -317,17 +319,17 @@ def test_chroma_is_imported_without_what_it_never_needs(tmp_path: Path) -> None:
     code = f"""if True:
         import sys
         from pathlib import Path
-        from ua_memory.index.vectors import CHECKER, COMMAND, EXPORTER, imported
-        from ua_memory.index.vectors import Vectors
-        imported()
-        assert not {{"click", "rich", EXPORTER, CHECKER, COMMAND}} & set(sys.modules)
-        Vectors(Path({str(tmp_path / "chroma")!r})).close()
+        from ua_memory.index.vectors import HTTPX_CLI_MODULE, OTLP_MODULE, OVERRIDES_MODULE, import_chromadb
+        from ua_memory.index.vectors import LocalVectors
+        import_chromadb()
+        assert not {{"click", "rich", OTLP_MODULE, OVERRIDES_MODULE, HTTPX_CLI_MODULE}} & set(sys.modules)
+        LocalVectors(Path({str(tmp_path / "chroma")!r})).close()
         assert "grpc" not in sys.modules
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         assert OTLPSpanExporter and "grpc" in sys.modules
         import httpx, overrides
         assert httpx.Client and overrides.overrides.__module__.startswith("overrides")
-        assert imported()[1].chroma_otel_collection_endpoint == ""
+        assert import_chromadb()[1].chroma_otel_collection_endpoint == ""
     """
     env = {**os.environ, "CHROMA_OTEL_COLLECTION_ENDPOINT": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import items_of
-from ua_memory.index.terms import indexed, read_query
+from ua_memory.index.terms import fts_text, read_query
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.markdown import document as markdown
 
@@ -216,9 +216,9 @@ def test_any_text_is_indexed_and_asked(text: str) -> None:
     words = Words(":memory:")
     try:
         with words.writing():
-            words.db.execute("INSERT INTO words VALUES (?, '')", (indexed(text),))
+            words.db.execute("INSERT INTO words VALUES (?, '')", (fts_text(text),))
         words.search(read_query(text), 5)
-        words.vocabulary.stems(indexed(text).split())
+        words.vocabulary.stems(fts_text(text).split())
     finally:
         words.close()
 
@@ -259,7 +259,7 @@ def test_moved_lines_are_only_renumbered() -> None:
     after = dict(words.db.execute("SELECT text, rowid FROM items"))
     assert before.items() <= after.items()
     assert [item.line for item in words.all_items()] == [1, 2, 3, 4]
-    assert words.touched(1) == [item.vhash for item in words.all_items() if item.text == "zero"]
+    assert words.changed_texts(1) == [item.vhash for item in words.all_items() if item.text == "zero"]
 
 
 def test_equal_texts_are_separate_items() -> None:

@@ -175,7 +175,7 @@ class Memory:
         self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
     ) -> Refresh:
         """Bring the index up to date with the files, until `stop` is set; returns what changed."""
-        with self.index.turn:  # what is seen is to be what is read: another thread may write meanwhile
+        with self.index.lock:  # what is seen is to be what is read: another thread may write meanwhile
             seen = self.store.survey()
             adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
             seen = self.store.survey() if adopted.notes else seen  # something was put back
@@ -282,11 +282,11 @@ class Memory:
     ) -> Sequence[SearchResult]:  # fmt: skip
         """Hits for each query, in order, embedded together unless `by_words`. An answer is `stale` if
         `search.seconds` was too short to read all changes."""
-        from ua_memory.index.sync import within
+        from ua_memory.index.sync import stop_after
         from ua_memory.recall.search import answered
 
         at_least(0, limit=limit)
-        stop = within(self.config.search_seconds)
+        stop = stop_after(self.config.search_seconds)
         queries = knowledge_facts.listed(queries, "queries")
         return answered(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth,
@@ -298,8 +298,8 @@ class Memory:
         from ua_memory.index import sync
         from ua_memory.recall.search import explained
 
-        with self.index.turn:
-            words = None if sync.absent(self.store) else self.index.words
+        with self.index.lock:
+            words = None if sync.is_missing(self.store) else self.index.words
             return explained(query, self.config, now or self.store.now(), words)
 
     def list(
@@ -314,7 +314,7 @@ class Memory:
         for a name that the bank does not know.
         """
         from ua_memory.index.filters import Filters
-        from ua_memory.index.sync import within
+        from ua_memory.index.sync import stop_after
         from ua_memory.recall.search import listed
         from ua_memory.retain.ledger import short
 
@@ -325,7 +325,7 @@ class Memory:
                 session = self.sessions.get(session).session
         sessions = tuple({session, short(session)}) if session else ()
         where = replace(filters or Filters(), names=names, sessions=sessions, day=day)
-        stop = within(self.config.search_seconds)
+        stop = stop_after(self.config.search_seconds)
         return listed(
             self.index, where, limit, lambda: self.refresh(progress, vectors=False, stop=stop)
         )  # fmt: skip
@@ -546,12 +546,12 @@ class Memory:
     @cached_property
     def proposals(self) -> CoreProposals:
         """What is proposed for core memory."""
-        from ua_memory.index.sync import may_have
+        from ua_memory.index.sync import files_with_facts
         from ua_memory.knowledge.core_proposals import CoreProposals
 
         return CoreProposals(
             self.store, self.door, lambda revision: self.history.undo(revision, by_person=True).result,
-            lambda: may_have(self.store, "preference", "person"),
+            lambda: files_with_facts(self.store, "preference", "person"),
         )  # fmt: skip
 
     @cached_property
@@ -564,11 +564,11 @@ class Memory:
     @cached_property
     def searching(self) -> Searching:
         """What there is to know about a search besides its hits."""
-        from ua_memory.index.sync import within
+        from ua_memory.index.sync import stop_after
         from ua_memory.recall.search import Searching
 
         def refresh() -> Refresh:
-            return self.refresh(stop=within(self.config.search_seconds))
+            return self.refresh(stop=stop_after(self.config.search_seconds))
 
         return Searching(self.store, lambda: self.index, refresh, self.get)
 

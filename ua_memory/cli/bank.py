@@ -110,7 +110,7 @@ def _notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
             f"{root} is the default bank, used wherever there is no other; for one in this folder: "
             "ua-memory init ."
         )
-    if unread := OutsideFiles(memory.store).unread():
+    if unread := OutsideFiles(memory.store).count_unindexed():
         files = "1 markdown file is" if unread == 1 else f"{unread:,} markdown files are"
         bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
         others = [

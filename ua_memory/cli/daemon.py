@@ -365,7 +365,7 @@ def _exchange(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 def serve(call: Call, memory: Memory) -> str:
     """Be the bank's daemon until there is a reason to leave, and return it. AlreadyRuns."""
-    embedding.share_heap()
+    embedding.use_one_arena()
     # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank

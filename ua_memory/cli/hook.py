@@ -17,8 +17,8 @@ from ua_memory.cli.app import HELP, LISTED, group
 from ua_memory.errors import UaMemoryError, Usage
 from ua_memory.hooks import capture
 from ua_memory.index import filters
-from ua_memory.index.items import read_only
-from ua_memory.index.sync import TAGS
+from ua_memory.index.items import open_read_only
+from ua_memory.index.sync import TAG_COUNTS_SQL
 from ua_memory.mcp import tools
 from ua_memory.records import ORIGINS
 from ua_memory.text.patterns import data_text
@@ -151,12 +151,12 @@ def _of_index(memory: Memory, sql: str, *given: str) -> list[tuple[Any, ...]]:
     """Rows of the index as it is: a Tab waits for no update."""
     folder = memory.store.bank.index
     current = (folder / "current").read_text("ascii").strip()
-    with contextlib.closing(read_only(folder / current / "words.db")) as db:
+    with contextlib.closing(open_read_only(folder / current / "words.db")) as db:
         return db.execute(sql, given).fetchall()
 
 
 def _tags(memory: Memory, _: str) -> Values:
-    return [(tag, output.count(many, "item")) for tag, many in _of_index(memory, TAGS)]
+    return [(tag, output.count(many, "item")) for tag, many in _of_index(memory, TAG_COUNTS_SQL)]
 
 
 def _ids(memory: Memory, word: str) -> Values:

@@ -27,7 +27,7 @@ from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
 from ua_memory.daemon.watch import Watch
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
-from ua_memory.index.embedding import forget, share_heap, trim
+from ua_memory.index.embedding import clear_caches, trim, use_one_arena
 from ua_memory.mcp.tools import HOST, bound
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
@@ -93,7 +93,7 @@ def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -
     """Serve in the foreground, and open the browser."""
     bank = memory.store.bank
     memory.store.make_state()
-    share_heap()
+    use_one_arena()
     try:
         with process_lock(bank.local / "web.lock"):
             at = _bound(port, int(_state(bank.local).get("port", 0)))
@@ -117,7 +117,7 @@ def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -
 
 def _rest() -> None:
     """The table of tokens alone takes 35 MB; it is read again when core memory is looked at."""
-    forget()
+    clear_caches()
     trim()
 
 

@@ -463,7 +463,7 @@ class Warm:
         """Have the model, if it is loaded, begin to read what a search is likely to ask: it is busyer than
         all that comes before. Where something else is asked, nothing but that is lost."""
         if self._index is not None and self._index.ready:
-            self._index.embeds.expect(query)
+            self._index.embeds.prefetch(query)
 
     @contextmanager
     def opened(
@@ -543,7 +543,7 @@ class Warm:
         if self.is_unloaded:
             return False
         was, self._used = self.close(), False
-        embedding.forget()
+        embedding.clear_caches()
         release_memory()
         embedding.page_out(*LIBRARIES)
         return was
@@ -708,7 +708,7 @@ class Upkeep:
         if much and not self._behind:
             release_memory()
         self.caught_up += bool(done.added or done.changed or done.removed)
-        since = [time.time() - seen.changed_at(path) / 1e9 for path in set(seen.changed) - set(seen.held)]
+        since = [time.time() - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
         # A time in the future, as `touch` can set it, is nothing to wait for.
         rest = [quiet - age if age < quiet else AGAIN for age in since if age >= 0]
         self._rested = time.monotonic() + min(rest) + 0.02 if rest else NEVER

@@ -29,27 +29,13 @@ from ua_memory.git.process import (
     ObjectReader,
     Process,
     answers,
+    at_work,
     filesystem_now,
-    is_there,
-    processes,
     set_entries,
     tree_entries,
 )
 from ua_memory.git.remotes import Remotes
-from ua_memory.git.repository import (
-    MACHINE,
-    NOBODY,
-    ON_BEHALF,
-    BlameLine,
-    Commit,
-    Repository,
-    Revision,
-    blame_lines,
-    blob_id,
-    is_id,
-    parse_trailers,
-    plain_files,
-)
+from ua_memory.git.repository import MACHINE, NOBODY, BlameLine, Commit, Repository, Revision, blob_id, is_id
 
 # -- switching ---------------------------------------------------------------------------------------------
 # git at work on the files of a bank that is a repository of its own: a checkout, a merge, a reset, a stash.
@@ -103,7 +89,7 @@ def _state(file: Path) -> FileState:
 def branch_of(trail: Repository) -> str:
     """The branch that HEAD names, whether it is born or not; '' where it names none."""
     with contextlib.suppress(OSError, ValueError):
-        if not (trail.shared / "reftable").is_dir():
+        if not trail.reftable:
             line = (trail.git_dir / "HEAD").read_text().strip()
             return line[5:] if line.startswith("ref: ") else ""
     return ""
@@ -118,11 +104,7 @@ def is_moving(trail: Repository) -> bool:
     """Whether a git that lives may be writing files."""
     if not is_locked(trail):
         return False
-    places = [place.resolve() for place in (trail.git_dir, trail.shared, trail.root)]
-    if any(
-        not MOVERS.isdisjoint(words) and is_there(process, words, places) is not False
-        for process, words in processes()
-    ):
+    if at_work(trail, MOVERS):
         return True
     with contextlib.suppress(OSError):
         return filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < YOUNG_NS
@@ -150,17 +132,14 @@ class OtherBranches:
     @cached_property
     def tips(self) -> Sequence[tuple[str, str]]:
         """(name, commit) of each, the newest first. Where there is but one branch, git is not asked."""
-        if not self.trail.own or not _several(self.trail.shared):
+        if not self.trail.own or not (
+            self.trail.reftable or len(self.trail.ref_names("heads", "remotes")) > 1
+        ):
             return ()
-        words = [
-            "for-each-ref",
-            f"--count={MOST}",
-            "--sort=-committerdate",
-            "--format=%(refname) %(objectname)",
-        ]
-        rows = self.trail.run(*words, "refs/heads", "refs/remotes").decode("utf-8", "replace").splitlines()
-        named = [(name, commit) for name, _, commit in (row.partition(" ") for row in rows)]
-        return [(name, commit) for name, commit in named if name != self.here]
+        words = (f"--count={MOST}", "--sort=-committerdate", "--format=%(refname) %(objectname)")
+        out = self.trail.run("for-each-ref", *words, "refs/heads", "refs/remotes").decode("utf-8", "replace")
+        named = (row.partition(" ") for row in out.splitlines())
+        return [(name, commit) for name, _, commit in named if name != self.here]
 
     def has(self, path: str, blob: str | None, *, new: bool) -> str:
         """The branch on which a file is this, or that has no such file where it is None; else nothing. One
@@ -190,7 +169,7 @@ class OtherBranches:
 
     def _tree(self, commit: str) -> Mapping[str, str]:
         if commit not in self._trees:
-            self._trees[commit] = plain_files(self.trail.run("ls-tree", "-r", "-z", commit))
+            self._trees[commit] = repository.plain_files(self.trail.run("ls-tree", "-r", "-z", commit))
         return self._trees[commit]
 
     def _is_apart(self, commit: str) -> bool:
@@ -204,22 +183,14 @@ class OtherBranches:
         return ""
 
 
-def _several(shared: Path) -> bool:
-    """Whether there is more than one branch, the remotes' among them."""
-    loose = (file for kind in ("heads", "remotes") for file in (shared / "refs" / kind).rglob("*"))
-    names = {file.relative_to(shared).as_posix() for file in loose if file.is_file()}
-    with contextlib.suppress(OSError):
-        rows = (shared / "packed-refs").read_text("utf-8", "replace").splitlines()
-        names |= {row.split()[1] for row in rows if " refs/heads/" in row or " refs/remotes/" in row}
-    return len(names) > 1 or (shared / "reftable").is_dir()
-
-
 # -- additions ---------------------------------------------------------------------------------------------
 # Every line that ever came into the trail or left it: what each revision changed, and said of itself.
 
 
 AT_ONCE = 400
 """Revisions that are read by one git process: its output is held as a whole."""
+_AS_TEXT = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--text")
+"""How any diff is asked for: by lines, whatever the user's settings and attributes say of a file."""
 _COMMIT = b"commit "
 _HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
@@ -266,8 +237,8 @@ def hunks(history: Repository, revisions: Sequence[str], *paths: str) -> Iterato
     for at in range(0, len(revisions), AT_ONCE):
         some = revisions[at : at + AT_ONCE]
         stdin = "".join(f"{each}\n" for each in some).encode()
-        shown = ["--no-walk=unsorted", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"]
-        shown += ["--format=commit %H%n%w(0,1,1)%B", "-p", "-U0", "--text", "--diff-merges=first-parent"]
+        shown = ["--no-walk=unsorted", *_AS_TEXT, "--diff-merges=first-parent", "-p", "-U0"]
+        shown += ["--format=commit %H%n%w(0,1,1)%B"]
         out = history.run("log", *shown, "--stdin", "--", *paths, stdin=stdin)
         yield from _read(out, frozenset(some))
 
@@ -356,7 +327,7 @@ class LineAuthors:
         some = [f"-L{n},{n}" for n in wanted] if len(wanted) <= FEW_LINES else []
         passed = [f"--ignore-rev={each}" for each in ignored]
         out = self.history.run("blame", "--porcelain", "--no-textconv", *passed, *some, rev, "--", path)
-        return list(blame_lines(out.decode("utf-8", "surrogateescape")))
+        return list(repository.blame_lines(out.decode("utf-8", "surrogateescape")))
 
     def _again(
         self, rev: str, path: str, given: Mapping[int, tuple[str, Where]], ignored: Iterable[str]
@@ -390,7 +361,8 @@ class LineAuthors:
         for hunk in hunks(self.history, revisions, *dict.fromkeys(path for _, path in came)):
             if not hunk.path:
                 said = b"\n".join(hunk.added).decode("utf-8", "replace").rstrip("\n")
-                ops[hunk.revision] = "".join(parse_trailers(said.rpartition("\n\n")[2]).get("Memory-Op", ()))
+                trailers = repository.parse_trailers(said.rpartition("\n\n")[2])
+                ops[hunk.revision] = "".join(trailers.get("Memory-Op", ()))
             for at, line in enumerate(hunk.removed, hunk.old):
                 gone[hunk.revision, hunk.path][_words(line.decode("utf-8", "surrogateescape"))].append(at)
         given: dict[int, Where] = {}
@@ -406,7 +378,7 @@ class LineAuthors:
             op = ops.get(revision)
             stood = self._stood(revision, path, left) if left and op in GIVING_BACK else {}
             back |= stood
-            anew += left.keys() - stood if op in ON_BEHALF else ()
+            anew += left.keys() - stood if op in repository.ON_BEHALF else ()
         return given, back, anew
 
     def _stood(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, Where]:
@@ -440,7 +412,7 @@ def _each(
 
 def _unsure(row: BlameLine) -> bool:
     """Whether the line may be another's than the author's of the revision that git names."""
-    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *ON_BEHALF)
+    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *repository.ON_BEHALF)
 
 
 def _places(rows: Sequence[str]) -> dict[str, int]:
@@ -486,7 +458,6 @@ class _LoadedLog:
     rows: list[Row] = field(default_factory=list)
     paths: list[bytes] = field(default_factory=list)
     whole: bool = False
-    undone: frozenset[str] | None = None
 
     @property
     def complete(self) -> bool:
@@ -520,18 +491,6 @@ class RevisionLog:
         `paths` are left out: `with_paths` reads them."""
         sought = f"\n{key}: {start}".encode()
         return [_revision(row) for row in self._whole(git, head).rows if sought in row]
-
-    def undone(self, git: Process, head: str) -> frozenset[str]:
-        """The ids of the revisions that an undo took back; of undos, those that a redo took back."""
-        known = self._whole(git, head)
-        if known.undone is None:
-            gone: set[str] = set()
-            for done in self.with_trailer(git, head, "Undoes"):
-                # A redo takes back the undo, and what that had taken back counts again.
-                if done.id not in gone:
-                    gone |= {*done.trailers.get("Undoes", ())}
-            known.undone = frozenset(gone)
-        return known.undone
 
     def find(self, git: Process, head: str, id: str) -> Revision | None:
         """The revision with this full id, if it is among those read so far."""
@@ -692,8 +651,9 @@ def _among(names: Iterable[bytes], sought: Collection[bytes]) -> list[bytes]:
 
 
 def _revision(row: Row, names: Iterable[bytes] = ()) -> Revision:
-    id, _, when, author, subject, trailers = row.decode("utf-8", "replace").split("\0")
-    return Revision(id, repository.moment(when), author, subject, parse_trailers(trailers), _decoded(names))
+    id, _, when, author, subject, said = row.decode("utf-8", "replace").split("\0")
+    trailers = repository.parse_trailers(said)
+    return Revision(id, repository.moment(when), author, subject, trailers, _decoded(names))
 
 
 def _decoded(names: Iterable[bytes]) -> tuple[str, ...]:
@@ -751,16 +711,13 @@ class History(Remotes):
         if commit is None:
             return {}
         known = self.known  # another thread may set it meanwhile
-        if known and known[0] == commit:
-            every = known[1]
-            return {path: every[path] for path in paths or every if path in every}
-        found = self._listed(commit, paths)
-        if not paths and is_id(commit):
-            self.known = commit, found
-        return dict(found)
+        if not known or known[0] != commit:
+            known = commit, self._listed(commit)
+            self.known = known if is_id(commit) else self.known
+        return {path: known[1][path] for path in paths or known[1] if path in known[1]}
 
-    def _listed(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
-        """What `blobs` returns, in the order of git, read out of the trees, a level of folders at a time."""
+    def _listed(self, commit: str) -> dict[str, str]:
+        """All of them, in the order of git, read out of the trees, a level of folders at a time."""
         found: dict[str, str] = {}
         folders = {"": f"{commit}^{{tree}}"}
         while folders:
@@ -768,24 +725,21 @@ class History(Remotes):
             deeper: dict[str, str] = {}
             for folder, tree in zip(folders, trees, strict=True):
                 if tree is None:  # git says what is wrong
-                    return repository.plain_files(self.run("ls-tree", "-r", "-z", commit, "--", *paths))
+                    return repository.plain_files(self.run("ls-tree", "-r", "-z", commit))
                 for mode, name, sha in tree_entries(tree):
                     path = folder + name
                     # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
-                    if mode.startswith(b"100") and _within(path, paths):
+                    if mode.startswith(b"100"):
                         found[path] = sha
-                    elif mode == b"40000" and (_within(path, paths) or _leads(path, paths)):
+                    elif mode == b"40000":
                         deeper[f"{path}/"] = sha
             folders = deeper
         return {path: found[path] for path in sorted(found, key=os.fsencode)}
 
     def moved(self, old: str, new: str) -> dict[str, str | None]:
         """{path: blob id, None where there is no plain file now} of all in which two revisions differ."""
-        words = self.run("diff-tree", "-r", "-z", "--no-renames", old, new).split(b"\0")
-        return {
-            os.fsdecode(path): meta.split()[3].decode() if meta.split()[1].startswith(b"100") else None
-            for meta, path in zip(words[::2], words[1::2], strict=False)
-        }
+        there = self.differing(old, new)
+        return {path: blob if mode.startswith("100") else None for path, (mode, blob) in there.items()}
 
     def read_objects(self, names: Sequence[str]) -> list[GitObject | None]:
         """What git has under each of these names: an id, `REVISION:PATH`, `REVISION^{commit}`. None where
@@ -830,6 +784,13 @@ class History(Remotes):
         (found,) = self.read_objects([name])
         return found.data if found and found.kind == "blob" else self.run("cat-file", "blob", name)
 
+    def contents(self, names: Iterable[str]) -> dict[str, bytes]:
+        """{blob id: what git keeps under it}, asked for together: of ten years of logs one by one took 13 s.
+        GitFailed where something is missing."""
+        wanted = list(dict.fromkeys(names))
+        found = zip(wanted, self.read_objects(wanted) if wanted else (), strict=True)
+        return {name: each.data if each and each.kind == "blob" else self.blob(name) for name, each in found}
+
     def has_committed(self, path: str, data: bytes) -> bool:
         """Whether any commit of any branch, also one that was left, has this content of a file."""
         if self.read_objects([blob := blob_id(data)]) == [None]:
@@ -869,10 +830,12 @@ class History(Remotes):
 
     def taken_back(self) -> set[str]:
         """The ids of the revisions that an undo took back: those of undos where a redo did, too."""
-        if (head := self.head()) is None:
-            return set()
-        with self._born():
-            return set(self._log.undone(self, head))
+        gone: set[str] = set()
+        for done in self.with_trailer("Undoes"):
+            # A redo takes back the undo, and what that had taken back counts again.
+            if done.id not in gone:
+                gone |= {*done.trailers.get("Undoes", ())}
+        return gone
 
     def mentioning(self, block: str, paths: Sequence[str] = ()) -> set[str]:
         """The ids of the revisions that added or removed a line with the block id `^block`."""
@@ -902,29 +865,14 @@ class History(Remotes):
                 self._diff_to_disk(old, path, context) for path in paths or self.blobs(rev=old or "HEAD")
             )
         first = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
-        words = [
-            "diff",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-            "--text",
-            f"-U{context}",
-        ]
-        return self.run(*words, first, new, "--", *paths).decode("utf-8", "replace")
+        words = ("diff", *_AS_TEXT, f"-U{context}", first, new)
+        return self.run(*words, "--", *paths).decode("utf-8", "replace")
 
     def _diff_to_disk(self, old: str | None, path: str, context: int) -> str:
         file = self.root / path
         now = file.read_bytes() if file.is_file() and not file.is_symlink() else None
-        then = self.read(old, path) if old else None
-        names = ("/dev/null" if then is None else f"a/{path}", "/dev/null" if now is None else f"b/{path}")
-        sides = ((data or b"").decode("utf-8", "replace").split("\n") for data in (then, now))
-        one, other = (
-            [*(f"{line}\n" for line in lines[:-1]), *(lines[-1:] if lines[-1] else [])] for lines in sides
-        )
-        rows = list(unified_diff(one, other, *names, n=context))
-        shown = [row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows]
-        return "".join([f"diff --git a/{path} b/{path}\n", *shown]) if shown else ""
+        shown = difference(path, self.read(old, path) if old else None, now, context)
+        return f"diff --git a/{path} b/{path}\n{shown}" if shown else ""
 
     def blame(
         self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None, rev: str = "HEAD"
@@ -937,16 +885,13 @@ class History(Remotes):
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)
         found = [BlameLine(n, NOBODY, NOT_YET, epoch, "", row) for n, row in enumerate(rows, 1)]
-        for i, j, size in SequenceMatcher(
-            None, [k.text for k in known], rows, autojunk=False
-        ).get_matching_blocks():
+        matcher = SequenceMatcher(None, [k.text for k in known], rows, autojunk=False)
+        for i, j, size in matcher.get_matching_blocks():
             for n in range(size):
                 found[j + n] = replace(known[i + n], line=j + n + 1)
         chosen = found[lines[0] - 1 : lines[1]] if lines else found
-        return [
-            replace(b, text=b.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-            for b in chosen
-        ]
+        shown = (b.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for b in chosen)
+        return [replace(b, text=text) for b, text in zip(chosen, shown, strict=True)]
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -964,7 +909,7 @@ class History(Remotes):
         if ref == "HEAD":
             return self.head()
         found = self.stored(ref)
-        if (found and is_id(found)) or (not found and ref.startswith("refs/") and not self._reftable):
+        if (found and is_id(found)) or (not found and ref.startswith("refs/") and not self.reftable):
             return found or None
         (commit,) = self.read_objects([f"{ref}^{{commit}}"])
         return commit.id if commit else None
@@ -1033,9 +978,8 @@ class History(Remotes):
 
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Bring the index along for these paths and those that an earlier commit could not."""
-        if self.own and (late := {*paths, *self.behind()}):
-            there = self.blobs(sorted(late))
-            self._follow({path: there.get(path) for path in late})
+        there = self.blobs(paths) if self.own and paths else {}
+        self._follow({path: there.get(path) for path in paths})
 
     def _follow(self, ids: dict[str, str | None]) -> None:
         """Set index entries of the bank's own repository, so that `git status` shows what a person did.
@@ -1094,12 +1038,14 @@ class History(Remotes):
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
 
 
-def _within(path: str, paths: Sequence[str]) -> bool:
-    return not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
-
-
-def _leads(folder: str, paths: Sequence[str]) -> bool:
-    return any(each.startswith(f"{folder}/") for each in paths)
+def difference(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> str:
+    """A unified diff of a file's contents, None where there is no file."""
+    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    one, other = (
+        [line.decode("utf-8", "replace") for line in BytesIO(data or b"").readlines()] for data in (old, new)
+    )
+    rows = unified_diff(one, other, *names, n=context)
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 def _bytes_in(folder: Path) -> int:

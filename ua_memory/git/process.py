@@ -11,8 +11,7 @@ import tempfile
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha1
@@ -109,6 +108,11 @@ class Process:
         common = self.git_dir / "commondir"
         return (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
 
+    @property
+    def places(self) -> list[Path]:
+        """The folders in which a git that works on it may be."""
+        return [place.resolve() for place in (self.git_dir, self.shared, self.root)]
+
     def git(self) -> Git:
         """GitPython's command object, bound to this trail whatever the caller's shell has set."""
         if self._git is None:
@@ -141,16 +145,6 @@ class Process:
             **AS_COMMITTED,
             **pairs,
         }
-
-    def version(self) -> str:
-        """What git says of itself. GitFailed."""
-        git = self.git()
-        from git.exc import GitError
-
-        try:
-            return str(git.execute(["git", "--version"]))
-        except GitError:  # for that it reads the user's settings, too
-            return self.run("--version").decode()
 
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
         """Standard output of one git command. GitFailed carries what git said."""
@@ -216,14 +210,13 @@ class Process:
                 raise GitFailed(
                     f"git did not start: {why}", where=str(self.git_dir), hint="install git"
                 ) from error
-        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         if status not in ok:
             why = _reason(said or out)
             raise GitFailed(
                 f"git {words[0]} failed: {why}", where=str(self.git_dir),
-                hint="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
+                hint="ua-memory doctor --mend" if _LOCKED.search(said) else "ua-memory doctor",
             )  # fmt: skip
-        return bytes(out) if isinstance(out, bytes) else str(out).encode(), told
+        return out, said
 
 
 def _imported() -> type[Git]:
@@ -560,14 +553,14 @@ class Lock:
     held: str
 
 
-def found(git_dir: Path, shared: Path, root: Path) -> list[Lock]:
-    """The locks in a git directory and the one it shares with other work trees. `root` is its work tree."""
-    there = {file for folder in {git_dir, shared} for name in _WHERE for file in folder.glob(name)}
+def found(git: Process) -> list[Lock]:
+    """The locks in a git directory and the one it shares with other work trees."""
+    there = {file for folder in {git.git_dir, git.shared} for name in _WHERE for file in folder.glob(name)}
     files = [file for file in sorted(there) if file.suffix != ".keep" or _says(file)]
     if not files:
         return []
-    at_work, now = who(git_dir, shared, root), filesystem_now(git_dir)
-    return [Lock(file, _held(file, at_work, now)) for file in files]
+    gits, now = who(git.places), filesystem_now(git.git_dir)
+    return [Lock(file, _held(file, gits, now)) for file in files]
 
 
 def remove(locks: list[Lock]) -> list[Path]:
@@ -575,7 +568,7 @@ def remove(locks: list[Lock]) -> list[Path]:
     gone = []
     for lock in locks:
         if not lock.held:
-            with suppress(OSError):
+            with contextlib.suppress(OSError):
                 _remove(lock.file)
                 gone.append(lock.file)
     return gone
@@ -595,15 +588,15 @@ def _says(mark: Path) -> bool:
     return text(mark).strip() == IMPORTS or bool(TAKES_IN.fullmatch(text(mark).strip()))
 
 
-def _held(file: Path, at_work: list[str] | None, now: int) -> str:
-    if at_work:
-        return f"{at_work[0]} is running there"
+def _held(file: Path, gits: list[str] | None, now: int) -> str:
+    if gits:
+        return f"{gits[0]} is running there"
     by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
     if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
         return f"process {by[1]} on {by[2]} may still be running"
-    with suppress(OSError):
+    with contextlib.suppress(OSError):
         age = (now - file.stat().st_mtime_ns) // 10**9
-        needed = UNSEEN_SECONDS if at_work is None else SECONDS
+        needed = UNSEEN_SECONDS if gits is None else SECONDS
         return "" if age >= needed else f"made {age} s ago, and treated as in use for {needed} s"
     return "removed meanwhile"
 
@@ -627,15 +620,22 @@ def lives(process: int) -> bool:
     return True
 
 
-def who(*places: Path) -> list[str] | None:
+def at_work(git: Process, words: Collection[str]) -> bool:
+    """Whether a process that was told one of these words may be at work in a git directory."""
+    return any(
+        not set(words).isdisjoint(told) and is_there(process, told, git.places) is not False
+        for process, told in processes()
+    )
+
+
+def who(places: list[Path]) -> list[str] | None:
     """The gits that may hold a lock in these folders; None where that cannot be seen. Our own that reads
     objects for as long as a bank is open takes none."""
-    there = [place.resolve() for place in places]
-    if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in there):
+    if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in places):
         return None
     every = ((folder, words) for folder, words in processes() if tuple(words[: len(READER)]) != READER)
     gits = ((folder, words) for folder, words in every if Path(words[0]).name.startswith("git"))
-    seen = [(folder, words, is_there(folder, words, there)) for folder, words in gits]
+    seen = [(folder, words, is_there(folder, words, places)) for folder, words in gits]
     if any(here is None for _, _, here in seen):
         return None
     return [
@@ -649,7 +649,7 @@ def processes() -> Iterator[tuple[Path | None, list[str]]]:
     """(its folder in /proc, its words) of each process there is."""
     if (PROCESSES / "self" / "cmdline").exists():
         for folder in PROCESSES.glob("[0-9]*"):
-            with suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # it has ended meanwhile
                 yield folder, (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         return
     try:

@@ -172,15 +172,13 @@ class Remotes(Repository):
     def agreed(self, name: str) -> str | None:
         """Up to where this machine and a remote agreed when they last met, else what a clone began with."""
         for ref in (self._tracked(name, AGREED), self._tracked(name)):
-            stored = None if self._reftable else self.stored(ref) or ""
+            stored = None if self.reftable else self.stored(ref) or ""
             if stored and self._lies_here(stored):
                 return stored
             if stored == "":
                 continue
-            found = (
-                self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1)).decode().strip()
-            )
-            if found:
+            words = ("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+            if found := self.run(*words, ok=(0, 1)).decode().strip():
                 return found
         return None
 
@@ -197,19 +195,15 @@ class Remotes(Repository):
 
     def offered(self, address: str) -> str | None:
         """Where the remote's branch stands, None while there is none. Nothing is fetched."""
-        out = self._reach("ls-remote", "--refs", "--", address, self.ref()).decode()
-        rows = (line.split("\t") for line in out.splitlines() if "\t" in line)
+        out, _ = self._reach("ls-remote", "--refs", "--", address, self.ref())
+        rows = (line.split("\t") for line in out.decode().splitlines() if "\t" in line)
         return next((sha for sha, ref in rows if ref == self.ref()), None)
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
         """The branch that a remote's HEAD leads to, empty where it leads to none, and {branch: revision}."""
-        out = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*").decode(
-            "utf-8", "replace"
-        )
-        rows = [row.split("\t", 1) for row in out.splitlines() if "\t" in row]
-        first = next(
-            (sha[5:].removeprefix("refs/heads/") for sha, ref in rows if sha.startswith("ref: ")), ""
-        )
+        out, _ = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
+        rows = [row.split("\t", 1) for row in out.decode("utf-8", "replace").splitlines() if "\t" in row]
+        first = next((sha.removeprefix("ref: refs/heads/") for sha, _ in rows if sha.startswith("ref: ")), "")
         found = {ref.removeprefix("refs/heads/"): sha for sha, ref in rows if ref.startswith("refs/heads/")}
         return (first if first in found else ""), found
 
@@ -256,7 +250,7 @@ class Remotes(Repository):
         settings = self._settings()
         there = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
         words += self._receiving(there)
-        out, said = self._asked_there(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
+        out, said = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
         why = shown(_because(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _AGAIN):
@@ -295,10 +289,10 @@ class Remotes(Repository):
 
     def _names(self) -> bytes:
         """A line `ID REF` for each branch here and of remotes."""
-        if self._reftable:
+        if self.reftable:
             words = "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
             return self.run(*words)
-        rows = (row.split(" ") for row in self._packed_refs().splitlines())
+        rows = (row.split(" ") for row in process.text(self.shared / "packed-refs").splitlines())
         found = {
             row[1]: row[0] for row in rows if row[1:] and row[1].startswith(("refs/heads/", "refs/remotes/"))
         }
@@ -309,12 +303,7 @@ class Remotes(Repository):
                 found[file.relative_to(self.shared).as_posix()] = file.read_text().strip()
         return "".join(f"{id} {ref}\n" for ref, id in found.items() if OBJECT_ID.fullmatch(id)).encode()
 
-    def _reach(self, *words: str, by: Process | None = None) -> bytes:
-        return self._asked_there(*words, by=by)[0]
-
-    def _asked_there(
-        self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None
-    ) -> tuple[bytes, str]:
+    def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> tuple[bytes, str]:
         with contextlib.nullcontext(by) if by else self._apart() as apart:
             try:
                 return apart.ask(*words, ok=ok, kill_after_timeout=SECONDS)
@@ -333,11 +322,11 @@ class Remotes(Repository):
 
     def locks(self, address: str = "") -> list[Lock]:
         """What a killed git has left locked here, and in the folder that an address leads to."""
-        found = process.found(self.git_dir, self.shared, self.root) if self.exists else []
+        found = process.found(self) if self.exists else []
         if place := folder(address, self.root) if address else None:
             there = Process(place, place.parent if place.name == ".git" else place, own=True)
             with contextlib.suppress(OSError):  # nothing of ours to write there
-                found += process.found(place, there.shared, there.root)
+                found += process.found(there)
         return found
 
     # -- bundles -----------------------------------------------------------------------------------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import shlex
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from pathlib import Path
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, writing
-from ua_memory.git.process import OBJECT_ID, Process
+from ua_memory.git.process import OBJECT_ID, Process, text
 from ua_memory.paths import is_truth, make_private
 
 # -- revisions ---------------------------------------------------------------------------------------------
@@ -220,7 +218,7 @@ class LostBranch:
 def find_lost(trail: Process, branch: str) -> LostBranch | None:
     """The last revision of a branch that is gone; None where there never was one, or other branches have
     all of it. GitFailed."""
-    if not _has_commits(trail.shared / "objects"):
+    if not _has_objects(trail.shared / "objects"):
         return None
     commits = trail.run("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
     names = [line[7:] for line in commits.decode().splitlines() if line.startswith("commit ")]
@@ -243,19 +241,9 @@ def find_lost(trail: Process, branch: str) -> LostBranch | None:
     return LostBranch(branch, ends[0][0], ends[0][4], False) if ends else None
 
 
-def _has_commits(objects: Path) -> bool:
-    """Whether a git directory has a commit, or a pack that may; no process is started."""
-    if any(objects.glob("pack/*.pack")):
-        return True
-    return any(map(_is_commit, objects.glob("[0-9a-f][0-9a-f]/*")))
-
-
-def _is_commit(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            return zlib.decompressobj().decompress(opened.read(64), 7) == b"commit "
-    except (OSError, zlib.error):
-        return False
+def _has_objects(objects: Path) -> bool:
+    """Whether a git directory has an object, or a pack; no process is started."""
+    return any(objects.glob("pack/*.pack")) or any(objects.glob("[0-9a-f][0-9a-f]/*"))
 
 
 def _truth(trail: Process, revision: str) -> dict[str, str]:
@@ -306,13 +294,10 @@ def find_missing(trail: Process) -> dict[str, str]:
     out, said = trail.ask("fsck", "--full", "--no-dangling", "--no-progress", ok=range(256))
     found: dict[str, str] = {}
     for row in _NAMED.finditer(f"{out.decode('utf-8', 'replace')}\n{said}"):
-        kind, name = next(
-            pair
-            for pair in ((row[1], row[2]), (row[3], row[4]), (row[6], row[5]), ("", f"{row[7]}{row[8]}"))
-            if pair[1] and pair[1] != "NoneNone"
-        )
+        one, other = filter(None, row.groups())  # a kind and an id, an id and what it is, or an id in two
+        name = next((each for each in (other, one) if len(each) == 40), one + other)
         if name.strip("0") and found.get(name, "object") == "object":
-            found[name] = KINDS.get(kind, kind if kind in ("blob", "tree", "commit") else "object")
+            found[name] = KINDS.get(one, one if one in ("blob", "tree", "commit") else "object")
     return found
 
 
@@ -346,9 +331,7 @@ def write_again(trail: Process, contents: Mapping[str, bytes], listings: Iterabl
     while there := [name for name in gone if name in held]:
         for name in there:
             kind, data = held.pop(name)
-            with suppress(
-                OSError
-            ):  # where it is noise git would not write it: it looks whether there is a file
+            with suppress(OSError):  # where it is noise git would not write it: it sees that there is a file
                 (trail.shared / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
             trail.run("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
         gone = _noise_aside(trail, find_missing(trail))  # below a tree that was missing nobody could look
@@ -383,8 +366,6 @@ def guesses(index: Listing, disk: Listing, earlier: Listing, changed: Iterable[s
 
 def trees(listing: Listing) -> dict[str, bytes]:
     """{id: content} of the trees that a listing makes, as git writes them."""
-    from hashlib import sha1
-
     found: dict[str, bytes] = {}
 
     def made(folder: Listing) -> str:
@@ -401,7 +382,7 @@ def trees(listing: Listing) -> dict[str, bytes]:
         data = b"".join(
             b"%b %b\0%b" % (mode.encode(), _raw(name), bytes.fromhex(of)) for name, (mode, of) in order
         )
-        name = sha1(b"tree %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+        name = hashlib.sha1(b"tree %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
         found[name] = data
         return name
 
@@ -464,7 +445,7 @@ class Repository(Process):
             if self.own and (self.git_dir / mark).exists():
                 hint = "ua-memory git status says how to finish or abort it"
                 raise GitFailed("a merge or rebase is in progress", where=str(self.git_dir), hint=hint)
-        if self._reftable:
+        if self.reftable:
             return self.run("symbolic-ref", "HEAD").decode().strip()
         self.require_born()
         return head[5:]
@@ -490,7 +471,7 @@ class Repository(Process):
     def put_back(self) -> list[str]:
         """Put a branch that is gone back to where it stood, if the files say where that was; what to tell of
         it. What cannot be told is left as it is, and git refuses the next commit."""
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             lost = self.lost()
             if lost and lost.sure:
                 self.run("update-ref", lost.branch, lost.revision, NOBODY)
@@ -509,27 +490,29 @@ class Repository(Process):
         found = self.stored(name)
         if found is not None:
             return found if found and not found.startswith("ref: ") else self._asked()
-        if self._reftable:
+        if self.reftable:
             return self._asked()
-        others = any(file.is_file() for file in (self.shared / "refs/heads").rglob("*"))
-        if others or " refs/heads/" in self._packed_refs():
+        if self.ref_names("heads"):
             return name
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             return name if find_lost(self, name) else None
         return name  # git cannot say what its objects are: nothing is to begin there
 
     def stored(self, ref: str) -> str | None:
         """What a ref's file or its line in `packed-refs` says, a commit's id as a rule; None where it has
         neither. No process is started."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             return (self.shared / ref).read_text().strip()
-        rows = self._packed_refs().splitlines()
+        rows = text(self.shared / "packed-refs").splitlines()
         return next((row.split()[0] for row in rows if row.endswith(f" {ref}")), None)
 
-    def _packed_refs(self) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            return (self.shared / "packed-refs").read_text()
-        return ""
+    def ref_names(self, *kinds: str) -> set[str]:
+        """The refs of these kinds (`heads`, `remotes`) by their files alone; no process is started."""
+        loose = (file for kind in kinds for file in (self.shared / "refs" / kind).rglob("*"))
+        packed = (row.partition(" ")[2] for row in text(self.shared / "packed-refs").splitlines())
+        wanted = tuple(f"refs/{kind}/" for kind in kinds)
+        found = {file.relative_to(self.shared).as_posix() for file in loose if file.is_file()}
+        return found | {name for name in packed if name.startswith(wanted)}
 
     def person(self) -> tuple[str, str]:
         """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""
@@ -543,7 +526,8 @@ class Repository(Process):
         return self._person
 
     @property
-    def _reftable(self) -> bool:
+    def reftable(self) -> bool:
+        """Whether refs are kept in tables of git's, and not in files."""
         return (self.shared / "reftable").is_dir()
 
     def _head_line(self) -> str:
@@ -557,12 +541,7 @@ class Repository(Process):
 
     def _branch(self) -> str:
         """The branch that HEAD should name: main, or else the first there is."""
-        loose = self.shared / "refs/heads"
-        names: list[str] = []
-        with contextlib.suppress(OSError, ValueError):
-            names += sorted(file.relative_to(loose).as_posix() for file in loose.rglob("*") if file.is_file())
-            rows = (self.shared / "packed-refs").read_text().splitlines()
-            names += [row.rpartition(" refs/heads/")[2] for row in rows if " refs/heads/" in row]
+        names = sorted(name.removeprefix("refs/heads/") for name in self.ref_names("heads"))
         return shlex.quote(names[0] if names and "main" not in names else "main")
 
     def set_noise_aside(self) -> None:
@@ -570,7 +549,7 @@ class Repository(Process):
         be put back."""
         head = self._head_line()
         file = self.shared / head.removeprefix("ref: ")
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             if head.startswith("ref: refs/heads/") and not OBJECT_ID.fullmatch(
                 file.read_bytes().decode("latin-1").strip()
             ):
@@ -578,13 +557,13 @@ class Repository(Process):
                 file.replace(self.git_dir / ASIDE / file.name)
 
     def _asked(self) -> str | None:
-        with contextlib.suppress(GitFailed):
+        with suppress(GitFailed):
             return self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
         return None
 
 
 def _sync(path: Path) -> None:
-    with contextlib.suppress(OSError):  # a file system that cannot: nothing is promised there
+    with suppress(OSError):  # a file system that cannot: nothing is promised there
         fd = os.open(path, os.O_RDONLY)
         try:
             os.fsync(fd)

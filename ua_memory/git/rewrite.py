@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, writing
 from ua_memory.git.history import History
-from ua_memory.git.process import IMPORTS, TAKES_IN, GitObject, is_there, lives, processes, text
+from ua_memory.git.process import IMPORTS, TAKES_IN, GitObject, at_work, lives, text
 from ua_memory.git.remotes import AGREED, LOCAL
 from ua_memory.git.repository import ASIDE
 from ua_memory.paths import make_private
@@ -280,12 +280,8 @@ def _is_left(said: str, history: History) -> bool:
 
 def _import_at_work(history: History) -> bool:
     """Whether an import into this history goes on. It is waited for: none takes long."""
-    places = [place.resolve() for place in (history.git_dir, history.shared, history.root)]
     for _ in range(WAITS):
-        if not any(
-            IMPORTS in words and is_there(process, words, places) is not False
-            for process, words in processes()
-        ):
+        if not at_work(history, (IMPORTS,)):
             return False
         time.sleep(PAUSE)
     return True

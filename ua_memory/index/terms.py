@@ -1,5 +1,5 @@
-"""Text into search terms, the same for files and queries; the nearest known word of a misspelt one; and the
-other forms of a word in languages besides English."""
+"""Split texts and queries into search terms; correct spelling; find inflected forms in languages besides
+English."""
 
 from __future__ import annotations
 
@@ -18,71 +18,71 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 
-# -- terms -------------------------------------------------------------------------------------------------
-# Text into search terms: the same cut for what is indexed and for what is asked.
+# -- tokenization ------------------------------------------------------------------------------------------
+# Texts and queries are split into the same terms.
 #
-# SQLite's tokenizer lowers, strips accents and stems; this module decides before it what a word is.
-# Identifiers (`UA_TRUNCATION_THRESHOLD`, `src/foo.py`, `getUserName`) stand both in parts and whole.
-# Chinese, Japanese, Thai and their like have no spaces to cut at, so their runs become overlapping pairs,
-# and each character besides. A query is cut into plain terms before it meets FTS5, so no operator survives.
+# SQLite's tokenizer lowercases, strips accents and stems; this module decides before it what a word is.
+# Identifiers (`UA_TRUNCATION_THRESHOLD`, `src/foo.py`, `getUserName`) are indexed both in parts and whole.
+# Chinese, Japanese, Thai and other scripts without spaces are indexed as overlapping pairs of characters and
+# as single characters. Queries are split before they reach FTS5, so that they contain no operators.
 
 
 LONGEST_WORD = 100
-"""Characters; what is longer is a blob, found by its beginning."""
+"""Characters of a word; longer ones are truncated."""
 
 MOST_TERMS = 2000
-"""Distinct terms read of one query; a longer one was pasted by accident."""
+"""Distinct terms of a query; a longer one was pasted by accident."""
 
-MOST_AGAIN = 8
-"""Identifiers of a query, and parts of each, that are counted."""
+MOST_REPEATS = 8
+"""Identifiers of a query, and parts of each, that are repeated (`Query.repeats`)."""
 
 _CJK = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
     "\u0e01-\u0e3a\u0e40-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17e0-\u17e9"
 )
-"""Scripts that set no or few spaces: Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer."""
+"""Scripts with few or no spaces: Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer."""
 _ASCII_RUN = re.compile(r"[A-Za-z0-9]+")
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]++(?:[_/.\-@:\\]+[^\W_]++)+")
 _SEPARATORS = re.compile(r"[\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_PIECE = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]')
 
 _CLITIC = re.compile(r"(?<=\w)['’](?:s|t|ll|re|ve|m|d)\b", re.IGNORECASE)
-"""What English hangs onto a word: the s of "Bob's", rare in a small bank, says nothing of what is meant."""
+"""English clitics: the s of "Bob's" would be a rare, hence highly weighted term in a small bank."""
 
-_SMALL_WORDS = """
+_ENGLISH = """
 a about am an and any are as at be been but by can could did do does for from had has have he her
 him his how i if in into is it its me my no not of on or our she should so some than that the their
 them then there these they this those to us was we were what when where which who whom whose why
 will with would you your
 """
-STOP = frozenset(_SMALL_WORDS.split())
-"""English words that say nothing about which item is meant; dropped from a query that has others."""
+STOP_WORDS = frozenset(_ENGLISH.split())
+"""English stop words; dropped from a query that has other words."""
 
 _SPECIAL = re.compile(rf"_|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|\w[/.\-@:\\]+\w|\w{{{LONGEST_WORD + 1}}}|\x00")
-"""What makes an ASCII text more than words and what stands between them."""
+"""Matches ASCII texts that need more than FTS5's own tokenization."""
 
 
 class Query:
-    """A query cut up: `terms` are OR-ed, each of `phrases` (its words in order) is required. `again` has an
-    identifier for each of its parts: it counts as much as they do, so that it is not found by them first.
-    `forms` has words of the bank by which a term is looked up, too.
+    """A parsed query: `terms` are OR-ed, each of `phrases` (words in order) is required. `repeats` has each
+    identifier once per part, so that the whole counts as much as its parts. `forms` has other words of the
+    bank by which a term is searched, too.
 
-    No dataclass: a hook that opens no bank would load them for this one alone, a fifth of its time.
+    Not a dataclass: importing `dataclasses` would take a fifth of the time of a hook that opens no bank.
     """
 
-    __slots__ = ("again", "forms", "phrases", "terms")
+    __slots__ = ("forms", "phrases", "repeats", "terms")
 
     def __init__(
         self,
         terms: tuple[str, ...],
         phrases: tuple[tuple[str, ...], ...] = (),
-        again: tuple[str, ...] = (),
+        repeats: tuple[str, ...] = (),
         forms: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.terms, self.phrases, self.again, self.forms = terms, phrases, again, forms or {}
+        self.terms, self.phrases, self.repeats, self.forms = terms, phrases, repeats, forms or {}
 
     @property
     def empty(self) -> bool:
@@ -90,13 +90,13 @@ class Query:
 
     @property
     def every_term(self) -> tuple[str, ...]:
-        """The terms and their other forms, each once."""
+        """The terms and their other forms, without duplicates."""
         others = (form for term in self.terms for form in self.forms.get(term, ()))
         return tuple(dict.fromkeys([*self.terms, *others])) if self.forms else self.terms
 
 
 def clean(text: str) -> str:
-    """The text as SQLite and the tokenizer can take it: stray bytes become U+FFFD."""
+    """The text as valid UTF-8 for SQLite and the tokenizer: lone surrogates become U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -108,7 +108,7 @@ def clean(text: str) -> str:
 
 @cache
 def _run() -> re.Pattern[str]:
-    """Compiled where it is needed: it takes 5 ms, and a hook whose prompt is plain ASCII has none to lose."""
+    """Compiled lazily: it takes 5 ms, which a hook with an ASCII prompt does not need."""
     return re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 
 
@@ -118,17 +118,17 @@ def _cjk_run() -> re.Pattern[str]:
 
 
 def _runs(text: str) -> list[str]:
-    """The runs of letters and digits in a text, those without spaces apart from the others."""
+    """The runs of letters and digits in a text; CJK characters and others are separate runs."""
     return [text[start:end] for start, end in spans(text)]
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where the runs of letters and digits in a text stand, those without spaces apart from the others."""
+    """The (start, end) of each run of letters and digits; CJK characters and others are separate runs."""
     return [match.span() for match in (_ASCII_RUN if text.isascii() else _run()).finditer(text)]
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether a text has words of a script that sets no spaces."""
+    """Whether a text contains characters of a script without spaces."""
     return not text.isascii() and _cjk_run().search(text) is not None
 
 
@@ -146,33 +146,33 @@ def words(text: str) -> list[str]:
         if not _is_cjk(run):
             found.append(run[:LONGEST_WORD].casefold())
         else:
-            signs = _signs(run)
-            found.extend(signs[i : i + 2] for i in range(max(len(signs) - 1, min(len(signs), 1))))
+            letters = _without_marks(run)
+            found.extend(letters[i : i + 2] for i in range(max(len(letters) - 1, min(len(letters), 1))))
     return found
 
 
-def _signs(run: str) -> str:
-    """A run without the vowels and tones above and below its letters, which FTS5 takes for blanks."""
-    return "".join(sign for sign in run if unicodedata.category(sign) not in ("Mn", "Mc"))
+def _without_marks(run: str) -> str:
+    """A run without combining vowel and tone marks, which FTS5 takes for separators."""
+    return "".join(letter for letter in run if unicodedata.category(letter) not in ("Mn", "Mc"))
 
 
-def pieces(indexed_text: str) -> frozenset[str]:
-    """The different words of a text that went through `indexed`."""
-    return frozenset(_PIECE.findall(indexed_text.casefold()))
+def distinct_words(indexed_text: str) -> frozenset[str]:
+    """The distinct words of a text returned by `fts_text`."""
+    return frozenset(_WORD.findall(indexed_text.casefold()))
 
 
-def wholes(text: str) -> list[str]:
-    """What is to be found besides its words: identifiers in one piece, single CJK characters."""
+def compound_terms(text: str) -> list[str]:
+    """The terms of a text besides its words: whole identifiers, single CJK characters."""
     text = unicodedata.normalize("NFKC", text)
     found = [whole for whole, _ in _identifiers(text)]
     for run in () if text.isascii() else _runs(text):
         if _is_cjk(run):
-            found.extend(_signs(run) if len(run) > 1 else ())
+            found.extend(_without_marks(run) if len(run) > 1 else ())
     return found
 
 
 def _identifiers(text: str) -> Iterator[tuple[str, str]]:
-    """(an identifier as one word, as it stands), from a normal text."""
+    """Yield (identifier as one word, as written) from an NFKC-normalised text."""
     for match in _JOINED.findall(text):
         yield _SEPARATORS.sub("_", match).casefold()[:LONGEST_WORD], match
     for run in _runs(text) if _HUMP.search(text) else ():
@@ -180,34 +180,32 @@ def _identifiers(text: str) -> Iterator[tuple[str, str]]:
             yield run[:LONGEST_WORD].casefold(), run
 
 
-def _again(query: str) -> Iterator[str]:
-    for whole, text in islice(_identifiers(unicodedata.normalize("NFKC", query)), MOST_AGAIN):
-        yield from [whole] * min(len(words(text)), MOST_AGAIN)
+def _repeats(query: str) -> Iterator[str]:
+    for whole, text in islice(_identifiers(unicodedata.normalize("NFKC", query)), MOST_REPEATS):
+        yield from [whole] * min(len(words(text)), MOST_REPEATS)
 
 
-def indexed(text: str) -> str:
-    """The text as it is handed to FTS5: its words, then its wholes, parted by blanks.
-
-    Most lines are plain: FTS5 cuts those as we would, so they go as they are.
-    """
+def fts_text(text: str) -> str:
+    """The text to index with FTS5: its words and compound terms, separated by spaces. A text that FTS5 would
+    tokenize in the same way, as most, is returned unchanged."""
     if text.isascii() and not _SPECIAL.search(text):
         return text
-    return " ".join([*words(text), *wholes(text)])
+    return " ".join([*words(text), *compound_terms(text)])
 
 
-def every_word(query: str) -> Query:
-    """A query that only what contains all of its words answers, in any order: the parts of an identifier, a
-    run without spaces and what is quoted each in theirs. Small words count where there are no others."""
+def all_words_query(query: str) -> Query:
+    """A query that requires all words, in any order; identifiers, CJK runs and quotations are phrases. Stop
+    words are dropped unless there are no others."""
     query = clean(query)
     quoted = ["".join(groups) for groups in _QUOTED.findall(query)]
     parts = [*quoted, *_CLITIC.sub(" ", _QUOTED.sub(" ", query)).split()]
     phrases = list(dict.fromkeys(phrase for phrase in (tuple(words(part)) for part in parts) if phrase))
-    telling = [phrase for phrase in phrases if not STOP.issuperset(phrase)] or phrases
-    return Query((), tuple(telling))
+    required = [phrase for phrase in phrases if not STOP_WORDS.issuperset(phrase)] or phrases
+    return Query((), tuple(required))
 
 
 def read_query(query: str) -> Query:
-    """Cut a query up. Never raises; an empty result means there is nothing to look for by words."""
+    """Parse a query. Never raises; an empty result means that there are no words to search for."""
     query = clean(query)
     phrases: list[tuple[str, ...]] = []
     for match in _QUOTED.finditer(query):
@@ -215,121 +213,123 @@ def read_query(query: str) -> Query:
         phrase = tuple(words(quoted))
         if phrase and phrase not in phrases and len(phrases) < 8:
             phrases.append(phrase[:64])
-    terms = list(dict.fromkeys([*words(_CLITIC.sub(" ", query)), *wholes(query)]))[:MOST_TERMS]
-    # A pair of characters says more than either of them, and a single one is in every other text.
-    telling = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
-    small = small_words(terms)
-    telling = [term for term in telling if term not in small] or telling
-    return Query(tuple(telling), tuple(phrases), tuple(_again(query)))
+    terms = list(dict.fromkeys([*words(_CLITIC.sub(" ", query)), *compound_terms(query)]))[:MOST_TERMS]
+    # A pair of CJK characters is more specific than either; a single one is in many texts.
+    specific = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
+    stop = stop_words(terms)
+    specific = [term for term in specific if term not in stop] or specific
+    return Query(tuple(specific), tuple(phrases), tuple(_repeats(query)))
 
 
-# -- spelling ----------------------------------------------------------------------------------------------
-# Words that were meant: for one that no item has, the nearest in spelling that some item has.
+# -- spelling correction -----------------------------------------------------------------------------------
+# For a query term that no item has, the nearest word by edit distance that some item has.
 #
-# Each word of the bank stands in a table under its trigrams (a blank at either end counts), so that a
-# lookup reads the few words that share some, and not all. What shares enough, and begins or ends as it
-# does, is compared by the edits that it takes: a letter too many, missing or wrong, or two that changed
-# places. Nothing is imported that costs.
+# A table has each word of the bank under its trigrams (with a space at either end), so that only words with
+# common trigrams are read. Those that share enough of them, and begin or end with the same letter, are
+# compared by their edit distance: insertions, deletions, substitutions and transpositions. Pure Python,
+# without expensive imports.
 
 
 if TYPE_CHECKING:
-    Counted: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
+    Frequencies: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
 
 SHORTEST, LONGEST = 5, 40
-"""Letters of a word that is guessed at: below, half the language is one edit away; above, it is no word."""
+"""Letters of a word that is corrected: of shorter ones too many are one edit away, longer ones are no
+words."""
 
-LONG = 9
-"""From so many letters on two edits are allowed; below, one."""
+TWO_EDITS_FROM = 9
+"""Letters from which on two edits are allowed; below, one."""
 
-FEW = 6
-"""Words of a query that are guessed at; with more it is no query in the bank's language."""
+CORRECTED = 6
+"""Words of a query that are corrected; with more it is in a language that the bank does not have."""
 
-BEGUN, COMPLETED = 3, 12
-"""Letters from which on a word that is being typed is completed, and words that it may become."""
+PREFIX_LENGTH, COMPLETIONS = 3, 12
+"""Letters from which on a prefix is completed, and the number of its completions."""
 
-COMPARED = 200
-"""Words that are compared letter by letter, those that share most trigrams."""
+CANDIDATES = 200
+"""Words whose edit distance is computed, those that share most trigrams."""
 
 
-def is_guessable(word: str) -> bool:
-    """Whether a word may be guessed at, or guessed: not the short, nor numbers."""
+def is_correctable(word: str) -> bool:
+    """Whether a word may be corrected, or be a correction: not short ones and numbers."""
     return SHORTEST <= len(word) <= LONGEST and sum(map(str.isalpha, word)) >= SHORTEST
 
 
-def grams(word: str) -> set[str]:
-    """The trigrams of a word and the blanks around it."""
+def trigrams(word: str) -> set[str]:
+    """The trigrams of a word with a space at either end."""
     padded = f" {word} "
     return {padded[n : n + 3] for n in range(len(word))}
 
 
-def add(db: sqlite3.Connection, words: Iterable[str]) -> None:
-    """Write down how words are spelt. They stay when their last item goes; `meant` looks what is left."""
+def add_spellings(db: sqlite3.Connection, words: Iterable[str]) -> None:
+    """Insert words into the table of trigrams. They stay when their last item is deleted; `corrections`
+    checks their frequency."""
     rows = [
         (gram, len(word), word)
         for word in sorted(words)
-        if is_guessable(word)
-        for gram in sorted(grams(word))
+        if is_correctable(word)
+        for gram in sorted(trigrams(word))
     ]
     db.executemany("INSERT OR IGNORE INTO grams VALUES (?, ?, ?)", rows)
 
 
-def near(db: sqlite3.Connection, word: str) -> list[str]:
-    """The words of the bank that take fewest edits to be this one, all that are equally near. Empty where
-    none is near, or where it is not to be guessed at."""
-    if not is_guessable(word):
+def nearest_spellings(db: sqlite3.Connection, word: str) -> list[str]:
+    """The words of the bank with the smallest edit distance to this one, sorted; [] if none is near enough or
+    the word is not correctable."""
+    if not is_correctable(word):
         return []
-    own, most = sorted(grams(word)), 2 if len(word) >= LONG else 1
-    # An edit spoils three trigrams, two letters that changed places spoil four.
+    own, most = sorted(trigrams(word)), 2 if len(word) >= TWO_EDITS_FROM else 1
+    # An edit changes three trigrams, a transposition four.
     least = max(1, len(own) - 3 * most - 1)
     rows = db.execute(
         f"SELECT word FROM grams WHERE gram IN ({','.join('?' * len(own))}) AND size BETWEEN ? AND ?"
         " AND (substr(word, 1, 1) = ? OR substr(word, -1) = ?)"
         " GROUP BY word HAVING count(*) >= ? ORDER BY count(*) DESC, word LIMIT ?",
-        (*own, len(word) - most, len(word) + most, word[0], word[-1], least, COMPARED),
+        (*own, len(word) - most, len(word) + most, word[0], word[-1], least, CANDIDATES),
     )
     letters, digits = set(word), _digits(word)
     found: list[tuple[int, str]] = []
     for (other,) in rows:
         if len(letters ^ set(other)) <= 2 * most and _digits(other) == digits:
-            far = edits(word, other, most)
-            if 0 < far <= most:
-                most = far
-                found.append((far, other))
-    return [other for far, other in sorted(found) if far == most]
+            distance = edit_distance(word, other, most)
+            if 0 < distance <= most:
+                most = distance
+                found.append((distance, other))
+    return [other for distance, other in sorted(found) if distance == most]
 
 
-def completions(db: sqlite3.Connection, counted: Counted, start: str) -> tuple[str, ...]:
-    """The words of the bank that begin so, which is no word of it, the most frequent first: what somebody is
-    typing. Words that are not guessable are left out."""
-    if len(start) < BEGUN or not start.isalpha() or counted([start])[start]:
+def completions(db: sqlite3.Connection, frequencies: Frequencies, prefix: str) -> tuple[str, ...]:
+    """The words of the bank with this prefix, the most frequent first, for a query that is being typed. Empty
+    if the prefix is itself a word of the bank; words that are not correctable are left out."""
+    if len(prefix) < PREFIX_LENGTH or not prefix.isalpha() or frequencies([prefix])[prefix]:
         return ()
     rows = db.execute(
         "SELECT word FROM grams WHERE gram = ? AND word > ? AND word < ?",
-        (f" {start[:2]}", start, f"{start}\U0010ffff"),
+        (f" {prefix[:2]}", prefix, f"{prefix}\U0010ffff"),
     )
-    many = counted([word for (word,) in rows])
-    found = sorted((-many[word], word) for word in many if many[word])
-    return tuple(word for _, word in found[:COMPLETED])
+    counts = frequencies([word for (word,) in rows])
+    found = sorted((-counts[word], word) for word in counts if counts[word])
+    return tuple(word for _, word in found[:COMPLETIONS])
 
 
-def meant(db: sqlite3.Connection, counted: Counted, unknown: Iterable[str]) -> dict[str, str]:
-    """{term that no item has: the word that was meant}, '' for a small word, which says nothing. What has
-    none near is left out. FEW are guessed at, in their order; `counted` says how many items have a term."""
+def corrections(db: sqlite3.Connection, frequencies: Frequencies, unknown: Iterable[str]) -> dict[str, str]:
+    """{term that no item has: its correction, '' for a stop word}, without terms that have none. The first
+    `CORRECTED` terms are corrected; `frequencies` returns the number of items by term."""
     found: dict[str, str] = {}
-    for term in [term for term in unknown if is_guessable(term)][:FEW]:
-        close = near(db, term)
-        many = counted(close)
-        # Two letters that changed places are likelier than one taken for another.
-        likely = [(sorted(word) != sorted(term), word[0] != term[0], -many[word], word) for word in close]
-        word = min((each for each in likely if each[2]), default=("",))[-1]
+    for term in [term for term in unknown if is_correctable(term)][:CORRECTED]:
+        nearest = nearest_spellings(db, term)
+        counts = frequencies(nearest)
+        # Transpositions are likelier than substitutions, the same first letter is likelier than another.
+        ranked = [(sorted(word) != sorted(term), word[0] != term[0], -counts[word], word) for word in nearest]
+        word = min((each for each in ranked if each[2]), default=("",))[-1]
         if word:
-            found[term] = "" if word in STOP else str(word)
+            found[term] = "" if word in STOP_WORDS else str(word)
     return found
 
 
-def edits(one: str, other: str, most: int) -> int:
-    """The letters to add, drop or change, and neighbours to swap, to turn one word into the other (optimal
-    string alignment); `most` + 1 for any more than that."""
+def edit_distance(one: str, other: str, most: int) -> int:
+    """The number of insertions, deletions, substitutions and transpositions between two words (optimal string
+    alignment); `most` + 1 if it is more than `most`."""
     before, row = list[int](), list(range(len(other) + 1))
     for n, letter in enumerate(one, 1):
         last, before, row = before, row, [n]
@@ -347,31 +347,31 @@ def _digits(word: str) -> str:
     return "".join(sign for sign in word if sign.isdigit())
 
 
-# -- forms -------------------------------------------------------------------------------------------------
-# Other forms of a word in German, French, Spanish, Portuguese, Dutch and Italian: of one Snowball stem.
+# -- inflected forms ---------------------------------------------------------------------------------------
+# Inflected forms in German, French, Spanish, Portuguese, Dutch and Italian, by Snowball stems.
 #
-# FTS5 stems as English does. So the words of texts in these languages (`languages`) stand in a table under
-# their stems, and a query's word is looked up by the bank's words of its stem, too. A bank in English has an
-# empty table.
+# FTS5 only has the English stemmer. So a table has the words of texts in these languages (`guess_languages`)
+# by their stems, and a query term is also searched by the bank's words of the same stem. In an English bank
+# the table is empty.
 
 
-EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
-"""Reads a word as it stands there, but for case and accents."""
+EXACT_TOKENIZER = "unicode61 remove_diacritics 2 tokenchars '_'"
+"""Ignores case and accents, and does not stem."""
 
-TOKENIZER = f"porter {EXACT}"
+TOKENIZER = f"porter {EXACT_TOKENIZER}"
 
-SCRATCH = (
+STEMMER_TABLES = (
     f'CREATE VIRTUAL TABLE temp.scratch USING fts5 (word, tokenize = "{TOKENIZER}")',
     "CREATE VIRTUAL TABLE temp.scratch_terms USING fts5vocab (temp, scratch, instance)",
 )
-"""Where FTS5 stems what is not to be kept: a connection's own."""
+"""Temporary tables through which FTS5 stems words."""
 
 LEAST_LETTERS, MOST_FORMS = 3, 24
-"""Letters of a word, and of a stem, that are gone by; other forms by which a word is looked up."""
+"""Letters that a word and a stem must have; other forms by which a word is searched."""
 
 
-def cut(db: sqlite3.Connection, text: str) -> list[str]:
-    """The stems of a text's words as FTS5 keeps them, over a connection that has `SCRATCH`."""
+def stem_text(db: sqlite3.Connection, text: str) -> list[str]:
+    """The stems of a text's words by FTS5, on a connection that has `STEMMER_TABLES`."""
     db.execute("INSERT INTO temp.scratch VALUES (?)", (text,))
     try:
         return [term for (term,) in db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")]
@@ -380,54 +380,57 @@ def cut(db: sqlite3.Connection, text: str) -> list[str]:
 
 
 def add_forms(db: sqlite3.Connection, language: str, words: Iterable[str]) -> None:
-    """Write down words of a language under their stems. They stay when their last item goes."""
-    fit = sorted(word for word in words if _has_forms(word))
-    rows = [(language, stem, word) for word, stem in zip(fit, _stems(language, fit), strict=True)]
+    """Insert words of a language by their stems. They stay when their last item is deleted."""
+    inflected = sorted(word for word in words if _has_forms(word))
+    stems = _stems(language, inflected)
+    rows = [(language, stem, word) for word, stem in zip(inflected, stems, strict=True)]
     db.executemany("INSERT OR IGNORE INTO forms VALUES (?, ?, ?)", rows)
 
 
 def forms(
-    db: sqlite3.Connection, counted: Counted, cut: Callable[[str], Sequence[str]], terms: Sequence[str]
+    db: sqlite3.Connection,
+    frequencies: Frequencies,
+    fts_stem: Callable[[str], Sequence[str]],
+    terms: Sequence[str],
 ) -> dict[str, tuple[str, ...]]:
-    """{term of such a language: other words of the bank that are forms of it}, one of each stem that FTS5
-    gives them; none where it gives them the term's. Without what the bank does not have in any form.
-    `counted` says how many items have a word, `cut` is FTS5's stem of it."""
+    """{term: other words of the bank that are forms of it} for terms in these languages, one word for each
+    stem that FTS5 gives them other than the term's. Terms that the bank has in no form are left out.
+    `frequencies` returns the number of items by word, `fts_stem` FTS5's stem of a word."""
     languages = _languages(db)
-    fit = [term for term in terms if _has_forms(term) and term not in STOP] if languages else []
-    many, near = counted(fit) if fit else {}, dict[str, set[str]]()
+    inflected = [term for term in terms if _has_forms(term) and term not in STOP_WORDS] if languages else []
+    counts, candidates = frequencies(inflected) if inflected else {}, dict[str, set[str]]()
     for language in languages:
-        for term, stem in zip(fit, _stems(language, fit), strict=True):
+        for term, stem in zip(inflected, _stems(language, inflected), strict=True):
             sql = "SELECT word FROM forms WHERE language = ? AND stem IN (?, ?) ORDER BY word LIMIT ?"
-            rows = db.execute(sql, (language, stem, _plain(term), MOST_FORMS)).fetchall()
-            # What says nothing of its language is found by the stem itself, if that is a word.
-            alone = [stem] if not rows and not many[term] and _has_forms(stem) else []
-            said = sum(counted([term, *(word for (word,) in rows)]).values())
-            compounds = _compounds(db, language, term, stem) if said <= RARE else []
-            near.setdefault(term, set()).update(alone, compounds, (word for (word,) in rows))
+            rows = db.execute(sql, (language, stem, _without_accents(term), MOST_FORMS)).fetchall()
+            # A text whose language was not recognised is found if it has the stem itself as a word.
+            bare = [stem] if not rows and not counts[term] and _has_forms(stem) else []
+            total = sum(frequencies([term, *(word for (word,) in rows)]).values())
+            compounds = _compounds(db, language, term, stem) if total <= RARE_ITEMS else []
+            candidates.setdefault(term, set()).update(bare, compounds, (word for (word,) in rows))
     found: dict[str, tuple[str, ...]] = {}
-    for term, words in near.items():
+    for term, words in candidates.items():
         if not words:
             continue
-        others = {tuple(cut(word)): word for word in sorted(words, reverse=True)}
-        others.pop(tuple(cut(term)), None)
-        there = counted(list(others.values()))
-        kept = tuple(sorted(word for word in others.values() if there[word]))
-        if kept or (words and many[term]):
-            found[term] = kept
+        by_stem = {tuple(fts_stem(word)): word for word in sorted(words, reverse=True)}
+        by_stem.pop(tuple(fts_stem(term)), None)
+        existing = frequencies(list(by_stem.values()))
+        others = tuple(sorted(word for word in by_stem.values() if existing[word]))
+        if others or counts[term]:
+            found[term] = others
     return found
 
 
 _GERMAN = "ver vor aus auf ein ent zer durch unter über wider hinter miss nach emp"
 _DUTCH = "ver voor uit aan ont door onder over achter mis toe"
 COMPOUNDING = {"german": frozenset(_GERMAN.split()), "dutch": frozenset(_DUTCH.split())}
-"""Languages that write a compound as one word, and what stands before a word without making it one."""
-RARE = 3
-"""Items that have a word, at most, where compounds that end in it are looked up: of more there is enough."""
+"""Languages that write compounds as one word, with their prefixes, which do not make a compound."""
+RARE_ITEMS = 3
+"""Compounds that end in a word are searched if at most this many items have the word itself."""
 
 
 def _compounds(db: sqlite3.Connection, language: str, term: str, stem: str) -> list[str]:
-    """The words of the bank that end as this one does, with a word before it: `Hausschlüssel` for
-    `Schlüssel`."""
+    """The compounds in the bank that end in this word: `Hausschlüssel` for `Schlüssel`."""
     short = len(term) == LEAST_LETTERS and term.isascii()  # `bar` ends half of all adjectives
     if language not in COMPOUNDING or len(stem) < LEAST_LETTERS or short:
         return []
@@ -448,7 +451,7 @@ def _compounds(db: sqlite3.Connection, language: str, term: str, stem: str) -> l
 
 
 def _languages(db: sqlite3.Connection) -> list[str]:
-    """The languages of which the bank has words."""
+    """The languages in the table of forms."""
     found, last = list[str](), ""
     while row := db.execute("SELECT min(language) FROM forms WHERE language > ?", (last,)).fetchone():
         if row[0] is None:
@@ -463,39 +466,39 @@ def _has_forms(word: str) -> bool:
 
 
 _INVARIABLE = frozenset("lunes martes miércoles miercoles jueves viernes".split())  # noqa: SIM905
-"""What Snowball takes for plurals: of luna, and of Marta."""
+"""Weekdays that Snowball takes for plurals of other words, such as luna and Marta."""
 
 
 def _stems(language: str, words: Sequence[str]) -> list[str]:
-    """The stems of words in lower case, without accents: many leave them out."""
+    """The stems of lower-case words, without accents, which many people leave out."""
     if not words:
         return []
-    import Stemmer  # only where a bank has words of such a language
+    import Stemmer  # not needed by English banks
 
     if language == "portuguese":
-        words = [_PLURAL.sub("ão", word) for word in words]
-    # Made each time, in 4 µs: one is not to be used by two threads at once.
-    return [_plain(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
+        words = [_PORTUGUESE_PLURAL.sub("ão", word) for word in words]
+    # A stemmer is not thread-safe; creating one takes 4 µs.
+    return [_without_accents(stem) for stem in Stemmer.Stemmer(language).stemWords(words)]
 
 
-_PLURAL = re.compile(r"(?:ões|oes|ães|ao)$")
-"""What Snowball leaves of `reuniões`, with and without accents, beside `reunião`."""
+_PORTUGUESE_PLURAL = re.compile(r"(?:ões|oes|ães|ao)$")
+"""Plurals that Snowball does not reduce to the stem of the singular: `reuniões`, `reunião`."""
 
 
-def _plain(word: str) -> str:
+def _without_accents(word: str) -> str:
     """A word without its accents, as FTS5 reads it."""
     if word.isascii():
         return word
     return "".join(sign for sign in unicodedata.normalize("NFKD", word) if not unicodedata.combining(sign))
 
 
-# -- languages ---------------------------------------------------------------------------------------------
-# Which of the languages with forms a text may be in, by its small words and letters.
+# -- language detection ------------------------------------------------------------------------------------
+# Which of these languages a text may be in, by its stop words and letters.
 
 
-SURE, DOUBTFUL = 3, 1
-"""What a word or letter counts that only these languages have, and one that stands in names and other
-languages, too. So much as one sure sign is needed, and more than of English."""
+STRONG, WEAK = 3, 1
+"""The weights of words and letters that only one language has, and of those that occur in names and other
+languages, too. A language needs the weight of one strong indicator, and more than English has."""
 
 _LETTERS = {
     **dict.fromkeys("äöüß", ("german",)),
@@ -507,8 +510,9 @@ _LETTERS = {
 
 
 @cache
-def _table() -> Mapping[str, Mapping[str, str]]:
-    """The words of each language: `sure` and `doubtful` ones, and what holds `but` for some."""
+def _language_data() -> Mapping[str, Mapping[str, str]]:
+    """The sections of languages.txt: {`sure` or `doubtful`: {language: its stop words}}, and exceptions under
+    `but`."""
     found: dict[str, dict[str, str]] = {}
     for block in data_text("languages.txt").split("\n\n")[1:]:
         heading, _, words = block.partition("\n")
@@ -518,66 +522,65 @@ def _table() -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def _weighed_words() -> dict[str, dict[str, int]]:
-    """{word: {language: what it counts for that}}, English ones included."""
-    signs: dict[str, dict[str, int]] = {
-        word: {"english": SURE} for word in STOP.difference(_table()["but"]["also_english"].split())
-    }
-    for worth, kind in ((DOUBTFUL, "doubtful"), (SURE, "sure")):
-        for language, words in _table()[kind].items():
+def _language_weights() -> dict[str, dict[str, int]]:
+    """{word: {language: weight}}, including English."""
+    english = STOP_WORDS.difference(_language_data()["but"]["also_english"].split())
+    weights: dict[str, dict[str, int]] = {word: {"english": STRONG} for word in english}
+    for weight, kind in ((WEAK, "doubtful"), (STRONG, "sure")):
+        for language, words in _language_data()[kind].items():
             for word in words.split():
-                signs.setdefault(word, {})[language] = worth
-    return signs
+                weights.setdefault(word, {})[language] = weight
+    return weights
 
 
-def languages(words: frozenset[str]) -> list[str]:
-    """The languages, as the stemmer calls them, that these words of a text (lower case) may be in: more than
-    one where they have the same signs, none for English or where there is no sure sign."""
-    found = _signs_of(words)
-    letters = {sign for word in words if not word.isascii() for sign in word}
-    for language in {language for sign in letters & _LETTERS.keys() for language in _LETTERS[sign]}:
-        found[language] = found.get(language, 0) + SURE
-    most = max(found.values(), default=0)
-    if most < SURE or found.get("english") == most:
+def guess_languages(words: frozenset[str]) -> list[str]:
+    """The languages, by the stemmer's names, that a text with these lower-case words may be in: several with
+    equal scores, none for English or without a strong indicator."""
+    scores = _language_scores(words)
+    letters = {letter for word in words if not word.isascii() for letter in word}
+    for language in {language for letter in letters & _LETTERS.keys() for language in _LETTERS[letter]}:
+        scores[language] = scores.get(language, 0) + STRONG
+    most = max(scores.values(), default=0)
+    if most < STRONG or scores.get("english") == most:
         return []
-    return sorted(language for language, worth in found.items() if worth == most)
+    return sorted(language for language, score in scores.items() if score == most)
 
 
-def _signs_of(words: frozenset[str]) -> dict[str, int]:
-    """{language: what its small words among these count together}."""
-    signs, found = _weighed_words(), dict[str, int]()
-    for word in words & signs.keys():
-        for language, worth in signs[word].items():
-            found[language] = found.get(language, 0) + worth
-    return found
+def _language_scores(words: frozenset[str]) -> dict[str, int]:
+    """{language: the sum of its weights of these words}."""
+    weights, scores = _language_weights(), dict[str, int]()
+    for word in words & weights.keys():
+        for language, weight in weights[word].items():
+            scores[language] = scores.get(language, 0) + weight
+    return scores
 
 
 def is_english(text: str) -> bool:
-    """Whether a query reads as English, as one does that shows no sign of a language: "tag der feier" does
-    not, though "der" is no sure sign. A name may have accents, an English word in small letters has none."""
+    """Whether a query may be English. It is unless another language scores higher ("tag der feier") or,
+    without any stop words, a lower-case word has an accent (names may)."""
     own = frozenset(word.casefold() for word in words(text))
-    found = _signs_of(own)
-    english = found.pop("english", 0) + len(own & STOP) * DOUBTFUL
-    if english or found:
-        return english >= max(found.values(), default=0)
-    return all(word.isascii() or word[0].isupper() for word in _PIECE.findall(text))
+    scores = _language_scores(own)
+    english = scores.pop("english", 0) + len(own & STOP_WORDS) * WEAK
+    if english or scores:
+        return english >= max(scores.values(), default=0)
+    return all(word.isascii() or word[0].isupper() for word in _WORD.findall(text))
 
 
-def small_words(words: Iterable[str]) -> frozenset[str]:
-    """The words that say little, in English and in the language that these words of a query may be in."""
-    found = set(STOP)
-    for language in languages(frozenset(words)):
-        found |= _small(language)
+def stop_words(words: Iterable[str]) -> frozenset[str]:
+    """The stop words of English and of the languages that a query with these words may be in."""
+    found = set(STOP_WORDS)
+    for language in guess_languages(frozenset(words)):
+        found |= _stop_words_of(language)
     return frozenset(found)
 
 
-def every_small_word() -> frozenset[str]:
-    """The words that say little in any of the languages."""
-    return frozenset().union(*map(_small, _table()["sure"]))
+def all_stop_words() -> frozenset[str]:
+    """The stop words of all these languages, without English."""
+    return frozenset().union(*map(_stop_words_of, _language_data()["sure"]))
 
 
-def _small(language: str) -> frozenset[str]:
-    """Its small words but those that say something themselves."""
-    every = f"{_table()['sure'][language]} {_table()['doubtful'][language]}".split()
-    beginnings = tuple(_table()["but"]["say_something"].split())
-    return frozenset(word for word in every if not word.startswith(beginnings))
+def _stop_words_of(language: str) -> frozenset[str]:
+    """The stop words of a language, without those that are useful in a search (`say_something`)."""
+    every = f"{_language_data()['sure'][language]} {_language_data()['doubtful'][language]}".split()
+    useful = tuple(_language_data()["but"]["say_something"].split())
+    return frozenset(word for word in every if not word.startswith(useful))

@@ -1,4 +1,4 @@
-"""The vectors: Chroma embedded or on a server, and an exact search in memory for small banks."""
+"""The vector index: Chroma, embedded or on a server, and an exact in-memory search for small banks."""
 
 from __future__ import annotations
 
@@ -38,59 +38,59 @@ if TYPE_CHECKING:
     from ua_memory.index.words import WordIndex
 
 
-# -- chroma ------------------------------------------------------------------------------------------------
-# Chroma's package, imported without what it never needs here, and how it fails.
+# -- importing Chroma --------------------------------------------------------------------------------------
+# Importing chromadb without the parts that are never used here.
 #
-# chromadb 1.5.9 imports the gRPC exporter of OpenTelemetry, which it uses where an endpoint is configured:
-# 150 modules, 12 MB that a resting daemon keeps, and a tenth of a second. Ours are never sent anywhere. It
-# has `overrides` read the byte code of its modules to compare the signatures of its own classes, and httpx
-# its command line (click, rich): a quarter of a second of processor time together.
+# chromadb 1.5.9 imports OpenTelemetry's gRPC exporter, which it only uses with a configured endpoint: 150
+# modules, 12 MB of an idle daemon's memory, and 0.1 s. It also runs `overrides`, which reads the byte code of
+# its modules to compare method signatures, and imports httpx's command line (click, rich): 0.25 s of CPU time
+# together.
 
 
-EXPORTER = "opentelemetry.exporter.otlp.proto.grpc.trace_exporter"
-CHECKER = "overrides"
-COMMAND = "httpx._main"
-"""httpx goes on without it, as where click is not installed."""
+OTLP_MODULE = "opentelemetry.exporter.otlp.proto.grpc.trace_exporter"
+OVERRIDES_MODULE = "overrides"
+HTTPX_CLI_MODULE = "httpx._main"
+"""httpx works without it, as it does where click is not installed."""
 
 
 class VectorsUnavailable(Exception):
-    """Chroma cannot be used now; the message says why. Search goes on by words."""
+    """Chroma cannot be used now; the message says why. Search falls back to words."""
 
 
-class VectorsElsewhere(VectorsUnavailable):
+class VectorsLocked(VectorsUnavailable):
     """Another process has the vectors open."""
 
 
-class VectorsBroken(VectorsUnavailable):
-    """The files are damaged: delete and rebuild them."""
+class VectorsDamaged(VectorsUnavailable):
+    """The files are damaged and must be deleted and rebuilt."""
 
 
-def imported() -> tuple[Any, Any]:
-    """`chromadb`, and settings that turn off its telemetry. ImportError if it is missing."""
+def import_chromadb() -> tuple[Any, Any]:
+    """(the module `chromadb`, settings that turn off its telemetry). ImportError if it is missing."""
     if "chromadb" in sys.modules:
-        return _both()
-    absent = {name: part for name, part in _stand_ins().items() if name not in sys.modules}
-    sys.modules.update(absent)  # type: ignore[arg-type]
+        return _chromadb_and_settings()
+    stubs = {name: stub for name, stub in _stub_modules().items() if name not in sys.modules}
+    sys.modules.update(stubs)  # type: ignore[arg-type]
     try:
-        return _both()
+        return _chromadb_and_settings()
     finally:
-        for name in absent:
-            del sys.modules[name]  # whoever wants the module itself gets it
+        for name in stubs:
+            del sys.modules[name]  # a later import must get the real module
 
 
-def _stand_ins() -> dict[str, ModuleType | None]:
-    exporter, checker = ModuleType(EXPORTER), ModuleType(CHECKER)
+def _stub_modules() -> dict[str, ModuleType | None]:
+    exporter, checker = ModuleType(OTLP_MODULE), ModuleType(OVERRIDES_MODULE)
     exporter.OTLPSpanExporter = None  # type: ignore[attr-defined]
     checker.EnforceOverrides = object  # type: ignore[attr-defined]
-    checker.override = checker.overrides = _as_it_is  # type: ignore[attr-defined]
-    return {EXPORTER: exporter, CHECKER: checker, COMMAND: None}
+    checker.override = checker.overrides = _unchanged  # type: ignore[attr-defined]
+    return {OTLP_MODULE: exporter, OVERRIDES_MODULE: checker, HTTPX_CLI_MODULE: None}
 
 
-def _as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:
+def _unchanged(method: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _both() -> tuple[Any, Any]:
+def _chromadb_and_settings() -> tuple[Any, Any]:
     import chromadb
 
     return chromadb, _settings().model_copy()
@@ -98,47 +98,47 @@ def _both() -> tuple[Any, Any]:
 
 @cache
 def _settings() -> Any:
-    """To make them takes as long as to open a small index: 130 variables are looked for."""
+    """Cached: Settings reads 130 environment variables, which takes as long as opening a small index."""
     from chromadb.config import Settings
 
     return Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
 
 
-# -- mirror ------------------------------------------------------------------------------------------------
-# The vectors of a small bank in memory: the nearest by one product of a matrix, exactly.
+# -- in-memory vectors -------------------------------------------------------------------------------------
+# A copy of a small bank's vectors in memory, searched exactly by a matrix product.
 #
-# Chroma stays the index of record; this is a copy of what it holds, for a process that is asked again and
-# again. Of 1,000 texts the nearest take 0.2 ms, of 10,000 one to two; Chroma 2 and 5.
+# For long-lived processes: a query takes 0.2 ms with 1,000 texts and 1 to 2 ms with 10,000; Chroma takes 2
+# and 5 ms.
 
 
 if TYPE_CHECKING:
     Row = NDArray[np.float32]
 
-MOST = 20_000
-"""Texts; 30 MB. Beyond that Chroma's graph is as fast."""
-SPARE = 256
-"""Rows that are made ready at a time."""
-CLOSE = 2e-6
-"""Cosines that may be equal in six digits."""
+MOST_IN_MEMORY = 20_000
+"""Texts; 30 MB. Beyond that Chroma's HNSW graph is as fast."""
+ROW_BLOCK = 256
+"""Rows allocated at a time."""
+TOLERANCE = 2e-6
+"""Cosines closer than this may be equal when rounded to six digits."""
 
 
-def all_of(words: WordIndex, cache: Cache, model: str) -> dict[str, Row]:
-    """The vectors of all texts, if they are few enough and the cache lacks none; else nothing."""
+def cached_vectors(words: WordIndex, cache: Cache, model: str) -> dict[str, Row]:
+    """{name: vector} of all texts; empty if there are more than `MOST_IN_MEMORY` or the cache lacks one."""
     names = words.text_ids()
-    found = cache.get(model, sorted(names)) if len(names) <= MOST else {}
+    found = cache.get(model, sorted(names)) if len(names) <= MOST_IN_MEMORY else {}
     return found if len(found) == len(names) else {}
 
 
 class InMemoryVectors:
-    """{name: vector} of length 1; rows of zeros are left out."""
+    """An exact vector index. Vectors are scaled to length 1; zero vectors are left out."""
 
     def __init__(self, vectors: Mapping[str, Row]) -> None:
         import numpy as np
 
         self._names: list[str] = []
-        self._at: dict[str, int] = {}
+        self._row_of: dict[str, int] = {}
         width = len(next(iter(vectors.values()))) if vectors else 0
-        self._rows = np.zeros((len(vectors) + SPARE, width), dtype=np.float32)
+        self._rows = np.zeros((len(vectors) + ROW_BLOCK, width), dtype=np.float32)
         self.upsert(vectors)
 
     def __len__(self) -> int:
@@ -152,28 +152,28 @@ class InMemoryVectors:
             length = float(np.linalg.norm(row))
             if not length:
                 continue
-            at = self._at.get(name)
-            if at is None:
-                at = self._at[name] = len(self._names)
+            number = self._row_of.get(name)
+            if number is None:
+                number = self._row_of[name] = len(self._names)
                 self._names.append(name)
-                if at >= len(self._rows):
-                    more = np.zeros((SPARE, len(row)), dtype=np.float32)
-                    self._rows = np.concatenate([self._rows, more]) if self._rows.size else more
-            self._rows[at] = row / length
+                if number >= len(self._rows):
+                    block = np.zeros((ROW_BLOCK, len(row)), dtype=np.float32)
+                    self._rows = np.concatenate([self._rows, block]) if self._rows.size else block
+            self._rows[number] = row / length
 
     def delete(self, names: Sequence[str]) -> None:
-        """Drop texts; the last row takes the place of each. Unknown names are none of our business."""
+        """Delete texts; unknown names are ignored. The last row fills each gap."""
         for name in names:
-            at = self._at.pop(name, None)
-            if at is None:
+            number = self._row_of.pop(name, None)
+            if number is None:
                 continue
             last = self._names.pop()
             if last != name:
-                self._names[at], self._at[last] = last, at
-                self._rows[at] = self._rows[len(self._names)]
+                self._names[number], self._row_of[last] = last, number
+                self._rows[number] = self._rows[len(self._names)]
 
     def query(self, vector: Row, limit: int) -> list[tuple[str, float]]:
-        """The nearest texts as (name, cosine), best first, equal ones by name: as Chroma's are given."""
+        """The nearest texts as (name, cosine), best first, ties by name."""
         import numpy as np
 
         if not self._names or limit < 1:
@@ -182,13 +182,13 @@ class InMemoryVectors:
         rows = np.arange(len(found))
         if limit < len(found):
             least = np.partition(found, len(found) - limit)[len(found) - limit]
-            rows = np.flatnonzero(found >= least - CLOSE)
+            rows = np.flatnonzero(found >= least - TOLERANCE)
         near = [(self._names[row], round(float(found[row]), 6)) for row in rows.tolist()]
         return sorted(near, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
 
-# -- mark --------------------------------------------------------------------------------------------------
-# Which words the vectors stand for, written beside them.
+# -- version mark ------------------------------------------------------------------------------------------
+# Which state of the word index the vectors match, stored next to them.
 
 
 LAYOUT = "1"
@@ -196,8 +196,8 @@ LAYOUT = "1"
 
 @dataclass(frozen=True, slots=True)
 class VectorMark:
-    """Which words these vectors stand for: the word index's epoch and generation, the model, and the cache
-    that holds the same texts."""
+    """The state of the word index that the vectors match (its epoch and generation), their model, and the
+    epoch of the embedding cache that holds the same texts."""
 
     epoch: str = ""
     generation: int = -1
@@ -206,101 +206,99 @@ class VectorMark:
     cache: str = ""
 
 
-def stands_for(mark: Mapping[str, Any], meta: Mapping[str, str]) -> bool:
-    """Whether a mark as it was read is that of a word index, by what the index says of itself."""
+def mark_matches(mark: Mapping[str, Any], meta: Mapping[str, str]) -> bool:
+    """Whether a mark (parsed JSON) matches a word index with this `meta` table."""
     return (mark["epoch"], str(mark["generation"])) == (meta.get("epoch"), meta.get("generation"))
 
 
 def write_mark(file: Path, value: Mapping[str, Any]) -> None:
-    """Replace a mark, readable by this user only."""
+    """Replace a mark's file, readable by this user only."""
     fresh = file.with_suffix(".new")
     fresh.write_text(json.dumps(value))
     fresh.chmod(0o600)
     fresh.replace(file)
 
 
-# -- sums --------------------------------------------------------------------------------------------------
-# What Chroma's files were when they were closed, so that a byte which changed since is found.
+# -- file checksums ----------------------------------------------------------------------------------------
+# Checksums of Chroma's files while they are closed, so that bit rot is detected.
 #
-# Nothing of Chroma's own tells that a number within its graph is another. So whoever closes it notes a sum
-# of each file, as the last thing while the lock is still theirs, and whoever opens it takes the note away
-# before a byte can change. A note that stands is therefore of files at rest: while somebody has them open,
-# and after a kill, there is none, and nothing is said of them. A file that was only read is not read again
-# for its sum.
+# Chroma does not notice a changed number in its graph. So closing it writes a checksum of each file, as the
+# last thing under the lock, and opening it deletes them before any byte can change. While Chroma is open, and
+# after a kill, there are no checksums and nothing is checked. Files that were only read are not hashed again.
 
 
-PORTION = 1 << 20
+READ_SIZE = 1 << 20
 """Bytes read at a time."""
 
-Sums = Mapping[str, list[int]]
-"""{name below the generation: a file's size, times and inode, and last the sum of its bytes}."""
+Checksums = Mapping[str, list[int]]
+"""{path relative to the generation: [size, mtime_ns, ctime_ns, inode, CRC-32 of the bytes]}."""
 
 
-def note_of(folder: Path) -> Path:
-    """Where the sums of a Chroma folder are noted."""
+def checksum_file(folder: Path) -> Path:
+    """Where the checksums of a Chroma folder are stored."""
     return folder.with_name(f"{folder.name}.sums")
 
 
-def take(folder: Path) -> Sums:
-    """Take the note away, so that no power cut brings it back, and give what it said of files that nobody
-    can have written since under the same time. OSError where it cannot be taken away."""
-    file = note_of(folder)
+def take_checksums(folder: Path) -> Checksums:
+    """Delete the checksums durably and return those of files that cannot have changed since without a new
+    mtime. OSError if they cannot be deleted."""
+    file = checksum_file(folder)
     try:
-        known, written = _read(file), file.stat().st_mtime_ns
+        known, written = _read_checksums(file), file.stat().st_mtime_ns
         file.unlink()
     except FileNotFoundError:
         return {}
     fd = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # some file systems have nothing to say of folders
+        with contextlib.suppress(OSError):  # some file systems cannot fsync a folder
             os.fsync(fd)
     finally:
         os.close(fd)
     return {name: row for name, row in (known or {}).items() if max(row[1:3]) < written - RACY_NS}
 
 
-def note(folder: Path, before: Sums) -> None:
-    """Note the files of a Chroma folder, closed by the holder of its lock. Those that are what they were
-    `before` are not read. Where it cannot be written there is none."""
+def write_checksums(folder: Path, before: Checksums) -> None:
+    """Write the checksums of a closed Chroma folder, under its lock. Files whose stat is that of `before` are
+    not read. Where they cannot be written there are none."""
     with contextlib.suppress(OSError):
         found: dict[str, list[int]] = {}
         for name, file in _files(folder):
             stat = file.stat()
             stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
             was = before.get(name, [])
-            found[name] = was if was[:-1] == stamp else [*stamp, _sum(file)]
-        write_mark(note_of(folder), {"sum": _sealed(found), "files": found})
+            found[name] = was if was[:-1] == stamp else [*stamp, _file_checksum(file)]
+        write_mark(checksum_file(folder), {"sum": _seal(found), "files": found})
 
 
-def changed(folder: Path) -> tuple[str, ...] | None:
-    """The files that are not what was noted, by their names below the generation; None where there is no
-    note, or no longer the same."""
-    file = note_of(folder)
+def changed_files(folder: Path) -> tuple[str, ...] | None:
+    """The files that do not match their checksum, relative to the generation; None if there are no checksums,
+    or they were replaced meanwhile."""
+    file = checksum_file(folder)
     try:
-        with file.open("rb") as held:  # its inode is given to no other file while it is open
-            known, stamp = _read(file), os.fstat(held.fileno())
+        with file.open("rb") as opened:  # its inode is not reused while it is open
+            known, before = _read_checksums(file), os.fstat(opened.fileno())
             if known is None:
                 return (file.name,)
-            wrong = [name for name, row in known.items() if _lost(folder.parent / name, row[-1])]
-            there = file.stat()
+            wrong = [name for name, row in known.items() if _differs(folder.parent / name, row[-1])]
+            after = file.stat()
     except OSError:
         return None
-    return tuple(wrong) if (there.st_dev, there.st_ino) == (stamp.st_dev, stamp.st_ino) else None
+    return tuple(wrong) if (after.st_dev, after.st_ino) == (before.st_dev, before.st_ino) else None
 
 
-def _read(file: Path) -> dict[str, list[int]] | None:
-    """What a note says, None where it is damaged. OSError."""
+def _read_checksums(file: Path) -> dict[str, list[int]] | None:
+    """The checksums in a file, None if it is damaged. OSError."""
     try:
-        said = json.loads(file.read_bytes())
-        found = {str(name): [int(number) for number in row] for name, row in said["files"].items()}
-        whole = said["sum"] == _sealed(found) and all(len(row) == 5 for row in found.values())
+        content = json.loads(file.read_bytes())
+        found = {str(name): [int(number) for number in row] for name, row in content["files"].items()}
+        valid = content["sum"] == _seal(found) and all(len(row) == 5 for row in found.values())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return found if whole else None
+    return found if valid else None
 
 
-def _sealed(found: Sums) -> int:
-    return crc32(json.dumps(found, sort_keys=True).encode())
+def _seal(checksums: Checksums) -> int:
+    return crc32(json.dumps(checksums, sort_keys=True).encode())
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -309,53 +307,58 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield str(file.relative_to(folder.parent)), file
 
 
-def _lost(file: Path, noted: int) -> bool:
+def _differs(file: Path, expected: int) -> bool:
     try:
-        return _sum(file) != noted
+        return _file_checksum(file) != expected
     except FileNotFoundError:
         return True
 
 
-def _sum(file: Path) -> int:
+def _file_checksum(file: Path) -> int:
     found = 0
     with file.open("rb") as data:
-        while portion := data.read(PORTION):
+        while portion := data.read(READ_SIZE):
             found = crc32(portion, found)
     return found
 
 
-# -- vectors -----------------------------------------------------------------------------------------------
-# Chroma, embedded, with one owner: this process while it holds the lock, or nobody.
+# -- embedded Chroma ---------------------------------------------------------------------------------------
+# Embedded Chroma is opened by one process at a time, under a lock.
 #
-# A row is a text, not an item: its id is the text's hash, so equal lines share a vector, moved lines touch
-# nothing, and any difference between words and vectors is a difference of two sets of names. Beside the
-# folder a mark says which generation of the word index it stands for.
+# A row is a text, not an item, and its id is the text's hash: equal lines share a vector, moved lines change
+# nothing, and words and vectors are compared as two sets of ids.
 
 
 COLLECTION = "texts"
 HNSW: Mapping[str, Any] = {"space": "cosine", "ef_construction": 64, "max_neighbors": 16, "ef_search": 1000}
-"""Of the 150 nearest of 60 queries among 3,000 random vectors and among 10,000 clustered ones none is lost;
-Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The search's width decides, at
-1 to 3 ms a query; a denser graph finds no more, and with 200 and 32 an insert costs 2.7 times as much."""
+"""Recall of the 150 nearest of 60 queries is 100 % among 3,000 random and 10,000 clustered vectors; Chroma's
+defaults (100, 16, 100) lose 11 % and 3 %. `ef_search` decides, at 1 to 3 ms a query; a denser graph (200, 32)
+finds no more, and an insert takes 2.7 times as long."""
 
 BATCH = 2000
 LOCK_SECONDS = 0.3
-TO_OPEN, TO_WORK = 1 << 30, 128 << 20
-"""Bytes of address space that Chroma wants: 800 MB for itself, most of it for its threads, and some for a
-call. It is not asked with less: its Rust core ends the process where it gets none."""
-STARVED = ("out of memory", "allocate memory", "bad_alloc", "temporarily unavailable", "too many open files")
-"""What is said where the system gives no memory, thread or file: that is no damage."""
+OPEN_BYTES, CALL_BYTES = 1 << 30, 128 << 20
+"""Address space required to open Chroma (800 MB, most of it for its threads) and for a call. With less it is
+not called at all: its Rust core aborts the process when an allocation fails."""
+RESOURCE_ERRORS = (
+    "out of memory",
+    "allocate memory",
+    "bad_alloc",
+    "temporarily unavailable",
+    "too many open files",
+)
+"""Parts of error messages about a lack of memory, threads or file descriptors, which is no damage."""
 
 
 class VectorLock:
-    """The exclusive lock on the vectors while they are open. The system releases it at a kill."""
+    """An exclusive `flock` held while the vectors are open. The system releases it when the process ends."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._fd: int | None = None
 
-    def take(self, seconds: float = LOCK_SECONDS) -> None:
-        """VectorsUnavailable if another holds it for longer than a moment."""
+    def acquire(self, seconds: float = LOCK_SECONDS) -> None:
+        """VectorsLocked if another process holds it for longer than `seconds`."""
         if self._fd is not None:
             return
         fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -366,7 +369,7 @@ class VectorLock:
             except BlockingIOError as error:
                 if time.monotonic() > deadline:
                     os.close(fd)
-                    raise VectorsElsewhere("another process has the vectors open") from error
+                    raise VectorsLocked("another process has the vectors open") from error
                 time.sleep(0.02)
             else:
                 self._fd = fd
@@ -378,47 +381,47 @@ class VectorLock:
             self._fd = None
 
 
-class Rows(ABC):
-    """Vectors in a collection of Chroma's, by the names of their texts: in a folder, or on a server."""
+class VectorStore(ABC):
+    """A Chroma collection of vectors by text id (`text_id`), in a folder or on a server."""
 
     _rows: int | None = None
-    """So many there are at least, once they were counted."""
+    """A lower bound of the number of rows; None before they are counted."""
     batch = BATCH
-    """How many go at once."""
+    """Rows per call."""
 
     @property
     @abstractmethod
     def mark(self) -> VectorMark:
-        """What the vectors stand for; an empty mark where that is unknown."""
+        """Which words the vectors match; an empty mark where that is unknown."""
 
     @abstractmethod
     def set_mark(self, mark: VectorMark) -> None:
-        """Say what the vectors stand for, after they do."""
+        """Record which words the vectors match; called after they do."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what others might need."""
+        """Release files, locks and connections."""
 
     @abstractmethod
     def wipe(self) -> None:
-        """Begin anew with nothing: vectors of another model may not even be of the same length."""
+        """Delete all vectors and the collection, whose dimensions another model may not share."""
 
     @abstractmethod
     def _call(self, name: str, **values: Any) -> Any:
-        """A method of the collection. VectorsUnavailable, or VectorsBroken, whatever Chroma raises."""
+        """Call a method of the collection. VectorsUnavailable or VectorsDamaged for any error of Chroma."""
 
-    def mirror(self, read: Callable[[], Mapping[str, Row]]) -> None:  # noqa: B027 (those on a server have none)
-        """Keep a copy in memory, where that pays; see `Vectors`."""
+    def mirror(self, read: Callable[[], Mapping[str, Row]]) -> None:  # noqa: B027 (optional, not abstract)
+        """Keep an in-memory copy where that is faster; see `LocalVectors`."""
 
     def count(self) -> int:
         return int(self._call("count"))
 
     def names(self) -> set[str]:
-        """The names of all texts that have a vector."""
+        """The ids of all texts that have a vector."""
         return set(self._call("get", include=[])["ids"])
 
     def upsert(self, vectors: Mapping[str, Row]) -> None:
-        """Add or replace {name: vector}. A row of zeros means nothing, and is left out."""
+        """Add or replace {name: vector}; zero vectors are left out."""
         import numpy as np
 
         names = [name for name, row in vectors.items() if row.any()]
@@ -427,15 +430,15 @@ class Rows(ABC):
             self._call("upsert", ids=part, embeddings=np.stack([vectors[name] for name in part]))
 
     def delete(self, names: Sequence[str]) -> None:
-        """Drop texts; unknown names are none of our business."""
+        """Delete texts; unknown names are ignored."""
         if self._rows is not None:
             self._rows = max(0, self._rows - len(names))
         for start in range(0, len(names), self.batch):
             self._call("delete", ids=list(names[start : start + self.batch]))
 
     def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
-        """For each vector the nearest texts as (name, cosine), best first, equal ones by name."""
-        if self._rows is None or self._rows < limit:  # counting costs as much as a query
+        """For each vector the nearest texts as (name, cosine), best first, ties by name."""
+        if self._rows is None or self._rows < limit:  # counting takes as long as a query
             self._rows = self.count()
         limit = min(limit, self._rows)
         if limit < 1 or not len(vectors):
@@ -447,8 +450,8 @@ class Rows(ABC):
         ]
 
 
-class Vectors(Rows):
-    """A Chroma folder. The caller holds the `VectorLock` from before opening until after `close`."""
+class LocalVectors(VectorStore):
+    """Chroma in a folder. The caller holds the `VectorLock` from before opening until after `close`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -456,44 +459,49 @@ class Vectors(Rows):
         self._client: Any = None
         self._mirror: InMemoryVectors | None = None
         self._queries = 0
-        self._before: Sums = {}
+        self._before: Checksums = {}
         self._open()
 
     def _open(self) -> None:
-        _require(TO_OPEN)
+        _require_memory(OPEN_BYTES)
         try:
-            chromadb, silent = imported()
+            chromadb, settings = import_chromadb()
         except ImportError as error:
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         make_private(self.folder)
-        self._before = take(self.folder)
+        self._before = take_checksums(self.folder)
         try:
-            with index_embedding.wiped():
-                self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
+            with index_embedding.zeroed_memory():
+                self._client = chromadb.PersistentClient(str(self.folder), settings=settings)
                 self._collection = self._client.get_or_create_collection(
                     COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
                 )
                 self._collection.count()
-        except BaseException as error:  # the Rust core raises PanicException, which is no Exception
-            self._let_go()
+        except BaseException as error:  # the Rust core's PanicException is not an Exception
+            self._close()
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-            raise _told(f"Chroma cannot open its files: {error}", error) from error
+            raise _failure(f"Chroma cannot open its files: {error}", error) from error
 
     def mirror(self, read: Callable[[], Mapping[str, Row]]) -> None:
-        """Keep a copy in memory from the second query on, if there are few enough. `read` gives all vectors,
-        or none."""
+        """Keep a copy in memory from the second query on, if there are few enough. `read` returns all
+        vectors, or {}."""
         self._queries += 1
-        if self._mirror is None and self._queries > 1 and (self._rows or 0) <= MOST and (found := read()):
+        if (
+            self._mirror is None
+            and self._queries > 1
+            and (self._rows or 0) <= MOST_IN_MEMORY
+            and (found := read())
+        ):
             self._mirror = InMemoryVectors(found)
 
     def upsert(self, vectors: Mapping[str, Row]) -> None:
         super().upsert(vectors)
         if self._mirror is not None:
             self._mirror.upsert(vectors)
-            if len(self._mirror) > MOST:
+            if len(self._mirror) > MOST_IN_MEMORY:
                 self._mirror = None
 
     def delete(self, names: Sequence[str]) -> None:
@@ -507,25 +515,25 @@ class Vectors(Rows):
         return super().query(vectors, limit)
 
     def close(self) -> None:
-        """Let go of the files, so that they may be deleted, moved or opened by another. What they are then
-        is noted."""
-        if self._let_go():
-            note(self.folder, self._before)
+        """Close the files, so that they may be deleted, moved or opened by another process, and write their
+        checksums."""
+        if self._close():
+            write_checksums(self.folder, self._before)
 
-    def _let_go(self) -> bool:
-        """Close what is open; whether anything was."""
+    def _close(self) -> bool:
+        """Close the client. Returns whether it was open."""
         client, self._client, self._collection, self._mirror = self._client, None, None, None
         if client is not None:
             client.close()
             _make_private(self.folder)
         else:
-            _forget(self.folder)
+            _discard_failed_client(self.folder)
         return client is not None
 
     def wipe(self) -> None:
-        self._let_go()
+        self._close()
         self._rows = None
-        drop(self.folder)
+        delete_vectors(self.folder)
         self._open()
 
     @property
@@ -539,97 +547,98 @@ class Vectors(Rows):
         write_mark(self._mark_file, asdict(mark))
 
     def _call(self, name: str, **values: Any) -> Any:
-        _require(TO_WORK)
+        _require_memory(CALL_BYTES)
         try:
-            with index_embedding.wiped():
+            with index_embedding.zeroed_memory():
                 return getattr(self._collection, name)(**values)
-        except BaseException as error:  # see _open
+        except BaseException as error:  # see `_open`
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-            raise _told(f"Chroma: {name} failed: {error}", error) from error
+            raise _failure(f"Chroma: {name} failed: {error}", error) from error
 
 
-def _require(room: int) -> None:
-    if index_embedding.room() < room:
+def _require_memory(size: int) -> None:
+    if index_embedding.free_address_space() < size:
         raise VectorsUnavailable("the limit of memory (ulimit -v) leaves too little for Chroma")
 
 
-def _told(what: str, error: BaseException) -> VectorsUnavailable:
-    """What has failed: as damage, unless it was the system that gave nothing."""
-    starved = isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in STARVED)
-    return VectorsUnavailable(what) if starved else VectorsBroken(what)
+def _failure(message: str, error: BaseException) -> VectorsUnavailable:
+    """The exception to raise for an error of Chroma: damage, unless the system lacked resources."""
+    text = str(error).lower()
+    starved = isinstance(error, MemoryError) or any(part in text for part in RESOURCE_ERRORS)
+    return VectorsUnavailable(message) if starved else VectorsDamaged(message)
 
 
-def owned(folder: Path, owner: VectorLock, notes: list[str]) -> Vectors:
-    """A folder's vectors, opened by taking the lock; damaged ones are begun anew, and `notes` says so."""
-    owner.take()
+def open_vectors(folder: Path, owner: VectorLock, notes: list[str]) -> LocalVectors:
+    """Acquire the lock and open a folder's vectors. Damaged ones are deleted, which is added to `notes`."""
+    owner.acquire()
     try:
         try:
-            return Vectors(folder)
-        except VectorsBroken as error:
+            return LocalVectors(folder)
+        except VectorsDamaged as error:
             notes.append(f"{error}; rebuilt")
-            drop(folder)
-            return Vectors(folder)
+            delete_vectors(folder)
+            return LocalVectors(folder)
     except BaseException:
         owner.release()
         raise
 
 
 def nearest_first(names: Sequence[str], distances: Iterable[float]) -> list[tuple[str, float]]:
-    """(name, cosine) in order. Six digits: the last bits depend on the order in which rows came in."""
-    found = [(name, round(1.0 - float(far), 6)) for name, far in zip(names, distances, strict=True)]
+    """[(name, cosine)], best first, rounded to six digits: the last bits depend on the order of insertion."""
+    found = [(name, round(1.0 - float(distance), 6)) for name, distance in zip(names, distances, strict=True)]
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
 
 def _make_private(folder: Path) -> None:
-    """Close to others what Chroma makes by the umask."""
+    """Restrict what Chroma created with the umask's mode to this user."""
     with contextlib.suppress(OSError):
         for path in (folder, *folder.rglob("*")):
             mode = 0o700 if path.is_dir() else 0o600
-            if path.stat().st_mode & 0o777 != mode:  # what is not touched keeps its times
+            if path.stat().st_mode & 0o777 != mode:  # keep the ctime of the others
                 path.chmod(mode)
 
 
-def _forget(folder: Path) -> None:
-    """Take back a client that failed to open. Chroma 1.5.9 keeps the half-made system under the folder's
-    name and hands it to the next who opens it, who fails whatever lies there by then."""
+def _discard_failed_client(folder: Path) -> None:
+    """Drop a client that failed to open. Chroma 1.5.9 caches the half-initialised system by folder, so that
+    every later attempt to open the folder would fail, too."""
     from chromadb.api.shared_system_client import SharedSystemClient
 
-    for kept in ("_identifier_to_system", "_identifier_to_refcount"):
-        getattr(SharedSystemClient, kept, {}).pop(str(folder), None)
+    for registry in ("_identifier_to_system", "_identifier_to_refcount"):
+        getattr(SharedSystemClient, registry, {}).pop(str(folder), None)
 
 
-def drop(folder: Path) -> None:
-    """Delete a Chroma folder and its mark. The caller holds the Owner's lock and has closed it."""
+def delete_vectors(folder: Path) -> None:
+    """Delete a Chroma folder, its mark and its checksums. The caller holds the lock and has closed it."""
     folder.with_name(f"{folder.name}.json").unlink(missing_ok=True)
-    note_of(folder).unlink(missing_ok=True)
+    checksum_file(folder).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-# -- server ------------------------------------------------------------------------------------------------
-# Chroma on a server: vectors of many banks and machines in one place, where no machine touches another's.
+# -- Chroma server -----------------------------------------------------------------------------------------
+# Chroma on a server, shared by many banks and machines.
 #
-# A collection holds one bank's rows of one machine: two machines may have the same bank at different
-# revisions, and each finds what its own files say. (Telling them apart by a filter took 370 ms a query at
-# 30,000 rows.) While the server is away `kept` answers, and the next look catches up.
+# Each bank has one collection per machine: two machines may have the same bank at different revisions, and
+# each must find what its own files say. (One collection with a filter took 370 ms a query at 30,000 rows.)
+# While the server is unavailable the cached embeddings are searched, and the next refresh catches up.
 
 
-PATIENCE, AT_LEAST_A_SECOND = 10.0, 50
-"""Seconds for one request, of which a search waits for one at most; a look whether it is there has 2. One
-with many rows has more: a second for so many, of which a server that is not under load takes 1,700."""
+REQUEST_TIMEOUT, ROWS_PER_SECOND = 10.0, 50
+"""Seconds for one request, and rows for which a request gets one second more; an idle server takes 1,700 rows
+a second. A search makes one request at most; the connection check has its own timeout of 2 s."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 SERVER_BATCH, CLOUD_BATCH = 2000, 300
-"""Rows of one request; Chroma Cloud takes no more than 300."""
-CLOUD = "trychroma.com"
+"""Rows per request; Chroma Cloud accepts at most 300."""
+CLOUD_DOMAIN = "trychroma.com"
 
 
-class ServerAway(VectorsUnavailable):
-    """The server cannot be reached, or gives an invalid answer."""
+class ServerUnavailable(VectorsUnavailable):
+    """The server cannot be reached, or its answer is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server as `http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]` says it. Shown without its token."""
+    """A server's URL, `http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]`. `str` leaves out the token."""
 
     host: str
     port: int
@@ -639,140 +648,139 @@ class Address:
     database: str = "default_database"
 
     @classmethod
-    def read(cls, url: str) -> Address:
-        """Usage for what is no such URL."""
+    def parse(cls, url: str) -> Address:
+        """Usage if the URL is invalid."""
         try:
             parts = urlsplit(url.strip())
             port = parts.port or (443 if parts.scheme == "https" else 8000)
         except ValueError as error:
-            raise _not_a_server() from error
+            raise _invalid_url() from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise _not_a_server()
+            raise _invalid_url()
         names = [unquote(name) for name in parts.path.split("/") if name]
         token = unquote(parts.password or parts.username or "")
-        whole = (parts.hostname, port, parts.scheme == "https", token)
-        return cls(*whole, *names[:2])
+        return cls(parts.hostname, port, parts.scheme == "https", token, *names[:2])
 
     @property
     def cloud(self) -> bool:
-        return self.host.endswith(CLOUD)
+        return self.host.endswith(CLOUD_DOMAIN)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Both headers that Chroma and the proxies before it know a token by."""
+        """The authentication headers: Chroma accepts either, a reverse proxy maybe only one of them."""
         return {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
 
     def __str__(self) -> str:
         return f"{'https' if self.ssl else 'http'}://{self.host}:{self.port}"
 
 
-def _not_a_server() -> Usage:
+def _invalid_url() -> Usage:
     return Usage(
         "UA_MEMORY_CHROMA_URL is not the URL of a Chroma server",
         hint="http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]",
     )
 
 
-def machine(state: Path) -> str:
-    """What tells this bank's state folder on this machine from all others; the same as long as it stays."""
+def machine_id(state: Path) -> str:
+    """A stable id of this bank's state folder on this machine: 16 hexadecimal digits."""
     try:
         host = Path("/etc/machine-id").read_text().strip()
     except OSError:
         host = ""
-    whole = f"{host or platform.node()}\n{state.resolve()}".encode("utf-8", "surrogateescape")
-    return blake2b(whole, digest_size=8).hexdigest()
+    name = f"{host or platform.node()}\n{state.resolve()}".encode("utf-8", "surrogateescape")
+    return blake2b(name, digest_size=8).hexdigest()
 
 
-def _wait(client: Any, seconds: float) -> None:
-    """So long for each answer from now on. There is no public way, and else it waits for ever."""
+def _set_timeout(client: Any, seconds: float) -> None:
+    """Set the timeout of the requests to come. Chroma has no public way, and none by default."""
     client._server._session.timeout = seconds
 
 
-def _hang_up(client: Any) -> None:
-    """Close Chroma's client and its connections, which 1.5.9 leaves open. `tests/test_server.py` fails once
-    it closes them by itself.
-    """
+def _close_client(client: Any) -> None:
+    """Close Chroma's client with its connections, which 1.5.9 leaves open. `tests/test_server.py` fails once
+    Chroma closes them itself."""
     for part in (client, client._admin_client):
         part._server._session.close()
     client.close()
 
 
 class ServerConnection:
-    """The connection to one server, retried after 1, 2, 4 … 60 seconds while it does not answer."""
+    """The connection to a server. Reconnects with exponential backoff: 1, 2, 4 … 60 seconds."""
 
     def __init__(self, url: str) -> None:
-        self.address = Address.read(url)
+        self.address = Address.parse(url)
         self._client: Any = None
-        self._again, self._wait = 0.0, FIRST_WAIT
+        self._retry_at, self._backoff = 0.0, FIRST_WAIT
 
     def client(self) -> Any:
-        """Chroma's client. ServerAway if there is none, at once where it was away a moment ago."""
+        """Chroma's client, connected. ServerUnavailable if that fails, at once during the backoff."""
         if self._client is None:
-            if time.monotonic() < self._again:
-                raise ServerAway(f"the Chroma server {self.address} does not answer")
-            self._client = self._connected()
-            self._wait = FIRST_WAIT
+            if time.monotonic() < self._retry_at:
+                raise ServerUnavailable(f"the Chroma server {self.address} does not answer")
+            self._client = self._connect()
+            self._backoff = FIRST_WAIT
         return self._client
 
-    def lost(self, error: BaseException) -> ServerAway:
-        """Let go of the connection, and say what happened."""
+    def fail(self, error: BaseException) -> ServerUnavailable:
+        """Close the connection after an error and begin the backoff. Returns the exception to raise."""
         self.close()
-        self._again, self._wait = time.monotonic() + self._wait, min(2 * self._wait, LONGEST_WAIT)
+        self._retry_at = time.monotonic() + self._backoff
+        self._backoff = min(2 * self._backoff, LONGEST_WAIT)
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        return ServerAway(
+        return ServerUnavailable(
             f"the Chroma server {self.address} does not answer: {why.replace(self._secret, '…')[:200]}"
         )
 
     def close(self) -> None:
-        """Hang up. The next who asks connects again."""
+        """Close the connection; the next call of `client` reconnects."""
         client, self._client = self._client, None
         if client is not None:
-            _hang_up(client)
+            _close_client(client)
 
     @property
     def _secret(self) -> str:
         return self.address.token or "\0"
 
-    def _connected(self) -> Any:
-        there = self.address
+    def _connect(self) -> Any:
+        to = self.address
         try:
-            # Chroma's client waits for ever for a server that takes the call and says nothing.
-            ask = urllib.request.Request(f"{there}/api/v2/heartbeat", headers=there.headers)
-            with urllib.request.urlopen(ask, timeout=2) as answer:
-                answer.read()
-            chromadb, silent = imported()
+            # Chroma's client would wait for ever for a server that accepts but does not answer.
+            request = urllib.request.Request(f"{to}/api/v2/heartbeat", headers=to.headers)
+            with urllib.request.urlopen(request, timeout=2) as response:
+                response.read()
+            chromadb, settings = import_chromadb()
             client = chromadb.HttpClient(
-                there.host, there.port, there.ssl, there.headers, silent, there.tenant, there.database
+                to.host, to.port, to.ssl, to.headers, settings, to.tenant, to.database
             )
-            _wait(client, PATIENCE)
+            _set_timeout(client, REQUEST_TIMEOUT)
         except ImportError as error:
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         except urllib.error.HTTPError as error:
             error.close()
-            raise self.lost(error) from error
+            raise self.fail(error) from error
         except Exception as error:  # Chroma raises ValueError, its own errors, httpx's and urllib's
-            raise self.lost(error) from error
+            raise self.fail(error) from error
         return client
 
 
-class ServerVectors(Rows):
-    """One bank's rows of this machine on a server: what `Vectors` is for a folder."""
+class ServerVectors(VectorStore):
+    """The collection of one bank on this machine, on a Chroma server."""
 
     def __init__(
-        self, line: ServerConnection, bank: str, machine: str, embedding: str, mark_file: Path
+        self, connection: ServerConnection, bank: str, machine: str, embedding: str, mark_file: Path
     ) -> None:
-        self.line = line
+        self.connection = connection
         self.key = {"bank": bank, "machine": machine, "embedding": embedding}
-        named = "-".join(("ua-memory", *filter(None, self.key.values())))
-        self.name = re.sub(r"[^A-Za-z0-9_-]", "-", named)[:500].rstrip("-_")
-        self.batch = CLOUD_BATCH if line.address.cloud else SERVER_BATCH
+        name = "-".join(("ua-memory", *filter(None, self.key.values())))
+        self.name = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:500].rstrip("-_")
+        self.batch = CLOUD_BATCH if connection.address.cloud else SERVER_BATCH
         self._mark_file = mark_file
         self._collection: Any = None
-        self._there()
+        self._connected()
 
-    def _there(self) -> Any:
-        """The collection, on a connection that was not lost since."""
-        client = self.line.client()
+    def _connected(self) -> Any:
+        """The collection, reconnecting if the connection failed."""
+        client = self.connection.client()
         if self._collection is None:
             try:
                 self._collection = client.get_or_create_collection(
@@ -782,34 +790,34 @@ class ServerVectors(Rows):
                     configuration={"hnsw": dict(HNSW)},
                 )
             except Exception as error:  # Chroma's own errors, httpx's and ValueError
-                raise self.line.lost(error) from error
+                raise self.connection.fail(error) from error
         return self._collection
 
     def close(self) -> None:
         self._collection = None
-        self.line.close()
+        self.connection.close()
 
     def wipe(self) -> None:
         self._rows = None
-        client = self.line.client()
+        client = self.connection.client()
         try:
             client.delete_collection(self.name)
         except Exception as error:  # as above
-            raise self.line.lost(error) from error
+            raise self.connection.fail(error) from error
         finally:
             self._collection = None
 
     @property
     def mark(self) -> VectorMark:
-        there = str(self._there().id)
+        collection = str(self._connected().id)
         try:
             known = json.loads(self._mark_file.read_text())
-            return VectorMark(**known["mark"]) if known["collection"] == there else VectorMark()
+            return VectorMark(**known["mark"]) if known["collection"] == collection else VectorMark()
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return VectorMark()
 
     def set_mark(self, mark: VectorMark) -> None:
-        write_mark(self._mark_file, {"collection": str(self._there().id), "mark": asdict(mark)})
+        write_mark(self._mark_file, {"collection": str(self._connected().id), "mark": asdict(mark)})
 
     def names(self) -> set[str]:
         found: set[str] = set()
@@ -823,10 +831,11 @@ class ServerVectors(Rows):
         return super().query(vectors, min(limit, self.batch))
 
     def _call(self, name: str, **values: Any) -> Any:
-        there = self._there()
-        _wait(self.line.client(), PATIENCE + len(values.get("ids", ())) / AT_LEAST_A_SECOND)
+        collection = self._connected()
+        timeout = REQUEST_TIMEOUT + len(values.get("ids", ())) / ROWS_PER_SECOND
+        _set_timeout(self.connection.client(), timeout)
         try:
-            return getattr(there, name)(**values)
+            return getattr(collection, name)(**values)
         except Exception as error:  # as above
             self._collection = None
-            raise self.line.lost(error) from error
+            raise self.connection.fail(error) from error

@@ -1,4 +1,4 @@
-"""The word index: every item in SQLite with an FTS5 table, BM25, counts of names, the generation in use."""
+"""The word index: all items in SQLite with an FTS5 table (BM25), name statistics, the current generation."""
 
 from __future__ import annotations
 
@@ -21,191 +21,200 @@ from pathlib import Path
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
-from ua_memory.index.generations import Generations, private
+from ua_memory.index.generations import Generations, create_private_file
 from ua_memory.index.items import (
     COLUMNS,
     LABEL,
     LINKED,
-    OPENING,
     SCHEMA,
     SCHEMA_VERSION,
+    SENTENCE_START,
     WITHIN,
     IndexItem,
-    LongLogs,
+    LogCache,
     chunks,
     from_row,
-    marks,
-    row,
+    placeholders,
+    to_row,
 )
-from ua_memory.index.terms import EXACT, SCRATCH, Query, clean, indexed, languages, pieces
+from ua_memory.index.terms import (
+    EXACT_TOKENIZER,
+    STEMMER_TABLES,
+    Query,
+    clean,
+    distinct_words,
+    fts_text,
+    guess_languages,
+)
 from ua_memory.records import Place
 
 # -- vocabulary --------------------------------------------------------------------------------------------
-# The words of the index as FTS5 knows them: stems, and how many items have each.
+# Stems and document frequencies, as FTS5 has them.
 
 
 MOST_STEMS = 100_000
-"""Words whose stems are kept in memory."""
+"""Words whose stems are cached."""
 
 
 class Vocabulary:
-    """Reads the word index of an open connection; stems by letting FTS5 do it, so that both always agree."""
+    """The vocabulary of the word index on an open connection. FTS5 itself stems, so that both always
+    agree."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._stems: dict[str, str] = {}
-        self._known: dict[str, int] = {}
+        self._frequencies: dict[str, int] = {}
         self._count: int | None = None
         self._version = -1
-        for statement in SCRATCH:
+        for statement in STEMMER_TABLES:
             db.execute(statement)
 
     def tokens(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
-        """{key: the words of an item's text and context}, as they were indexed, not stemmed."""
+        """{item key: the words of its text and context}, as they were indexed, not stemmed."""
         found: dict[str, frozenset[str]] = {}
         for part in chunks(list(keys)):
             query = (
                 "SELECT items.key, words.text || ' ' || words.context FROM items JOIN words"
-                f" ON words.rowid = items.rowid WHERE items.key IN ({marks(part)})"
+                f" ON words.rowid = items.rowid WHERE items.key IN ({placeholders(part)})"
             )
-            found.update((key, pieces(text)) for key, text in self.db.execute(query, part))
+            found.update((key, distinct_words(text)) for key, text in self.db.execute(query, part))
         return found
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:
-        """{word: its stem}, '' for a word FTS5 sees nothing in."""
-        asked = list(dict.fromkeys(words))
-        unknown = [word for word in asked if word not in self._stems]
+        """{word: its stem}, '' if FTS5 finds no token in it."""
+        unique = list(dict.fromkeys(words))
+        unknown = [word for word in unique if word not in self._stems]
         if len(self._stems) > MOST_STEMS:
-            self._stems, unknown = {}, asked
+            self._stems, unknown = {}, unique
         if unknown:
-            self._stems.update(self._stemmed(unknown))
-        return {word: self._stems[word] for word in asked}
+            self._stems.update(self._stem(unknown))
+        return {word: self._stems[word] for word in unique}
 
     def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
-        """{term: how many items have it}."""
-        # FTS5 counts a word's rows anew each time: 2 ms for five common ones of 100,000 items.
-        self._current()
+        """{term: document frequency}, the number of items that have it."""
+        # Cached: FTS5 counts a term's rows each time, 2 ms for five common ones of 100,000 items.
+        self._refresh()
         stems = self.stems(terms)
-        unknown = sorted(set(stems.values()) - self._known.keys())
+        unknown = sorted(set(stems.values()) - self._frequencies.keys())
         for part in chunks(unknown):
-            self._known.update(dict.fromkeys(part, 0))
-            query = f"SELECT term, doc FROM terms WHERE term IN ({marks(part)})"
-            self._known.update(self.db.execute(query, part))
-        return {term: self._known[stems[term]] for term in terms}
+            self._frequencies.update(dict.fromkeys(part, 0))
+            query = f"SELECT term, doc FROM terms WHERE term IN ({placeholders(part)})"
+            self._frequencies.update(self.db.execute(query, part))
+        return {term: self._frequencies[stems[term]] for term in terms}
 
     def forms(self, terms: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """{term: its other forms in the bank} of those in languages besides English."""
+        """{term: its other forms in the bank}, in languages besides English; see `terms.forms`."""
         return index_terms.forms(self.db, self.frequencies, lambda word: [self.stems([word])[word]], terms)
 
     def count(self) -> int:
-        """How many items there are."""
-        self._current()
+        """The number of items."""
+        self._refresh()
         if self._count is None:
             self._count = int(self.db.execute("SELECT count(*) FROM items").fetchone()[0])
         return self._count
 
-    def forget(self) -> None:
-        """What was counted may have changed: this connection has written."""
-        self._known, self._count = {}, None
+    def invalidate(self) -> None:
+        """Drop cached counts, after this connection wrote."""
+        self._frequencies, self._count = {}, None
 
-    def _current(self) -> None:
-        """Forget what was counted before another connection wrote."""
+    def _refresh(self) -> None:
+        """Drop cached counts if another connection wrote."""
         version = self.db.execute("PRAGMA data_version").fetchone()[0]
         if version != self._version or self.db.in_transaction:
             self._version = version
-            self.forget()
+            self.invalidate()
 
-    def _stemmed(self, words: list[str]) -> dict[str, str]:
-        found = index_terms.cut(self.db, " ".join(words))
+    def _stem(self, words: list[str]) -> dict[str, str]:
+        found = index_terms.stem_text(self.db, " ".join(words))
         if len(found) == len(words):
             return dict(zip(words, found, strict=True))
-        # Some word is none or several to FTS5 (its Unicode is older than Python's): one at a time.
-        return {word: next(iter(index_terms.cut(self.db, word)), "") for word in words}
+        # FTS5 sees no token or several in some word (its Unicode version is older): one at a time.
+        return {word: next(iter(index_terms.stem_text(self.db, word)), "") for word in words}
 
 
-# -- matching ----------------------------------------------------------------------------------------------
-# From a query to the rows that match it best: FTS5's BM25, terms OR-ed, phrases required.
+# -- BM25 search -------------------------------------------------------------------------------------------
+# FTS5's BM25 over a query's terms (OR-ed) and phrases (required).
 #
-# FTS5 scores every row that has any of the terms: 1.5 µs a row, 75 ms where "time" stands in a third of
-# 100,000 items. So where the query has rarer words, rows are looked up by those, and the common ones only
-# add to the score of rows that have a rarer one. All scores are the full BM25. What cannot be found that
-# way has none but common words of the query, each of which says little. In a bank of no more than ENOUGH
-# items, and wherever the rarer words find too few, all terms look up rows.
+# FTS5 scores every row that has any of the terms: 1.5 µs a row, 75 ms where "time" occurs in a third of
+# 100,000 items. So a large index is searched for the rare terms first; common terms only add to the score
+# (the full BM25) of rows that have a rare one. Rows with only common terms are missed, which is acceptable
+# since these say little. If the rare terms find too few rows, all terms are searched.
 
 
 CONTEXT_WEIGHT = 0.4
-"""What a word in an item's heading, tags or entities counts beside one in its text."""
+"""The BM25 weight of an item's headings, tags and entities; its text has 1."""
 
-ASKED = 48
-"""So many terms of a query are looked up, the rarest; a longer one is a pasted document."""
+TERM_LIMIT = 48
+"""Terms of a query that are searched, the rarest; a longer query is a pasted document."""
 
-ENOUGH, LEAST, SHARE = 2000, 500, 20
-"""Rows after which further terms, the rarest first, no longer look up rows of their own: a twentieth of all,
-from 500 to 2,000."""
+RARE_ROWS_CEILING, RARE_ROWS_FLOOR, RARE_ROWS_DIVISOR = 2000, 500, 20
+"""Terms count as rare, the rarest first, until together they match a twentieth of all rows, at least 500 and
+at most 2,000. An index of no more than 2,000 items is always searched for all terms."""
 
 
 @dataclass(frozen=True, slots=True)
 class WordHit:
-    """An item found by keywords, with its BM25 score; higher is better."""
+    """An item found by words, with its BM25 score; higher is better."""
 
     key: str
     score: float
 
 
-def expression(query: Query) -> str:
-    """A query in FTS5's syntax, '' if it has no terms."""
+def fts_expression(query: Query) -> str:
+    """A query in FTS5's syntax, '' if it is empty."""
     phrases = ['"' + " ".join(phrase) + '"' for phrase in query.phrases]
     every = _any([*_quoted(query.every_term, query), *phrases])
     required = " AND ".join(phrases)
     return f"({required}) AND ({every})" if required and every else required or every
 
 
-def containing(query: Query, texts: Sequence[str]) -> list[bool]:
-    """Whether each text answers a query by its own words, as they stand there: of one stem for the word index
-    are "news" and "new", too."""
+def matching(query: Query, texts: Sequence[str]) -> list[bool]:
+    """Whether each text matches a query without stemming, by which "news" would match "new"."""
     with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT}")')
-        rows = enumerate(indexed(clean(text)) for text in texts)
+        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT_TOKENIZER}")')
+        rows = enumerate(fts_text(clean(text)) for text in texts)
         db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
-        found = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression(query),))
-        there = {number for (number,) in found}
-    return [number in there for number in range(len(texts))]
+        matches = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (fts_expression(query),))
+        found = {number for (number,) in matches}
+    return [number in found for number in range(len(texts))]
 
 
-def best(
+def bm25_search(
     db: sqlite3.Connection, vocabulary: Vocabulary, query: Query, limit: int, where: Filters
 ) -> list[WordHit]:
-    """The best items by BM25; ties by path and line."""
+    """The best items by BM25, at most `limit`; ties by path and line."""
     found: list[WordHit] = []
-    for matches in _ways(vocabulary, query):
-        found = _fetched(db, matches, limit, where)
+    for matches in _query_plans(vocabulary, query):
+        found = _fetch(db, matches, limit, where)
         if len(found) == limit:
             break
     return found
 
 
-def _ways(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
-    """Lists of expressions that no row matches two of, the cheapest first, the last with all that matches."""
+def _query_plans(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
+    """Yield lists of disjoint FTS5 expressions, the cheapest first; the last list matches everything."""
     every_term = query.every_term
-    known = vocabulary.frequencies(every_term) if every_term else {}
-    terms = sorted((term for term in every_term if known[term]), key=lambda term: (known[term], term))
-    terms = terms[:ASKED]
+    counts = vocabulary.frequencies(every_term) if every_term else {}
+    terms = sorted((term for term in every_term if counts[term]), key=lambda term: (counts[term], term))
+    terms = terms[:TERM_LIMIT]
     total = vocabulary.count()
-    if not query.phrases and total > ENOUGH:
-        rows, rare, enough = 0, 0, min(ENOUGH, max(LEAST, total // SHARE))
+    if not query.phrases and total > RARE_ROWS_CEILING:
+        rows, rare, enough = 0, 0, min(RARE_ROWS_CEILING, max(RARE_ROWS_FLOOR, total // RARE_ROWS_DIVISOR))
         while rare < len(terms) and rows < enough:
-            rows += known[terms[rare]]
+            rows += counts[terms[rare]]
             rare += 1
         if rare < len(terms):
             few, common = (_any(_quoted(part, query)) for part in (terms[:rare], terms[rare:]))
             yield [f"({few}) NOT ({common})", f"({few}) AND ({common})"]
     kept = set(terms)
-    every = expression(Query(tuple(term for term in every_term if term in kept), query.phrases, query.again))
+    every = fts_expression(
+        Query(tuple(term for term in every_term if term in kept), query.phrases, query.repeats)
+    )
     if every:
         yield [every]
 
 
-def _fetched(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: Filters) -> list[WordHit]:
+def _fetch(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: Filters) -> list[WordHit]:
     condition, values = where.sql()
     ranked = (
         f"SELECT rowid AS number, bm25(words, 1.0, {CONTEXT_WEIGHT}) AS score FROM words WHERE words MATCH ?"
@@ -227,27 +236,26 @@ def _fetched(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: 
             if len(part) == fetch:
                 unseen = max(unseen, min(part)[0])
         found.sort(key=lambda hit: (-hit[0], hit[1], hit[2], hit[3]))
-        # A tie that goes on past what was fetched would be cut in the order of insertion.
+        # If ties may continue beyond the fetched rows, their order would be that of insertion: fetch more.
         if len(found) < limit or found[limit - 1][0] > unseen:
             return [WordHit(key, score) for score, _, _, key in found[:limit]]
         fetch *= 16
 
 
 def _quoted(terms: Sequence[str], query: Query) -> list[str]:
-    """Terms for FTS5, which counts one that is named twice twice."""
-    return [f'"{term}"' for term in (*terms, *(each for each in query.again if each in terms))]
+    """Terms quoted for FTS5; a repeated term counts twice in BM25."""
+    return [f'"{term}"' for term in (*terms, *(each for each in query.repeats if each in terms))]
 
 
 def _any(terms: Sequence[str]) -> str:
     return " OR ".join(terms)
 
 
-# -- meta --------------------------------------------------------------------------------------------------
-# What a word index says of itself: its epoch, its generation, how much it holds.
+# -- index metadata ----------------------------------------------------------------------------------------
 
 
 class IndexMeta:
-    """Reads and writes the table `meta` of an open connection."""
+    """The table `meta` of an open connection."""
 
     db: sqlite3.Connection
 
@@ -260,95 +268,93 @@ class IndexMeta:
 
     @property
     def generation(self) -> int:
-        """Counts the refreshes that changed a text."""
+        """A counter of the refreshes that changed an item."""
         return int(self.get_meta("generation") or 0)
 
     @property
     def epoch(self) -> str:
-        """Drawn when this file was made: another epoch is another index."""
+        """A random id of this database file."""
         return self.get_meta("epoch")
 
     def files_known(self) -> int:
         return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
 
-# -- recent ------------------------------------------------------------------------------------------------
-# The items that were read last, in memory: what a daemon is asked for again and again.
-#
-# A row becomes an item in some 15 µs, and a search looks at two hundred of them.
+# -- item cache --------------------------------------------------------------------------------------------
+# Parsing a row takes 15 µs and a search reads 200 of them, so a daemon caches items.
 
 
-MOST = 16_384
-"""Items that are kept, 25 MB: all of a bank of 10,000 facts. Beyond that all are let go of."""
+MOST_ITEMS = 16_384
+"""Items cached, 25 MB: all of a bank of 10,000 facts. Beyond that the cache is cleared."""
 
 
 class ItemReader:
-    """Reads items over an open connection, and caches them until anybody writes."""
+    """Reads items over an open connection and caches them until any connection writes."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._items: dict[int, IndexItem] = {}
         self._version = 0
 
-    def forget(self) -> None:
-        """Keep none: this connection has written."""
+    def invalidate(self) -> None:
+        """Clear the cache, after this connection wrote."""
         self._items.clear()
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         version = self.db.execute("PRAGMA data_version").fetchone()[0]
         if version != self._version:
-            self.forget()
+            self.invalidate()
             self._version = version
 
     def items(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
-        """The items that SQL chooses, in its order."""
-        alone = not self.db.in_transaction
-        if alone:
-            self.db.execute("BEGIN")  # the numbers, the version and the rows are to be of one moment
+        """The items that satisfy an SQL condition, in its order."""
+        own_transaction = not self.db.in_transaction
+        if own_transaction:
+            self.db.execute("BEGIN")  # rowids, version and rows must be of the same snapshot
         try:
             return self._read(condition, values)
         finally:
-            if alone:
+            if own_transaction:
                 with contextlib.suppress(sqlite3.OperationalError):  # a damaged file may have ended it
                     self.db.execute("COMMIT")
 
     def _read(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
-        """In a transaction: whoever writes in it calls `forget` when they are done."""
         rows = self.db.execute(f"SELECT rowid FROM items WHERE {condition}", tuple(values))
         numbers = [number for (number,) in rows]
-        self._look()
-        if len(self._items) + len(numbers) > MOST:
+        self._refresh()
+        if len(self._items) + len(numbers) > MOST_ITEMS:
             self._items.clear()
         for part in chunks([number for number in numbers if number not in self._items]):
-            for found in self.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({marks(part)})", part):
+            for found in self.db.execute(
+                f"SELECT {COLUMNS} FROM items WHERE rowid IN ({placeholders(part)})", part
+            ):
                 self._items[found[0]] = from_row(found)
         return [self._items[number] for number in numbers]
 
 
-# -- words -------------------------------------------------------------------------------------------------
-# The word index: every item in SQLite, and an FTS5 table over its words. BM25, terms OR-ed.
-#
-# Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are to
-# be updated. Everything here can be made again from the files.
+# -- word index --------------------------------------------------------------------------------------------
+# All items in SQLite, an FTS5 table over their words, and a journal of the texts whose vectors are to be
+# updated. Everything can be rebuilt from the files.
 
 
 MOST_SPELT = 50_000
-"""Words that are remembered as noted; more are looked up in the table again."""
+"""Words known to be in the table of spellings; beyond that the set is cleared and they are inserted again."""
 
 
 class WordIndex(IndexMeta):
-    """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError if the file is not a database."""
+    """The word index in an SQLite file, or `:memory:`. sqlite3.DatabaseError if the file is not a
+    database."""
 
     def __init__(self, file: Path | str) -> None:
         self.file = file
-        self._spelt: set[str] = set()
-        self._formed = defaultdict[str, set[str]](set)
-        self.long_logs = LongLogs()
-        self._indexed_context = lru_cache(maxsize=256)(indexed)  # items under one heading share most of it
+        self._spelled: set[str] = set()
+        self._with_forms = defaultdict[str, set[str]](set)
+        self.long_logs = LogCache()
+        self._indexed_context = lru_cache(maxsize=256)(fts_text)  # items under one heading share it
         if file != ":memory:":
-            private(file)
+            create_private_file(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
-        self._recent = ItemReader(self.db)
+        self._reader = ItemReader(self.db)
         try:
             self._open()
             found = None if file == ":memory:" else Path(file).stat()
@@ -360,9 +366,9 @@ class WordIndex(IndexMeta):
     def _open(self) -> None:
         if self.file != ":memory:":
             self.db.execute("PRAGMA journal_mode = WAL")
-        # Derived: a power cut may cost the index, which is then made again.
+        # A power failure may damage the index, which is then rebuilt.
         self.db.execute("PRAGMA synchronous = OFF")
-        # Of 100,000 facts a search takes as long with 4 MB as with 16, and the page has three connections.
+        # At 100,000 facts a search is as fast with 4 MB as with 16, and the page has three connections.
         self.db.execute("PRAGMA cache_size = -4000")
         self.vocabulary = Vocabulary(self.db)
         if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
@@ -379,25 +385,26 @@ class WordIndex(IndexMeta):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction, taken back by what raises inside. sqlite3.OperationalError when another writes."""
+        """A transaction, rolled back on any exception. sqlite3.OperationalError while another process
+        writes."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
             self.db.execute("ROLLBACK")
-            self._spelt.clear()
-            self._formed.clear()
+            self._spelled.clear()
+            self._with_forms.clear()
             raise
         else:
             self.db.execute("COMMIT")
         finally:
-            self.vocabulary.forget()
-            self._recent.forget()
+            self.vocabulary.invalidate()
+            self._reader.invalidate()
 
-    # -- what is known about the index itself -----------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------------
 
     def in_place(self) -> bool:
-        """Whether the file that is open is still the one of that name."""
+        """Whether the open file is still the one at its path."""
         try:
             found = Path(self.file).stat()
         except OSError:
@@ -405,36 +412,37 @@ class WordIndex(IndexMeta):
         return (found.st_dev, found.st_ino) == self._inode
 
     def text_ids(self) -> set[str]:
-        """The names of all texts that should have a vector."""
+        """The ids of all texts that should have a vector."""
         return {name for (name,) in self.db.execute("SELECT DISTINCT vhash FROM items")}
 
-    def touched(self, since: int) -> list[str]:
-        """The names of the texts that came or went after a generation."""
+    def changed_texts(self, since: int) -> list[str]:
+        """The ids of the texts that were added or removed after a generation."""
         query = "SELECT DISTINCT vhash FROM journal WHERE generation > ? ORDER BY vhash"
         return [name for (name,) in self.db.execute(query, (since,))]
 
     def texts(self, names: Iterable[str]) -> dict[str, str]:
-        """{name: text} of those that some item still has."""
+        """{text id: text} of the ids that some item still has."""
         found: dict[str, str] = {}
         for part in chunks(list(names)):
-            query = f"SELECT vhash, text FROM items WHERE vhash IN ({marks(part)})"
+            query = f"SELECT vhash, text FROM items WHERE vhash IN ({placeholders(part)})"
             found.update(self.db.execute(query, part))
         return found
 
     def count(self) -> int:
-        """How many items there are; counted once for as long as nobody writes."""
+        """The number of items, cached until the next write."""
         return self.vocabulary.count()
 
     # -- writing (inside `writing`) -----------------------------------------------------------------------
 
     def replace_file(self, path: str, items: Sequence[IndexItem]) -> tuple[int, int, int]:
-        """Replace a file's items; (added, changed, removed). Items that only moved are renumbered."""
-        asked = 'SELECT key, rowid, digest, vhash, line, "end", seq, run FROM items WHERE path = ?'
-        old = {key: rest for key, *rest in self.db.execute(asked, (path,))}
+        """Replace a file's items. Returns how many were (added, changed, removed). Items that only moved get
+        new line numbers."""
+        query = 'SELECT key, rowid, digest, vhash, line, "end", seq, run FROM items WHERE path = ?'
+        old = {key: rest for key, *rest in self.db.execute(query, (path,))}
         added = changed = 0
         moved: list[tuple[int, int, int, str, str, int]] = []
-        other: list[str] = []
-        fresh: list[tuple[IndexItem, str]] = []
+        reembed: list[str] = []
+        new: list[tuple[IndexItem, str]] = []
         for item in items:
             digest = item.digest()
             known = old.pop(item.key, None)
@@ -442,7 +450,7 @@ class WordIndex(IndexMeta):
                 if (item.vhash, item.line, item.end, item.seq, item.run) != (*known[2:],):
                     moved.append((item.line, item.end, item.seq, item.vhash, item.run, known[0]))
                 if item.vhash != known[2]:  # another turn of its run changed
-                    other += [item.vhash, known[2]]
+                    reembed += [item.vhash, known[2]]
                     changed += 1
                 continue
             if known:
@@ -450,134 +458,135 @@ class WordIndex(IndexMeta):
                 self._drop([known[0]], [known[2]])
             else:
                 added += 1
-            fresh.append((item, digest))
+            new.append((item, digest))
         self._drop([row[0] for row in old.values()], [row[2] for row in old.values()])
         self.db.executemany(
             'UPDATE items SET line = ?, "end" = ?, seq = ?, vhash = ?, run = ? WHERE rowid = ?', moved
         )
-        self._note(other)
-        self._add(fresh)
+        self._journal(reembed)
+        self._add(new)
         return added, changed, len(old)
 
     def remove_file(self, path: str) -> int:
-        """Remove a file's items; how many there were."""
+        """Remove a file's items. Returns how many there were."""
         return self.replace_file(path, ())[2]
 
-    def _add(self, fresh: list[tuple[IndexItem, str]]) -> None:
+    def _add(self, new: list[tuple[IndexItem, str]]) -> None:
         first = self.db.execute("SELECT coalesce(max(rowid), 0) + 1 FROM items").fetchone()[0]
         self.db.executemany(
-            f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
-            (row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
+            f"INSERT INTO items ({COLUMNS}) VALUES ({placeholders(COLUMNS.split(','))})",
+            (to_row(first + n, item, digest) for n, (item, digest) in enumerate(new)),
         )
-        texts = [(indexed(item.text), self._indexed_context(item.context)) for item, _ in fresh]
+        texts = [(fts_text(item.text), self._indexed_context(item.context)) for item, _ in new]
         self.db.executemany(
             "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
             ((first + n, text, context) for n, (text, context) in enumerate(texts)),
         )
-        self._spell(texts)
-        index_items.add(self.db, first, [item for item, _ in fresh])
-        self._note([item.vhash for item, _ in fresh])
+        self._add_spellings(texts)
+        index_items.add_links(self.db, first, [item for item, _ in new])
+        self._journal([item.vhash for item, _ in new])
 
-    def _spell(self, texts: list[tuple[str, str]]) -> None:
-        """Note how the words of these texts are spelt, and those of languages with forms by their stems; each
-        that this connection has not noted yet."""
-        every, formed = set[str](), defaultdict[str, set[str]](set)
+    def _add_spellings(self, texts: list[tuple[str, str]]) -> None:
+        """Insert the words of these texts into the tables of spellings and, by language, of stems, except
+        those this connection has inserted before."""
+        every, by_language = set[str](), defaultdict[str, set[str]](set)
         for text in texts:
-            own = pieces(" ".join(text))
+            own = distinct_words(" ".join(text))
             every |= own
-            for language in languages(own):
-                formed[language] |= own
-        fresh = every - self._spelt
-        index_terms.add(self.db, fresh)
-        self._spelt |= fresh
-        if len(self._spelt) > MOST_SPELT:
-            self._spelt.clear()
-        for language, there in formed.items():
-            index_terms.add_forms(self.db, language, there - self._formed[language])
-            self._formed[language] |= there
-            if len(self._formed[language]) > MOST_SPELT:
-                self._formed[language].clear()
+            for language in guess_languages(own):
+                by_language[language] |= own
+        new = every - self._spelled
+        index_terms.add_spellings(self.db, new)
+        self._spelled |= new
+        if len(self._spelled) > MOST_SPELT:
+            self._spelled.clear()
+        for language, words in by_language.items():
+            index_terms.add_forms(self.db, language, words - self._with_forms[language])
+            self._with_forms[language] |= words
+            if len(self._with_forms[language]) > MOST_SPELT:
+                self._with_forms[language].clear()
 
     def _drop(self, numbers: list[int], vhashes: list[str]) -> None:
         self.db.executemany("DELETE FROM items WHERE rowid = ?", [(number,) for number in numbers])
         self.db.executemany("DELETE FROM words WHERE rowid = ?", [(number,) for number in numbers])
-        self._note(vhashes)
+        self._journal(vhashes)
 
-    def _note(self, vhashes: list[str]) -> None:
-        """Have the vectors look at these texts."""
+    def _journal(self, vhashes: list[str]) -> None:
+        """Record texts whose vectors are to be added or deleted."""
         generation = self.generation + 1 if vhashes else 0
         self.db.executemany("INSERT INTO journal VALUES (?, ?)", [(generation, vhash) for vhash in vhashes])
 
     def next_generation(self) -> None:
-        """End a refresh that changed something."""
+        """Increment the generation, at the end of a refresh that changed something."""
         self.set_meta("generation", str(self.generation + 1))
 
-    def cut_journal(self, generation: int) -> None:
-        """Forget what the vectors have taken over (a transaction of its own)."""
+    def trim_journal(self, generation: int) -> None:
+        """Delete the journal up to a generation, which the vectors have applied (in its own transaction)."""
         if self.db.execute("SELECT 1 FROM journal LIMIT 1").fetchone():
             self.db.execute("DELETE FROM journal WHERE generation <= ?", (generation,))
 
-    # -- looking up -----------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------
 
     def search(self, query: Query, limit: int, where: Filters | None = None) -> list[WordHit]:
-        """The best items by BM25; ties by path and line. All phrases are required."""
-        return best(self.db, self.vocabulary, query, limit, where or Filters())
+        """The best items by BM25, at most `limit`; ties by path and line. All phrases are required."""
+        return bm25_search(self.db, self.vocabulary, query, limit, where or Filters())
 
     def get(self, keys: Sequence[str]) -> list[IndexItem]:
         """The items with these keys, in order; unknown keys are ignored."""
         found: dict[str, IndexItem] = {}
         for part in chunks(list(keys)):
-            found.update((item.key, item) for item in self._items(f"key IN ({marks(part)})", part))
+            found.update((item.key, item) for item in self._items(f"key IN ({placeholders(part)})", part))
         return [found[key] for key in keys if key in found]
 
     def by_text(
         self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None
     ) -> list[IndexItem]:
-        """The items whose text has one of these names and that pass the filters, by path and line."""
+        """The items with one of these text ids that pass the filters and contain the phrases, by path and
+        line."""
         condition, values = (where or Filters()).sql()
         if phrases and phrases.phrases:
             condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
-            values = [*values, expression(Query((), phrases.phrases))]
+            values = [*values, fts_expression(Query((), phrases.phrases))]
         found: list[IndexItem] = []
         for part in chunks(list(names)):
-            found += self._items(f"vhash IN ({marks(part)}) AND {condition}", [*part, *values])
+            found += self._items(f"vhash IN ({placeholders(part)}) AND {condition}", [*part, *values])
         return sorted(found, key=lambda item: (item.path, item.line, item.key))
 
-    def allowed(self, where: Filters, query: Query, most: int) -> list[str] | None:
-        """The names of the texts that pass filters and phrases; None if they are more than `most`."""
+    def allowed_texts(self, where: Filters, query: Query, most: int) -> list[str] | None:
+        """The ids of the texts that pass the filters and contain the phrases; None if more than `most` do."""
         condition, values = where.sql()
         if query.phrases:
             condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
-            values = [*values, expression(Query((), query.phrases))]
+            values = [*values, fts_expression(Query((), query.phrases))]
         sql = f"SELECT DISTINCT vhash FROM items WHERE {condition} LIMIT ?"
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None
 
     def listed(self, where: Filters) -> tuple[int, Iterator[IndexItem]]:
-        """How many items pass the filters, and these, the newest day first, within a day the last lines of a
-        file first; those without a day last. They are read as they are taken."""
+        """(number of items that pass the filters, a lazy iterator over them), newest day first, within a day
+        the last lines of a file first, those without a day last."""
         condition, values = where.sql()
         ((total,),) = self.db.execute(f"SELECT count(*) FROM items WHERE {condition}", values)
-        order = "date DESC, day DESC, path DESC, line DESC, key DESC"  # the index items_order, read backwards
+        order = "date DESC, day DESC, path DESC, line DESC, key DESC"  # uses the index items_order
         rows = self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition} ORDER BY {order}", values)
         return total, map(from_row, rows)
 
     def neighbours(self, items: Sequence[IndexItem], steps: Sequence[int] = (-1, 1)) -> list[IndexItem]:
-        """The items so many places from each of these in its file, each once, those given left out."""
-        have = {item.key for item in items}
-        there = {(item.path, item.seq) for item in items}
-        wanted = sorted({(item.path, item.seq + step) for item in items for step in steps} - there)
+        """The items at these offsets from the given ones in their files, without duplicates and the given."""
+        given = {item.key for item in items}
+        places = {(item.path, item.seq) for item in items}
+        wanted = sorted({(item.path, item.seq + step) for item in items for step in steps} - places)
         found: dict[str, IndexItem] = {}
         for part in chunks(wanted):
             values = [value for pair in part for value in pair]
-            # As `(path, seq) IN (VALUES …)` SQLite walks through all items: 41 ms where there are 100,000.
+            # With `(path, seq) IN (VALUES …)` SQLite scans all items: 41 ms for 100,000.
             rows = f"(VALUES {','.join(['(?, ?)'] * len(part))}) CROSS JOIN items"
             condition = f"rowid IN (SELECT items.rowid FROM {rows} ON path = column1 AND seq = column2)"
             found.update((item.key, item) for item in self._items(condition, values))
-        return [item for key, item in found.items() if key not in have]
+        return [item for key, item in found.items() if key not in given]
 
     def files_of(self, block_id: str) -> list[str]:
-        """The bank's own files in which a block id stands."""
+        """The bank's own files that contain a block id."""
         sql = "SELECT DISTINCT path FROM items WHERE id = ? AND path NOT LIKE '/%' ORDER BY path"
         return [path for (path,) in self.db.execute(sql, (block_id,))]
 
@@ -586,41 +595,40 @@ class WordIndex(IndexMeta):
         return self._items("texthash = ? AND path NOT LIKE '/%' ORDER BY path, line", [texthash])
 
     def all_items(self) -> Iterator[IndexItem]:
-        """Every item, by path and line."""
+        """All items, by path and line."""
         for values in self.db.execute(f"SELECT {COLUMNS} FROM items ORDER BY path, line, key"):
             yield from_row(values)
 
     def _items(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
-        return self._recent.items(condition, values)
+        return self._reader.items(condition, values)
 
 
-# -- current -----------------------------------------------------------------------------------------------
-# The words in use: which generation they lie in, opened or made, followed when it is replaced.
-#
-# Notes of what had to be rebuilt are gathered in `notes` until somebody takes them.
+# -- current generation ------------------------------------------------------------------------------------
+# Opens or creates the current generation of the word index, and follows when another process replaces it.
 
 
-PATIENCE = 2.0
-"""Seconds that a broken index waits for another process that rebuilds it; then the files are read instead."""
+REBUILD_WAIT = 2.0
+"""Seconds to wait for another process that rebuilds the index; then all files are indexed in memory."""
 
-AGAIN = 60.0
-"""Seconds after which words that live in memory are tried to be kept again."""
+RETRY_SECONDS = 60.0
+"""Seconds after which an in-memory index is replaced by one on disk, if that is possible again."""
 
 
 class CurrentIndex:
-    """The current generation of an index folder. If the folder is not writable, words are kept in memory."""
+    """The word index in the current generation of a folder, in memory if the folder is not writable. `notes`
+    collects what had to be rebuilt, for the next report."""
 
     def __init__(self, generations: Generations) -> None:
         self.generations = generations
         self.notes: list[str] = []
         self._words: WordIndex | None = None
         self._folder: Path | None = None
-        self._again = 0.0
+        self._retry_at = 0.0
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def words(self) -> WordIndex:
-        """The word index, opened or made."""
+        """The word index, opened or created."""
         if self._words is None:
             self._open()
         assert self._words
@@ -628,34 +636,33 @@ class CurrentIndex:
 
     @property
     def folder(self) -> Path | None:
-        """Where vectors belong that go with these words; None if nothing can be kept."""
+        """The generation's folder, which also has the vectors; None if the index is in memory."""
         assert self.words
         return self._folder
 
     @property
     def scratch(self) -> Path:
-        """A folder that may be written in."""
+        """A writable folder."""
         if self.folder is None:
             self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="ua-memory-")
             return Path(self._temporary.name)
         return self.generations.folder
 
     def stale(self) -> bool:
-        """Whether the generation was deleted, or replaced by another process's; or it is time to try again
-        to keep words that live in memory."""
+        """Whether the generation was deleted or replaced, or an in-memory index should try the disk again."""
         if self._words is None or self._folder is None:
-            return self._words is not None and time.monotonic() > self._again
+            return self._words is not None and time.monotonic() > self._retry_at
         return self.generations.current() != self._folder or not self._words.in_place()
 
     def use(self, words: WordIndex, folder: Path | None) -> None:
-        """Take over words of another generation."""
+        """Switch to the index of another generation."""
         self.close()
         self._words, self._folder = words, folder
 
-    def anew(self, why: str) -> None:
-        """Begin an empty generation and make it the current one."""
+    def reset(self, why: str) -> None:
+        """Start an empty generation and make it the current one."""
         try:
-            with self.generations.building(PATIENCE):
+            with self.generations.building(REBUILD_WAIT):
                 fresh = self.generations.next()
                 self.use(WordIndex(fresh / "words.db"), fresh)
                 self.generations.publish(fresh)
@@ -675,14 +682,14 @@ class CurrentIndex:
 
     def _open(self) -> None:
         try:
-            if self._standing():
+            if self._open_existing():
                 return
-            with self.generations.building(PATIENCE):
+            with self.generations.building(REBUILD_WAIT):
                 folder = self.generations.current()
                 if folder is None:
                     folder = self.generations.next()
                     self.generations.publish(folder)
-                self._words, self._folder = self._opened(folder), folder
+                self._words, self._folder = self._open_or_recreate(folder), folder
         except BlockingIOError as error:
             self._in_memory(f"the index cannot be used now: {error.strerror}")
         except (OSError, sqlite3.OperationalError) as error:
@@ -690,16 +697,17 @@ class CurrentIndex:
 
     def _in_memory(self, why: str) -> None:
         self.notes.append(f"{why}; all files are read each time")
-        self._words, self._folder, self._again = WordIndex(":memory:"), None, time.monotonic() + AGAIN
+        self._words, self._folder = WordIndex(":memory:"), None
+        self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _standing(self) -> bool:
-        """Open the current generation if it is whole, without waiting for who makes another."""
+    def _open_existing(self) -> bool:
+        """Open the current generation if it is valid, without waiting for a rebuild."""
         folder = self.generations.current()
         if folder is None:
             return False
         try:
             words = WordIndex(folder / "words.db")
-        except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged, or swept away just now
+        except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged, or just removed by a sweep
             return False
         if words.get_meta("schema") != SCHEMA_VERSION:
             words.close()
@@ -708,8 +716,8 @@ class CurrentIndex:
         self.generations.tidy()
         return True
 
-    def _opened(self, folder: Path) -> WordIndex:
-        """A generation's words, made anew if they are damaged or of another version (inside `building`)."""
+    def _open_or_recreate(self, folder: Path) -> WordIndex:
+        """Open a generation's word index, recreated if damaged or of another version (inside `building`)."""
         try:
             words = WordIndex(folder / "words.db")
             if words.get_meta("schema") == SCHEMA_VERSION:
@@ -717,7 +725,7 @@ class CurrentIndex:
             words.close()
             self.notes.append("the index is of another version; rebuilt")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if not broken(error):
+            if not is_damaged(error):
                 raise
             self.notes.append(f"the word index was damaged ({error}); rebuilt")
         for file in folder.glob("words.db*"):
@@ -725,8 +733,8 @@ class CurrentIndex:
         return WordIndex(folder / "words.db")
 
 
-def broken(error: Exception) -> bool:
-    """Whether an error means that the database is damaged, rather than busy, full or read-only."""
+def is_damaged(error: Exception) -> bool:
+    """Whether an error means that the database is damaged, not just busy, full or read-only."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (
         sqlite3.SQLITE_CORRUPT,
@@ -736,11 +744,11 @@ def broken(error: Exception) -> bool:
     ) or (not code and (not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)))
 
 
-# -- places ------------------------------------------------------------------------------------------------
+# -- lookups -----------------------------------------------------------------------------------------------
 
 
-def at(words: WordIndex, place: Place) -> list[IndexItem]:
-    """The items that stand on some of these lines, by line."""
+def items_at(words: WordIndex, place: Place) -> list[IndexItem]:
+    """The items that overlap these lines, by line."""
     sql = f'SELECT {COLUMNS} FROM items WHERE path = ? AND line <= ? AND "end" >= ? ORDER BY line'
     return [from_row(row) for row in words.db.execute(sql, (place.path, place.end, place.line))]
 
@@ -750,8 +758,7 @@ def at(words: WordIndex, place: Place) -> list[IndexItem]:
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """What was said on an ISO day: how many facts, also those that were retired since, by origin and in how
-    many sessions."""
+    """The facts of an ISO day, including retired ones: how many, by origin, and from how many sessions."""
 
     day: str
     facts: int
@@ -760,8 +767,8 @@ class DayCount:
 
 
 def days(words: WordIndex, where: Filters) -> list[DayCount]:
-    """The days on which facts were said, the newest first. The days of the filters are those on which it was
-    said; what else they ask is looked up in each item."""
+    """The days with facts, newest first. `since` and `until` of the filters limit the day on which a fact was
+    said (not what it is about); the other filters apply to each fact."""
     condition, values = replace(where, since=None, until=None).sql()
     rows = words.db.execute(
         "SELECT day, origin, session, count(*) FROM items WHERE record = 'fact' AND day BETWEEN ? AND ?"
@@ -781,35 +788,34 @@ def days(words: WordIndex, where: Filters) -> list[DayCount]:
 # -- citations ---------------------------------------------------------------------------------------------
 
 
-def citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
-    """The items that cite one of these ids (`items.cites_of`), by path and line."""
-    there = f"SELECT item FROM cites WHERE cited IN ({marks(blocks)})"
+def items_citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
+    """The items that cite one of these ids (`items.citations_of`), by path and line."""
+    citing = f"SELECT item FROM cites WHERE cited IN ({placeholders(blocks)})"
     rows = words.db.execute(
-        f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there}) ORDER BY path, line", tuple(blocks)
+        f"SELECT {COLUMNS} FROM items WHERE rowid IN ({citing}) ORDER BY path, line", tuple(blocks)
     )
     return [from_row(row) for row in rows]
 
 
-# -- census ------------------------------------------------------------------------------------------------
-# The bank's names counted: who stands in how many items, from when to when, and beside whom.
-#
-# Names are folded here as the index keeps them (`items.folded`); `written` finds how they are spelled.
+# -- name statistics ---------------------------------------------------------------------------------------
+# How often each name occurs, from when to when, and with which others. Names are folded (`items.folded`);
+# `spelling_of` has their most frequent spelling.
 
 
-SAMPLE = 24
-"""Items in which it is looked up how a name is written, and how a word is."""
+SPELLING_SAMPLE = 24
+"""Items that are read to decide how a name is spelled."""
 
 SHARE_LABELLED = 0.6
-"""What stands before a colon in so large a part of its places is a label (`Status:`) and nobody's name."""
+"""A name that stands before a colon in this share of its items is a label (`Status:`), not a name."""
 
-_ALONE = re.compile(r"(?<![\w/.@-])\w+(?![\w/@-])")
+_STANDALONE_WORD = re.compile(r"(?<![\w/.@-])\w+(?![\w/@-])")
 _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 
 @dataclass(frozen=True, slots=True)
 class NameCount:
-    """A folded name: in how many items it stands, how surely it is one (see `index.items`), its first and
-    last ISO day."""
+    """A folded name: its number of items, its certainty (`items.SENTENCE_START` …), first and last ISO
+    day."""
 
     name: str
     items: int
@@ -818,11 +824,11 @@ class NameCount:
     last: str
 
 
-def census(words: WordIndex) -> list[NameCount]:
-    """All names that occur as more than the first word of a sentence, the most frequent first."""
+def name_counts(words: WordIndex) -> list[NameCount]:
+    """All names that occur not only as the first word of a sentence, the most frequent first."""
     rows = words.db.execute(
         f"SELECT name, count(*), max(how), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
-        f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {OPENING}"
+        f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {SENTENCE_START}"
         " ORDER BY count(*) DESC, name"
     )
     return [NameCount(*row) for row in rows]
@@ -830,108 +836,108 @@ def census(words: WordIndex) -> list[NameCount]:
 
 @dataclass(frozen=True, slots=True)
 class NameSpelling:
-    """How a name is written most often, and whether it is rather an ordinary word, a label, or only ever a
-    part of longer names."""
+    """A name's most frequent spelling. `doubtful` if it seems to be an ordinary word, a label, or only a part
+    of longer names."""
 
     spelling: str
     doubtful: bool
 
 
-def written(words: WordIndex, name: str) -> NameSpelling:
-    """A folded name as the bank writes it, by some of the items it stands in."""
+def spelling_of(words: WordIndex, name: str) -> NameSpelling:
+    """The spelling of a folded name, from a sample of its items."""
     return Spellings(words).of(name)
 
 
 class Spellings:
-    """How names are written; what was read of an item serves for all of its names."""
+    """The spellings of folded names. Caches the words of the items it reads."""
 
     def __init__(self, words: WordIndex) -> None:
         self._db = words.db
-        self._alone: dict[int, frozenset[str]] = {}
+        self._standalone: dict[int, frozenset[str]] = {}
 
     def of(self, name: str) -> NameSpelling:
-        """A folded name as the bank writes it."""
+        """The spelling of a folded name, from a sample of its items."""
         rows = self._db.execute(
             "SELECT spelled, stands, path || heading FROM names JOIN items ON items.rowid = names.item"
-            f" WHERE name = ? LIMIT {SAMPLE}", (name,)
+            f" WHERE name = ? LIMIT {SPELLING_SAMPLE}", (name,)
         ).fetchall()  # fmt: skip
         spellings = Counter(one for spelled, _, _ in rows for one in spelled.split("\n"))
-        best = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
+        spelling = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
         if any(stands & LINKED for _, stands, _ in rows):
-            return NameSpelling(best, False)
+            return NameSpelling(spelling, False)
         within = all(stands & WITHIN for _, stands, _ in rows)
-        return NameSpelling(best, within or _is_label(best, rows) or self._is_word(best))
+        return NameSpelling(spelling, within or _is_label(spelling, rows) or self._is_word(spelling))
 
     def _is_word(self, name: str) -> bool:
-        """Whether a single word stands at least as often in small letters as it is written like a name."""
+        """Whether a single word occurs at least as often in lower case."""
         if not name.isalpha() or name == name.lower():
             return False
         found = self._db.execute(
-            f"SELECT rowid FROM words WHERE words.text MATCH ? LIMIT {2 * SAMPLE}", (f'"{name}"',)
+            f"SELECT rowid FROM words WHERE words.text MATCH ? LIMIT {2 * SPELLING_SAMPLE}", (f'"{name}"',)
         )
-        there = [self._words(number) for (number,) in found]
-        return sum(name.lower() in own for own in there) >= sum(name in own for own in there)
+        items = [self._words(number) for (number,) in found]
+        return sum(name.lower() in own for own in items) >= sum(name in own for own in items)
 
     def _words(self, number: int) -> frozenset[str]:
-        """The words of an item that stand alone, as they are written."""
-        if number not in self._alone:
+        """The words of an item, without parts of paths, addresses and compounds, in their case."""
+        if number not in self._standalone:
             ((text,),) = self._db.execute("SELECT text FROM items WHERE rowid = ?", (number,))
-            self._alone[number] = frozenset(_ALONE.findall(text))
-        return self._alone[number]
+            self._standalone[number] = frozenset(_STANDALONE_WORD.findall(text))
+        return self._standalone[number]
 
 
 def _is_label(name: str, rows: Sequence[tuple[str, int, str]]) -> bool:
-    """Whether a name mostly stands before a colon or in a table's cell, without speaking in turns there."""
+    """Whether a name mostly stands before a colon or in a table cell, without being a speaker."""
     places = [where for spelled, stands, where in rows if stands & LABEL and name in spelled.split("\n")]
     return len(places) >= SHARE_LABELLED * len(rows) and len(places) < 2 * len(set(places))
 
 
-def longer(words: WordIndex, name: str) -> list[str]:
-    """The folded names that contain these words in a row, the name itself among them."""
+def names_containing(words: WordIndex, name: str) -> list[str]:
+    """The folded names that contain this one, including itself; [] for ''."""
     sql = "SELECT DISTINCT name FROM names WHERE instr(' ' || name || ' ', ?)"
     return [found for (found,) in words.db.execute(sql, (f" {name} ",))] if name else []
 
 
-def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
-    """The items that contain one of these folded names, by day, each once."""
+def items_naming(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
+    """The items that contain one of these folded names, by day, without duplicates."""
     found: dict[int, IndexItem] = {}
     for part in chunks(sorted(set(names))):
-        there = f"SELECT item FROM names WHERE name IN ({marks(part)})"
-        rows = words.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there})", part)
+        naming = f"SELECT item FROM names WHERE name IN ({placeholders(part)})"
+        rows = words.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({naming})", part)
         found |= {row[0]: from_row(row) for row in rows}
     return sorted(found.values(), key=lambda item: (item.day or item.date, item.path, item.line))
 
 
-def counted(words: WordIndex, names: Iterable[str]) -> int:
+def count_naming(words: WordIndex, names: Iterable[str]) -> int:
     """How many items contain one of these folded names."""
-    every = json.dumps(sorted({*names}))
+    values = json.dumps(sorted({*names}))
     sql = "SELECT count(DISTINCT item) FROM names WHERE name IN (SELECT value FROM json_each(?))"
-    return int(words.db.execute(sql, (every,)).fetchone()[0])
+    return int(words.db.execute(sql, (values,)).fetchone()[0])
 
 
-def together(words: WordIndex, names: Iterable[str]) -> list[tuple[str, str, int]]:
-    """Pairs of these folded names, and in how many items both stand: they are names also where they begin a
+def co_occurrences(words: WordIndex, names: Iterable[str]) -> list[tuple[str, str, int]]:
+    """[(name, other name, number of items with both)] of these folded names, including where they begin a
     sentence."""
-    every = json.dumps(sorted({*names}))
+    values = json.dumps(sorted({*names}))
     rows = words.db.execute(
         "WITH own AS (SELECT name, item FROM names WHERE name IN (SELECT value FROM json_each(?)))"
         " SELECT a.name, b.name, count(*) FROM own AS a JOIN own AS b ON a.item = b.item AND a.name < b.name"
         " GROUP BY a.name, b.name",
-        (every,),
+        (values,),
     )
     return rows.fetchall()
 
 
-def beside(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:
-    """{folded name: number of these names' items that also contain it}, without names that only begin
-    sentences there."""
+def co_occurring(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:
+    """{other folded name: number of items that contain both it and one of these}, without names that only
+    begin sentences there."""
     own = set(names)
     found = defaultdict[str, set[int]](set)
     for part in chunks(sorted(own)):
         sql = (
-            f"SELECT name, item FROM names WHERE how > {OPENING} AND item IN"
-            f" (SELECT item FROM names WHERE name IN ({marks(part)}))"
+            f"SELECT name, item FROM names WHERE how > {SENTENCE_START} AND item IN"
+            f" (SELECT item FROM names WHERE name IN ({placeholders(part)}))"
         )
         for name, item in words.db.execute(sql, part):
             found[name].add(item)
-    return {name: len(where) for name, where in found.items() if name not in own}
+    return {name: len(items) for name, items in found.items() if name not in own}

@@ -80,7 +80,7 @@ def blocks(store: Store) -> list[CoreBlock]:
 def block(store: Store, name: str) -> CoreBlock:
     """One block by name, ignoring case and brackets. NotFound lists the names."""
     there = blocks(store)
-    found = _named(there, bare_name(name))
+    found = named(there, bare_name(name))
     if found is None:
         known = ", ".join(b.name for b in there) or "none"
         raise NotFound(
@@ -126,7 +126,7 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     new_block = _new_block(name)
     path = core_path(store)
     data, value = draft.read(path), strip_blank(draft.redact(value))
-    before = _named(_blocks(data, path), new_block.name)
+    before = named(_blocks(data, path), new_block.name)
     _expected(before, expect, path)
     if not draft.by_person and draft.op != "import":
         trust.require(store, value, before.value if before else "")
@@ -134,7 +134,7 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     warnings = _within_budget(store, path, data, new, before, new_block.name)
     draft.write(path, new, removes=[before] if before else [])
     draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
-    after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
+    after = named(_blocks(draft.read(path), path), new_block.name) or new_block
     return BlockChange(before, after, draft.result, warnings)
 
 
@@ -144,7 +144,7 @@ def check(store: Store, values: Mapping[str, str]) -> None:
     data = _text(store, path)
     for name, value in values.items():
         block = change(_new_block(name), value=strip_blank(_checked_value(value)))
-        before = _named(_blocks(data, path), block.name)
+        before = named(_blocks(data, path), block.name)
         trust.require(store, block.value, before.value if before else "")
         new = _with_value(data, path, before, block)
         _within_budget(store, path, data, new, before, block.name)
@@ -156,7 +156,7 @@ def check_budgets(store: Store, path: str, old: bytes, new: bytes) -> tuple[str,
     was not, or was by less."""
     warnings = dict[str, None]()
     for block in _blocks(new, path):
-        before = _named(_blocks(old, path), block.name)
+        before = named(_blocks(old, path), block.name)
         warnings.update(dict.fromkeys(_within_budget(store, path, old, new, before, block.name)))
     return tuple(warnings)
 
@@ -202,7 +202,7 @@ def _answered(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
     done = draft.answered
     if done and done.trailer("Memory-Op") != "core replace":
         raise Usage("this request id was already used for something else", where=done.subject)
-    there = _named(blocks(store), asked.name)  # None: undone or deleted since
+    there = named(blocks(store), asked.name)  # None: undone or deleted since
     return BlockChange(there, there or asked, draft.result, repeated=True)
 
 
@@ -247,7 +247,8 @@ def _checked_value(value: str) -> str:
     return "\n".join(lines)
 
 
-def _named(there: list[CoreBlock], name: str) -> CoreBlock | None:
+def named(there: Sequence[CoreBlock], name: str) -> CoreBlock | None:
+    """The block of a name, in other letters if need be."""
     exact = [b for b in there if b.name == name]
     loose = [b for b in there if b.name.casefold() == name.casefold()]
     return next(iter(exact or loose), None)
@@ -261,24 +262,23 @@ def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
 
 def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
     """The file's bytes with the block's value; Malformed if they would then parse as anything else."""
-    there = [(b.name, b.value) for b in _blocks(data, path)]
-    body = printer.show(block).split("\n")[1:]
-    if before is not None and before.top:
-        at = [b.place for b in _blocks(data, path)].index(before.place)
-        says = any(map(str.isalnum, block.value))  # else it is no block any more
-        wanted = [*there[:at], *([(before.name, block.value)] if says else []), *there[at + 1 :]]
+    known = _blocks(data, path)
+    there = [(b.name, b.value) for b in known]
+    at = [b.place for b in known].index(before.place) if before else len(known)
+    here = [((before or block).name, block.value)]
+    if before is None:
+        new = document.append(data or TITLE, printer.show(block).split("\n"))
+    elif before.top:
+        here = here if any(map(str.isalnum, block.value)) else []  # it is no block any more
         inner = printer.encode_core(block.value)
         new = markdown_lines.replace_lines(data, before.place, inner.split("\n") if inner else [])
-    elif before is None:
-        wanted = [*there, (block.name, block.value)]
-        new = document.append(data or TITLE, printer.show(block).split("\n"))
     else:
-        at = [b.place for b in _blocks(data, path)].index(before.place)
-        wanted = [*there[:at], (before.name, block.value), *there[at + 1 :]]
         lines = document.parse(data, path).lines
-        first, last = before.place.line, before.place.end
+        head, *body = lines[before.place.line - 1], *printer.show(block).split("\n")[1:]
+        last = before.place.end
         gap = [""] if last < len(lines) and lines[last].strip() else []
-        new = markdown_lines.replace_lines(data, before.place, [lines[first - 1], *body, *gap])
+        new = markdown_lines.replace_lines(data, before.place, [head, *body, *gap])
+    wanted = [*there[:at], *here, *there[at + 1 :]]
     if [(b.name, b.value) for b in _blocks(new, path)] != wanted:
         raise Malformed(
             "the block cannot be written so that all others stay as they are", where=path,
@@ -290,7 +290,7 @@ def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlo
 def _within_budget(
     store: Store, path: str, old: bytes, new: bytes, before: CoreBlock | None, name: str
 ) -> tuple[str, ...]:
-    limits, after = store.config, _named(_blocks(new, path), name)
+    limits, after = store.config, named(_blocks(new, path), name)
     block = Budget(name, tokens.count(after.value if after else ""), limits.core_block_tokens)
     now = [block, Budget("", _size(new), limits.core_tokens)]
     then = [tokens.count(before.value) if before else 0, _size(old)]

@@ -158,7 +158,8 @@ class CoreProposals:
         """
         store, value = self._store, self._store.redacted(value)
         core.check(store, {section: value})
-        before = next((b.value for b in core.blocks(store) if b.name.casefold() == section.casefold()), None)
+        there = core.named(core.blocks(store), section)
+        before = there.value if there else None
         found = core.find_repeated(value, before or "", words.said, words.outputs) if words else ""
         if not found:
             checked = words is not None and words.complete and bool(value.strip())
@@ -214,7 +215,7 @@ class CoreProposals:
     def _add_line(self, draft: Draft, one: CoreProposal, name: str) -> BlockChange:
         path = core.core_path(self._store)
         there = document.parse(draft.read(path), path).of(CoreBlock)
-        known = next((block for block in there if block.name.casefold() == name.casefold()), None)
+        known = core.named(there, name)
         line = f"- {' '.join(one.text.split())}"
         return core.put(self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line)
 
@@ -274,9 +275,8 @@ class CoreProposals:
     def _value(self, revision: Revision, name: str, parent: str) -> str:
         path = core.core_path(self._store)
         data = self._store.history.read(f"{revision.id}{parent}", path) or b""
-        wanted = core.bare_name(name).casefold()
-        found = (b.value for b in document.parse(data, path).of(CoreBlock) if b.name.casefold() == wanted)
-        return next(found, "")
+        found = core.named(document.parse(data, path).of(CoreBlock), core.bare_name(name))
+        return found.value if found else ""
 
     # -- decisions -------------------------------------------------------------------------------------
 

@@ -90,12 +90,9 @@ def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) ->
         return NameSimilarity("maybe", "the same words in another order") if turned else None
     short, long = sorted(different[0], key=len)
     if len(short) == 1 and len(mine) > 1:
-        initial = short in dotted and len(long) > 1 and long.startswith(short)
-        return (
-            NameSimilarity("maybe", f"{short.upper()}. may stand for {long.capitalize()}")
-            if initial
-            else None
-        )
+        if not (short in dotted and len(long) > 1 and long.startswith(short)):
+            return None
+        return NameSimilarity("maybe", f"{short.upper()}. may stand for {long.capitalize()}")
     return _slip(short, long)
 
 
@@ -126,12 +123,9 @@ def _slip(short: str, long: str) -> NameSimilarity | None:
         if short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]:
             return NameSimilarity("sure", "two letters are swapped")
     if len(long) == len(short) + 1 and short[at:] == long[at + 1 :]:
-        doubled = long[at] == long[at - 1]
-        return (
-            NameSimilarity("sure", "a letter is doubled")
-            if doubled
-            else NameSimilarity("maybe", "one letter is added")
-        )
+        if long[at] == long[at - 1]:
+            return NameSimilarity("sure", "a letter is doubled")
+        return NameSimilarity("maybe", "one letter is added")
     two = len(short) >= LONGER and _edits(short, long) <= 2
     return NameSimilarity("maybe", "two letters differ") if two else None
 
@@ -533,9 +527,7 @@ class EntityRecords:
         near = list(self._near(name))
         sure = [entity for entity, like in near if like.how == "sure"]
         if len(sure) == 1:
-            return ResolvedName(
-                sure[0].name, "form", next(like.reason for entity, like in near if entity is sure[0])
-            )
+            return ResolvedName(sure[0].name, "form", dict(near)[sure[0]].reason)
         return self._by_company(name, sure or [entity for entity, _ in near], company, beside, SHARED)
 
     def names(self, said: Sequence[str]) -> tuple[str, ...]:
@@ -561,19 +553,12 @@ class EntityRecords:
         said = [e for e in among if company & ({fold(n) for n in (e.name, *e.aliases)} - {fold(name)})]
         if len(said) == 1:
             return ResolvedName(said[0].name, "context", f"{said[0].name} appears with it")
-        shared = [(company & {fold(n) for n in beside(e.name)}, e) for e in among] if beside else []
-        shared.sort(key=lambda pair: -len(pair[0]))
-        if (
-            shared
-            and len(shared[0][0]) >= least
-            and (len(shared) == 1 or len(shared[0][0]) > len(shared[1][0]))
-        ):
-            why = (
-                ", ".join(sorted(n for n in beside(shared[0][1].name) if fold(n) in shared[0][0]))
-                if beside
-                else ""
-            )
-            return ResolvedName(shared[0][1].name, "context", f"elsewhere it appears with {why}")
+        if beside:
+            shared = [({fold(n): n for n in beside(e.name) if fold(n) in company}, e) for e in among]
+            (most, entity), *others = sorted(shared, key=lambda pair: -len(pair[0]))
+            if len(most) >= least and not (others and len(others[0][0]) == len(most)):
+                why = ", ".join(sorted(most.values()))
+                return ResolvedName(entity.name, "context", f"elsewhere it appears with {why}")
         candidates = tuple(dict.fromkeys(entity.name for entity in among))
         return ResolvedName(name, "open", "it may be any of them" if len(candidates) > 1 else "", candidates)
 

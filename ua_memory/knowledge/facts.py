@@ -99,7 +99,7 @@ def add(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None = None) 
 
 def see_again(draft: Draft, path: str, block: str, at: datetime) -> Fact | None:
     """Note that a fact of ours was said again; None where it is not there, retired, or a person's line."""
-    known = _placed(draft.read(path), path, block) if path.startswith(f"{LOGS}/") else None
+    known = fact_in(draft.read(path), path, block) if path.startswith(f"{LOGS}/") else None
     if known is None or known.retired or not known.heading.client or _by_hand(draft, known):
         return None
     return _seen_again(draft, known, f"{at:%Y-%m-%dT%H:%M}")
@@ -117,17 +117,20 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
     path = known.place.path
     data = draft.read(path)
     lines = markdown_lines.replace_lines(data, known.place, lines_of(wanted, draft))
-    if _by_hand(draft, known, wholly=True) or _placed(lines, path, known.id) != wanted:
+    if _by_hand(draft, known, wholly=True) or fact_in(lines, path, known.id) != wanted:
         return None
     draft.write(path, lines, removes=[known])
-    return _placed(draft.read(path), path, known.id)
+    return fact_in(draft.read(path), path, known.id)
 
 
 def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Result]:
     """Give a fact of ours the right words, in one commit; it keeps its id, and the former ones as `was:`. Its
-    quotes, which prove those, go. Usage where a person has written it, and for one that is retired."""
+    quotes, which prove those, go. One that says this already stays as it is. Usage where a person has written
+    it, and for one that is retired."""
     if fact.retired:
         raise Usage("this fact no longer holds", where=f"^{fact.id}", hint="insert what does")
+    if " ".join(text.split()) == fact.text:
+        return fact, Result(None)
     with store.revision("correct", door=door) as draft:
         day = f"{store.now().astimezone(store.config.zone):%Y-%m-%d}"
         draft.read(fact.place.path)
@@ -162,7 +165,7 @@ def _noted(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -
     """Write a key below a fact's words, which stay, where that is to `change`."""
     path = fact.place.path
     data = draft.read(path)
-    old = _placed(data, path, fact.id)
+    old = fact_in(data, path, fact.id)
     if old is None:
         raise NotFound("no such fact", where=f"^{fact.id}", hint="ua-memory search")
     if (wanted := change(old)) == old:
@@ -177,7 +180,7 @@ def _noted(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -
             data, old.place, by_hand if _by_hand(draft, old, wholly=True) else lines_of(wanted, draft)
         ), removes=[old],
     )  # fmt: skip
-    after = _placed(draft.read(path), path, fact.id)
+    after = fact_in(draft.read(path), path, fact.id)
     if after is None or getattr(after, key) != getattr(wanted, key):
         raise Usage(f"this line can have no `{key}:`", where=old.place.citation, hint="edit it by hand")
     return after
@@ -305,10 +308,10 @@ def _by_hand(draft: Draft, there: Fact, *, wholly: bool = False) -> bool:
     """Whether a person typed this fact's first line, or, with `wholly`, any of its lines."""
     path = there.place.path
     file = draft.touched[path]
-    start = _placed(file.start or b"", path, there.id)
+    start = fact_in(file.start or b"", path, there.id)
     if start is None:
         return False  # this revision itself brings it
-    was = _placed(file.trail or b"", path, there.id)
+    was = fact_in(file.trail or b"", path, there.id)
     if was is None or (wholly and was != start):
         return True
     rows = range(was.place.line, was.place.end + 1 if wholly else was.place.line + 1)
@@ -351,9 +354,9 @@ def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:
     ]
     tries.append(markdown_lines.insert_after(data, known.place.end, [f"  - seen: {stamp}"]))
     for new in tries:
-        if _placed(new, path, known.id) == wanted:
+        if fact_in(new, path, known.id) == wanted:
             draft.write(path, new, removes=[known])
-            return _placed(draft.read(path), path, known.id)
+            return fact_in(draft.read(path), path, known.id)
     return None
 
 
@@ -373,11 +376,17 @@ def _append(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str)
     elif not _same_breath(document, said.at, heading, said.tags if mark else ()):
         lines = [heading, *mark, "", *lines]
     new = markdown_document.append(data, lines, closed=True)
-    found = _placed(new, path, fact.id)
+    found = fact_in(new, path, fact.id)
     if found != fact or found.heading.client != heading_of(heading).client:
         return None
     draft.write(path, new)
-    return _placed(draft.read(path), path, fact.id)
+    return fact_in(draft.read(path), path, fact.id)
+
+
+def as_committed(store: Store, fact: Fact) -> Fact:
+    """The fact where it stands after a revision, others and marks having come above it."""
+    found = find(store, str(fact.id), [fact.place.path])
+    return found if isinstance(found, Fact) else fact
 
 
 def lines_of(fact: Fact, draft: Draft) -> list[str]:
@@ -416,5 +425,6 @@ def _same_breath(
     return timedelta(0) <= at.astimezone(UTC) - began.astimezone(UTC) < SAME_BREATH
 
 
-def _placed(data: bytes, path: str, block: str | None) -> Fact | None:
+def fact_in(data: bytes, path: str, block: str | None) -> Fact | None:
+    """The fact with this id in a file's bytes, None where there is none."""
     return next((f for f in markdown_document.parse(data, path).of(Fact) if f.id == block), None)

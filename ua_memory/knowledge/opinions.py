@@ -52,16 +52,6 @@ def listed(store: Store, *, retired: bool = False) -> list[Opinion]:
     return [one for one in document.parse(data, PATH).of(Opinion) if retired or not one.retired]
 
 
-def named(store: Store, block: str) -> Opinion:
-    """The opinion with an id, also a dropped one. NotFound."""
-    named = statements.read(block)
-    wanted = named.id or named.file
-    for one in listed(store, retired=True):
-        if one.id == wanted:
-            return one
-    raise NotFound("no opinion has this id", where=f"^{wanted}", hint="ua-memory opinions list")
-
-
 def like(text: str, there: Sequence[Opinion]) -> Opinion | None:
     """The opinion that says nearly this already: two wordings of one would only grow apart."""
     mine = terms(text)
@@ -208,7 +198,12 @@ class Opinions:
 
     def get(self, block: str) -> Opinion:
         """The opinion with an id, also a dropped one. NotFound."""
-        return named(self._store, block)
+        named = statements.read(block)
+        wanted = named.id or named.file
+        for one in self.list(retired=True):
+            if one.id == wanted:
+                return one
+        raise NotFound("no opinion has this id", where=f"^{wanted}", hint="ua-memory opinions list")
 
     def revise(
         self, block: str, *, text: str = "", confidence: float | None = None, because: Sequence[str] = (),

@@ -7,9 +7,9 @@ is a person's: no machine's door writes one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, Usage
@@ -21,6 +21,8 @@ from ua_memory.store.store import Store
 
 Sort = Literal["page", "model"]
 FOLDERS: dict[Sort, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}
+_SORTS: Mapping[type[Page | MentalModel], Sort] = {Page: "page", MentalModel: "model"}
+P = TypeVar("P", Page, MentalModel)
 MAX_TOKENS = 2048
 """Tokens of a page's body, where its header does not say `max_tokens`."""
 LONGEST = {"id": 64, "name": 200, "source_query": 1000}
@@ -50,27 +52,15 @@ def path_of(sort: Sort, name: str) -> str:
     return path
 
 
-def pages(store: Store) -> list[Page]:
-    """All pages, by their ids; a file that says nothing is none."""
-    return [record for _, record in _all(store, "page") if isinstance(record, Page)]
+def every(store: Store, kind: type[P]) -> list[P]:
+    """All pages, or mental models, by their ids; a file that says nothing is none."""
+    return [record for _, record in _all(store, _SORTS[kind]) if isinstance(record, kind)]
 
 
-def models(store: Store) -> list[MentalModel]:
-    """All mental models, by their ids."""
-    return [record for _, record in _all(store, "model") if isinstance(record, MentalModel)]
-
-
-def page(store: Store, name: str) -> Page:
-    """One page, by its file's name or the id in its header, in any case. NotFound."""
-    found = _get(store, "page", name)
-    assert isinstance(found, Page)
-    return found
-
-
-def model(store: Store, name: str) -> MentalModel:
-    """One mental model, by its file's name or the id in its header, in any case. NotFound."""
-    found = _get(store, "model", name)
-    assert isinstance(found, MentalModel)
+def one(store: Store, kind: type[P], name: str) -> P:
+    """One page, or mental model, by its file's name or the id in its header, in any case. NotFound."""
+    found = _get(store, _SORTS[kind], name)
+    assert isinstance(found, kind)
     return found
 
 

@@ -235,7 +235,7 @@ _OTHER_STEP = late(
     re.IGNORECASE,
 )
 _NAMED = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
-_SENTENCE = late(r"(?<=[.!?:…。])\s*")
+_SENTENCE = late(r"(?<=[.!?:…])\s+|(?<=。)\s*")
 
 
 def announces(text: str) -> bool:

@@ -53,9 +53,9 @@ def new_id() -> str:
     return "".join(ALPHABET[bits >> shift & 31] for shift in range(0, 50, 5))
 
 
-def name_of(fact: Fact) -> str:
-    """What a trailer calls a fact: `^id`, or `path#texthash` while it has no id (a person's line)."""
-    return f"^{fact.ref}" if fact.ref else f"{fact.place.path}#{markdown_document.texthash(fact.text)}"
+def name_of(said: Statement) -> str:
+    """What a trailer calls a statement: `^id`, or `path#texthash` while it has no id (a person's line)."""
+    return f"^{said.ref}" if said.ref else f"{said.place.path}#{markdown_document.texthash(said.text)}"
 
 
 def cited(draft: Draft, fact: Fact) -> Fact:

@@ -610,15 +610,6 @@ class BatchHandle:
     model: str
     entry: str
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {"id": self.id, "count": self.count, "model": self.model, "entry": self.entry}
-
-    @staticmethod
-    def of(row: Mapping[str, Any]) -> BatchHandle:
-        """From JSON. KeyError, TypeError, ValueError for what is none."""
-        return BatchHandle(str(row["id"]), int(row["count"]), str(row["model"]), str(row["entry"]))
-
 
 def take_whole(message: Mapping[str, Any], answer: StreamedReply) -> StreamedReply:
     """Take in a message as if it had been streamed: one reader of answers is enough."""
@@ -631,24 +622,28 @@ def take_whole(message: Mapping[str, Any], answer: StreamedReply) -> StreamedRep
 
 
 @contextmanager
+def _failures(sdk: Any, endpoint: Endpoint) -> Iterator[None]:
+    """What an SDK raises over a request, as TransientFailure or an error of ours."""
+    try:
+        yield
+    except sdk.APIStatusError as error:
+        raise of_status(error, endpoint) from error
+    except sdk.APIConnectionError as error:
+        raise of_connection(error) from error
+
+
+@contextmanager
 def _errors(endpoint: Endpoint) -> Iterator[None]:
-    """Whatever the SDK raises, as an error of ours."""
+    """Whatever the SDK raises over a batch, as an error of ours."""
     import anthropic
 
     try:
-        yield
-    except anthropic.APIStatusError as error:
-        raise _told(of_status(error, endpoint), endpoint) from error
-    except anthropic.APIConnectionError as error:
-        raise _told(of_connection(error), endpoint) from error
+        with _failures(anthropic, endpoint):
+            yield
+    except TransientFailure as error:
+        raise _unavailable(error.what, endpoint) from error
     except anthropic.AnthropicError as error:
-        raise _told(TransientFailure(f"the model's endpoint gave no batch: {error}"), endpoint) from error
-
-
-def _told(why: TransientFailure | UaMemoryError, endpoint: Endpoint) -> UaMemoryError:
-    if isinstance(why, UaMemoryError):
-        return why
-    return ModelUnavailable(why.what, where=endpoint.url, hint="try again later")
+        raise _unavailable(f"the model's endpoint gave no batch: {error}", endpoint) from error
 
 
 # -- asking ------------------------------------------------------------------------------------------------
@@ -819,7 +814,7 @@ class MeteredModel(ABC):
             yield chunk
             if time.monotonic() > until:  # pings and comments alone would keep us here for ever
                 what = f"the model's answer took longer than {self._patience.whole:g} s"
-                raise ModelUnavailable(what, where=self._endpoint.url, hint="try again later")
+                raise _unavailable(what, self._endpoint)
 
     def _http(self) -> dict[str, Any]:
         """How the HTTP client of an SDK is made."""
@@ -870,12 +865,8 @@ class OpenAIModel(MeteredModel):
 
         own = self._endpoint.url == OWN_URL["openai"]
         body: Any = chat_body(request, self.name, max_tokens, own=own)
-        try:
+        with _failures(openai, self._endpoint):
             stream = connected.chat.completions.create(**body)
-        except openai.APIStatusError as error:
-            raise of_status(error, self._endpoint) from error
-        except openai.APIConnectionError as error:
-            raise of_connection(error) from error
         self._stream(stream, answer, ChatStream())
 
     def _connected(self) -> openai.OpenAI:
@@ -906,14 +897,10 @@ class Claude(MeteredModel):
     def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         import anthropic
 
-        try:
+        with _failures(anthropic, self._endpoint):
             stream = self._connected().messages.create(
                 model=self.name, max_tokens=max_tokens, stream=True, **request.body
             )
-        except anthropic.APIStatusError as error:
-            raise of_status(error, self._endpoint) from error
-        except anthropic.APIConnectionError as error:
-            raise of_connection(error) from error
         self._stream(stream, answer)
 
     def _connected(self) -> Anthropic:
@@ -950,7 +937,7 @@ class Claude(MeteredModel):
             with _errors(self._endpoint):
                 made = self._connected().messages.batches.create(requests=requests)  # type: ignore[arg-type]
         except (KeyRejected, RequestRejected):  # whatever else went wrong, it may have been taken
-            self._meter.settle_all(entry, [], share=HALF, failed=True)
+            self._meter.settle(entry, "", share=HALF, failed=True)
             raise
         return BatchHandle(made.id, count, self.name, entry.line().decode())
 
@@ -971,7 +958,7 @@ class Claude(MeteredModel):
                 used.append(answer.usage)
                 if answer.refusal is None:
                     found[int(name)] = answer.reply()
-        self._meter.settle_all(entry_of(json.loads(post.entry)), used, share=HALF, failed=not found)
+        self._meter.settle(entry_of(json.loads(post.entry)), "", *used, share=HALF, failed=not found)
         return found
 
     def _reserved(self, built: Sequence[ModelRequest], purpose: str, max_tokens: int) -> tuple[Entry, int]:
@@ -979,9 +966,8 @@ class Claude(MeteredModel):
         count = len(worst)
         while True:
             try:
-                return self._meter.reserve_all(
-                    purpose, self.name, worst[:count], share=HALF, free=self._endpoint.free
-                ), count
+                free = self._endpoint.free
+                return self._meter.reserve(purpose, self.name, *worst[:count], share=HALF, free=free), count
             except BudgetSpent:
                 if count <= 1:
                     raise

@@ -8,7 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -41,6 +41,9 @@ LARGEST = 400_000
 MOST = 100
 """Older ones that are kept: in all some 100,000 requests."""
 _OURS = b'{"at":"'
+_WORDS = ("id", "state", "run", "purpose", "model")
+_COUNTS = ("in", "out", "cache_read", "cache_write")
+"""The keys of a line that say what a request was, and of its tokens, in the order of `TokenUsage`."""
 State = Literal["asked", "answered", "failed"]
 
 
@@ -66,18 +69,9 @@ class Entry:
         """The entry as a line of the file."""
         row = {
             "at": self.at.isoformat(timespec="milliseconds"),
-            "id": self.id,
-            "state": self.state,
-            "run": self.run,
-            "purpose": self.purpose,
-            "model": self.model,
-            "in": self.usage.input,
-            "out": self.usage.output,
-            "cache_read": self.usage.cache_read,
-            "cache_write": self.usage.cache_write,
-            "usd": self.usd,
-            "counted": self.counted,
-            "request": self.request,
+            **{name: getattr(self, name) for name in _WORDS},
+            **dict(zip(_COUNTS, astuple(self.usage), strict=True)),
+            **{name: getattr(self, name) for name in ("usd", "counted", "request")},
         }
         return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
@@ -275,7 +269,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         run=str(row["run"]),
         purpose=str(row["purpose"]),
         model=str(row["model"]),
-        usage=TokenUsage(*(int(row[name]) for name in ("in", "out", "cache_read", "cache_write"))),
+        usage=TokenUsage(*(int(row[name]) for name in _COUNTS)),
         usd=None if row["usd"] is None else float(row["usd"]),
         counted=float(row["counted"]),
         request=str(row.get("request", "")),
@@ -325,18 +319,15 @@ class Meter:
         self.usage, self.counted = TokenUsage(), 0.0
         self._ledger, self._limits, self._now = ledger, limits, now
 
-    def reserve(self, purpose: str, model: str, worst: TokenUsage, *, free: bool = False) -> Entry:
-        """Write the worst case of a request down, or raise BudgetSpent if it does not fit.
+    def reserve(
+        self, purpose: str, model: str, *each: TokenUsage, share: float = 1.0, free: bool = False
+    ) -> Entry:
+        """Write the worst case of a request, or of several, down in one line, or raise BudgetSpent if that
+        does not fit. They cost this `share` of their price.
 
         `free` says that nobody sends a bill: a model that the table does not know then counts as nothing,
         else as the dearest one. Raises Malformed or CannotWrite where the ledger does not work.
         """
-        return self.reserve_all(purpose, model, [worst], free=free)
-
-    def reserve_all(
-        self, purpose: str, model: str, each: Sequence[TokenUsage], *, share: float = 1.0, free: bool = False
-    ) -> Entry:
-        """The same for several requests in one line, which cost this `share` of their price."""
         known, worst = price(model), sum(each, TokenUsage())
         sums = share * sum((known or dearest()).of(one) for one in each)
         counted = sums if known or not free else 0.0
@@ -357,16 +348,10 @@ class Meter:
         return entry
 
     def settle(
-        self, entry: Entry, model: str, usage: TokenUsage, *, failed: bool, request: str = ""
+        self, entry: Entry, model: str, *each: TokenUsage, share: float = 1.0, failed: bool, request: str = ""
     ) -> Entry:
-        """Write down what the request really used; `model` is the one that answered."""
-        return self.settle_all(entry, [usage], model=model, failed=failed, request=request)
-
-    def settle_all(
-        self, entry: Entry, each: Sequence[TokenUsage], *, share: float = 1.0, model: str = "", failed: bool,
-        request: str = "",
-    ) -> Entry:  # fmt: skip
-        """The same for what `reserve_all` wrote down, be it in another process."""
+        """Write down what was really used of what `reserve` wrote, be it in another process; `model` is the
+        one that answered, '' for the one that was asked."""
         known, usage = price(model) or price(entry.model), sum(each, TokenUsage())
         free = entry.usd is None and entry.counted == 0.0
         sums = share * sum((known or dearest()).of(one) for one in each)

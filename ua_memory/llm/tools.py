@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Literal
 
 from ua_memory.errors import ModelMisbehaved
-from ua_memory.llm.model import Message, Model, Reply, TokenUsage, ToolCall
+from ua_memory.llm.model import Message, Model, Reply, TokenUsage, ToolCall, user
 from ua_memory.text.patterns import data_text
 
 # -- JSON schemas ------------------------------------------------------------------------------------------
@@ -137,6 +137,8 @@ _SAID: Mapping[Ended, str] = {
     "window": "filled its context window",
 }
 
+SAY_DONE = "answer with the one word: done"
+"""What a reminder says where a model may have nothing to call."""
 _TOO_MANY = ("not done: too many calls in one message", False)
 
 
@@ -170,28 +172,6 @@ class Bounds:
     faults: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a loop ended, what the model said last, and what it took. `refused` calls were not done."""
-
-    ended: Ended
-    text: str
-    turns: int
-    calls: int
-    refused: int
-    usage: TokenUsage
-    messages: tuple[Message, ...] = field(repr=False)
-
-    def require_done(self) -> Outcome:
-        """Itself if the model came to a good end; else ModelMisbehaved, and nothing is to be kept."""
-        if self.ended == "done":
-            return self
-        what = _SAID[self.ended].format(turns=self.turns, calls=self.calls)
-        raise ModelMisbehaved(
-            f"the model {what}; none of it was saved", hint="try again, or another UA_MEMORY_MODEL"
-        )
-
-
 def run_tools(
     model: Model,
     system: str,
@@ -203,42 +183,71 @@ def run_tools(
     max_tokens: int = 16_000,
     watch: Callable[[Reply], None] | None = None,
     once: bool = False,
+    reminder: str = "",
 ) -> Outcome:
     """Ask until the model has nothing more to call, or with `once` until it has made calls. `watch` sees each
-    reply before its calls are done.
+    reply before its calls are done. A model that only talks is given the `reminder` and asked once more,
+    unless it says `done` and the reminder offers that.
 
     Raises what `Model.ask` raises, and what a tool raises besides ToolError: then nothing is to be kept.
     """
-    loop = _Loop(tools, bounds or Bounds(), list(messages))
+    outcome = Outcome(tools, bounds or Bounds(), messages)
     offered = [
         {"name": name, "description": tool.description, "input_schema": tool.schema}
         for name, tool in tools.items()
     ]
-    while loop.ended is None:
+    while outcome.ended is None:
         reply = model.ask(
-            system, loop.messages, purpose=purpose, max_tokens=max_tokens, tools=offered, goes_on=True
+            system, outcome.messages, purpose=purpose, max_tokens=max_tokens, tools=offered, goes_on=True
         )
         if watch is not None:
             watch(reply)
-        loop.take(reply)
+        outcome.take(reply)
         if once and reply.calls:
-            loop.ended = "done"
-    return Outcome(
-        loop.ended, loop.text, loop.turns, loop.calls, loop.refused, loop.usage, tuple(loop.messages)
-    )
+            outcome.ended = "done"
+        if reminder and outcome.talked and not (outcome.says_done and SAY_DONE in reminder):
+            outcome = outcome.reminded(reminder)
+            reminder = ""
+    return outcome
 
 
-class _Loop:
-    """Where a loop stands."""
+class Outcome:
+    """Where a conversation with tools stands, and in the end how it `ended`, what the model said last, and
+    what it took. `refused` calls were not done."""
 
-    def __init__(self, tools: Mapping[str, Tool], bounds: Bounds, messages: list[Message]) -> None:
-        self.messages = messages
+    def __init__(self, tools: Mapping[str, Tool], bounds: Bounds, messages: Sequence[Message]) -> None:
+        self.messages = list(messages)
         self.ended: Ended | None = None
         self.text, self.usage = "", TokenUsage()
         self.turns = self.calls = self.refused = 0
         self._tools, self._bounds = tools, bounds
         self._in_vain = 0
         self._before: list[tuple[str, Any]] = []
+
+    @property
+    def talked(self) -> bool:
+        """Whether the model called nothing. Nobody may take that for "nothing here is worth keeping"."""
+        return self.ended == "done" and not self.calls and not self.refused
+
+    @property
+    def says_done(self) -> bool:
+        """Whether the model's last words are the one that it may say instead of a call."""
+        return self.text.strip(" \n.!*\"'").casefold() == "done"
+
+    def reminded(self, reminder: str) -> Outcome:
+        """The same conversation with a reminder behind it, and all its bounds anew."""
+        again = Outcome(self._tools, self._bounds, [*self.messages, user(reminder)])
+        again.usage = self.usage
+        return again
+
+    def require_done(self) -> Outcome:
+        """Itself if the model came to a good end; else ModelMisbehaved, and nothing is to be kept."""
+        if self.ended in (None, "done"):
+            return self
+        what = _SAID[self.ended].format(turns=self.turns, calls=self.calls)
+        raise ModelMisbehaved(
+            f"the model {what}; none of it was saved", hint="try again, or another UA_MEMORY_MODEL"
+        )
 
     def take(self, reply: Reply) -> None:
         """Note a reply, do its calls, and see whether that is the end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
@@ -137,8 +137,8 @@ class Item:
             if line.role is Role.TEXT or index in keep:
                 if index == last:
                     bare, tags, block_id = split_tail(bare, index == 0)
-                elif block_id is None and _lone_id(bare):
-                    block_id, bare = bare.strip(BLANK)[1:], ""
+                elif block_id is None and (lone := bare.strip(BLANK)).startswith("^") and is_id(lone[1:]):
+                    block_id, bare = lone[1:], ""
                 if not bare:
                     continue
                 bare = decode(unescape_start(bare))
@@ -147,11 +147,6 @@ class Item:
             words.append(bare)
             solid = len(words)
         return "\n".join(words[:solid]) if solid else None, tags, block_id
-
-
-def _lone_id(words: str) -> bool:
-    bare = words.strip(BLANK)
-    return bare.startswith("^") and is_id(bare[1:])
 
 
 class _Reader:
@@ -299,28 +294,24 @@ def _block(lines: Sequence[str], at: int, words: str, keys: Collection[str]) -> 
         if heading_level(words):
             return Block(BlockShape.HEADING, at, at + 1)
         if fence := fence_of(words):
-            return _code(lines, at, fence)
+            return _until(BlockShape.CODE, lines, at, fence, lambda line: closes(line.strip(BLANK), fence))
+        if hides(words) and comment_end(words) >= 0:
+            return Block(BlockShape.COMMENT, at, at + 1)
         if hides(words):
-            return _comment(lines, at, words)
+            return _until(BlockShape.COMMENT, lines, at, "-->", lambda line: "-->" in line)
         if is_rule(words):
             return Block(BlockShape.RULE, at, at + 1)
     return Block(BlockShape.PARAGRAPH, at, _paragraph_end(lines, at))
 
 
-def _code(lines: Sequence[str], at: int, fence: str) -> Block:
+def _until(
+    shape: BlockShape, lines: Sequence[str], at: int, closing: str, closes_it: Callable[[str], bool]
+) -> Block:
+    """The block that begins at a line and ends with the next one that closes it, or with the file."""
     for end in range(at + 1, len(lines)):
-        if closes(lines[end].strip(BLANK), fence):
-            return Block(BlockShape.CODE, at, end + 1)
-    return Block(BlockShape.CODE, at, len(lines), unclosed=fence)
-
-
-def _comment(lines: Sequence[str], at: int, words: str) -> Block:
-    if comment_end(words) >= 0:
-        return Block(BlockShape.COMMENT, at, at + 1)
-    for end in range(at + 1, len(lines)):
-        if "-->" in lines[end]:
-            return Block(BlockShape.COMMENT, at, end + 1)
-    return Block(BlockShape.COMMENT, at, len(lines), unclosed="-->")
+        if closes_it(lines[end]):
+            return Block(shape, at, end + 1)
+    return Block(shape, at, len(lines), unclosed=closing)
 
 
 def _paragraph_end(lines: Sequence[str], at: int) -> int:
@@ -406,11 +397,6 @@ def older(text: str) -> Heading | None:
     except ValueError:
         return None
     return Heading((), stamp[11:16], source.strip() or None)
-
-
-def stamp_day(text: str) -> str:
-    """The day of an older heading."""
-    return text[:10]
 
 
 # -- passages ----------------------------------------------------------------------------------------------
@@ -576,12 +562,8 @@ def _load(text: str, size: int) -> Header:
     if values is None and raw in (None, ""):
         values, raw = {}, {}
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        return Header(
-            problem=(
-                0,
-                "the text between the first two --- is not a list of `key: value`; it is read as text",
-            )
-        )
+        what = "the text between the first two --- is not a list of `key: value`; it is read as text"
+        return Header(problem=(0, what))
     return Header(values, raw, size)
 
 

@@ -11,10 +11,18 @@ from typing import Any, TypeVar
 
 from ua_memory.errors import Malformed
 from ua_memory.markdown.blocks import change_header, read_header, read_item, scan
-from ua_memory.markdown.lines import BOM, add_at_end, heading_level, is_id, newline_of, readable, split
-from ua_memory.markdown.lines import insert_after as insert_lines
+from ua_memory.markdown.lines import (
+    BOM,
+    add_at_end,
+    heading_level,
+    insert_after,
+    is_id,
+    newline_of,
+    readable,
+    split,
+)
 from ua_memory.markdown.reader import IncrementalReader, Reader, RecentReaders
-from ua_memory.records import Fact, Place, Problem, Record
+from ua_memory.records import Fact, Observation, Opinion, Place, Problem, Record
 
 # -- edits -------------------------------------------------------------------------------------------------
 # Edits that know the syntax: an append that cannot fall into an open fence, an id, a front matter key.
@@ -30,16 +38,13 @@ def append(data: bytes, lines: Sequence[str], *, closed: bool = False) -> bytes:
     if not lines:
         return data
     source = split(data)
-    closing = [] if closed else _closing(source.lines)
+    open_blocks = () if closed else scan(source.lines, read_header(source.lines).size)
+    closing = [block.unclosed for block in open_blocks if block.unclosed]
     if closing:
         data = add_at_end(data, closing, False)
     last = closing[-1] if closing else source.lines[-1] if source.lines else ""
     blank = bool(heading_level(lines[0])) and bool(last.strip())
     return add_at_end(data, lines, blank)
-
-
-def _closing(lines: Sequence[str]) -> list[str]:
-    return [block.unclosed for block in scan(lines, read_header(lines).size) if block.unclosed]
 
 
 def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:
@@ -48,17 +53,14 @@ def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:
     source = split(data)
     size, new = change_header(source.lines, changes)
     if not size:
-        return insert_lines(data, 0, new) if len(new) > 2 else data
+        return insert_after(data, 0, new) if len(new) > 2 else data
     newline = newline_of(data)
     start = len(BOM) if source.bom else 0
     pieces = data[start:].split(b"\n")
     matcher = SequenceMatcher(None, source.lines[:size], new, autojunk=False)
-    kept: list[bytes] = []
-    for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if source.lines[old_start:old_end] == tuple(new[new_start:new_end]):
-            kept.extend(pieces[old_start:old_end])
-        else:
-            kept.extend((line + newline[:-1]).encode() for line in new[new_start:new_end])
+    kept = [(line + newline[:-1]).encode("utf-8", "surrogateescape") for line in new]
+    for old_start, new_start, count in matcher.get_matching_blocks():
+        kept[new_start : new_start + count] = pieces[old_start : old_start + count]
     return data[:start] + b"\n".join([*kept, *pieces[size:]])
 
 
@@ -93,7 +95,7 @@ def _with_id_somewhere(data: bytes, place: Place, new_id: str) -> Iterator[bytes
         if item.tail >= 0:
             yield _with_suffix(data, item.tail, f" ^{new_id}")
         at = item.end
-    yield insert_lines(data, place.end, [f"  ^{new_id}"])
+    yield insert_after(data, place.end, [f"  ^{new_id}"])
 
 
 def _with_suffix(data: bytes, line: int, suffix: str) -> bytes:
@@ -143,6 +145,11 @@ class Document:
     def of(self, kind: type[R]) -> tuple[R, ...]:
         """The records of one type, in file order."""
         return tuple(record for record in self.records if isinstance(record, kind))
+
+    @property
+    def statements(self) -> tuple[Fact | Observation | Opinion, ...]:
+        """The records that have a block id, in file order."""
+        return tuple(record for record in self.records if isinstance(record, Fact | Observation | Opinion))
 
 
 LEAST, SMALL, LARGE = 1 << 12, 1 << 16, 1 << 20

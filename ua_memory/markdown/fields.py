@@ -269,28 +269,20 @@ def _word(key: str, words: Sequence[str], default: str | None = None) -> Field:
     return _one(key, read, str, default)
 
 
-def _listed(
-    key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], str]
+def _several(
+    key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], Iterable[str]]
 ) -> Field:
-    """Several values on one line."""
-
-    def written(record: Any) -> list[str]:
-        values = getattr(record, attribute)
-        return [write(values)] if values else []
-
-    return Field(key, lambda value: {attribute: read(value)}, written, many=True)
+    """Several values; `write` gives the lines for all of them, and none for none."""
+    return Field(
+        key, lambda value: {attribute: read(value)}, lambda record: write(getattr(record, attribute)), True
+    )
 
 
 def _lines(
     key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], str]
 ) -> Field:
     """Several values, one a line."""
-    return Field(
-        key,
-        lambda value: {attribute: read(value)},
-        lambda record: map(write, getattr(record, attribute)),
-        True,
-    )
+    return _several(key, attribute, read, lambda values: map(write, values))
 
 
 def _alone(read: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
@@ -302,7 +294,7 @@ def _traced_origin(value: str) -> dict[str, Any]:
     return {"origin": origin, "trail": trail}
 
 
-_ENTITIES = _listed("entities", "entities", read_names, write_links)
+_ENTITIES = _several("entities", "entities", read_names, lambda names: filter(None, [write_links(names)]))
 _TAGS = Field("tags", lambda value: {"tags": read_tags(value)}, lambda tags: [write_tags(tags)], many=True)
 _ENDING = (_text("retired"), _text("flag"))
 
@@ -315,7 +307,7 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _ENTITIES,
         _TAGS,
         _lines("quote", "quotes", _alone(read_quote), write_quote),
-        _listed("seen", "seen", read_list, write_list),
+        _several("seen", "seen", read_list, lambda values: filter(None, [write_list(values)])),
         _lines("was", "was", _alone(read_was), write_was),
         Field("origin", _traced_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
         *_ENDING,

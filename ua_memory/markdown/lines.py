@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum, auto
@@ -27,6 +27,7 @@ _HTML = re.compile(
     r"|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[ \t>]|/>|$)",
     re.IGNORECASE,
 )
+_COMMENTS = re.compile(r"\A(?:<!(?=--).*?-->[ \t]*)+", re.DOTALL)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -38,12 +39,7 @@ def readable(text: str) -> str:
 def indent_of(line: str) -> tuple[int, int]:
     """Columns and characters of leading white space; a tab reaches the next multiple of 4."""
     chars = len(line) - len(line.lstrip(BLANK))
-    if "\t" not in line[:chars]:
-        return chars, chars
-    column = 0
-    for char in line[:chars]:
-        column += 4 - column % 4 if char == "\t" else 1
-    return column, chars
+    return len(line[:chars].expandtabs(4)), chars
 
 
 def dedent(line: str, columns: int) -> str:
@@ -81,15 +77,8 @@ def closes(words: str, fence: str) -> bool:
 def comment_end(words: str) -> int:
     """For a line that starts with `<!--`: -1 if the comment runs on, else where text behind it starts,
     which is the length of the line where there is none."""
-    at = 0
-    while words.startswith("<!--", at):
-        close = words.find("-->", at + 2)
-        if close < 0:
-            return -1
-        at = close + 3
-        while words[at : at + 1] in (" ", "\t"):
-            at += 1
-    return at
+    rest = _COMMENTS.sub("", words)
+    return -1 if rest.startswith("<!--") else len(words) - len(rest)
 
 
 def hides(words: str) -> bool:
@@ -168,6 +157,12 @@ def split(data: bytes) -> Source:
     return Source(tuple(lines if not last else [*lines, last]), newline_of(data), final, bom, valid)
 
 
+def alike(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many lines at the beginning of two texts are the same."""
+    differing = (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return next(differing, min(len(one), len(other)))
+
+
 def newline_of(data: bytes) -> str:
     """The first newline of `data`, `\\n` if it has none."""
     at = data.find(b"\n")
@@ -217,6 +212,13 @@ def replace_lines(data: bytes, place: Place, lines: Sequence[str]) -> bytes:
         if not data.endswith(b"\n"):
             block = block.removesuffix(newline_of(data).encode())
     return data[:start] + block + data[end:]
+
+
+def without_places(data: bytes, places: Iterable[Place]) -> bytes:
+    """`data` without the lines of these places, which do not overlap."""
+    for place in sorted(places, key=lambda each: -each.line):
+        data = replace_lines(data, place, ())
+    return data
 
 
 def _offset(data: bytes, line: int) -> int | None:
@@ -487,16 +489,13 @@ def _code_block(lines: Sequence[str], start: int, ends: Sequence[int]) -> Sequen
 def _is_literal(line: str) -> bool:
     if not line:
         return True
-    return line[-1] not in BLANK and line.lstrip(" ")[:1] != "\t" and _literal(line) == line
+    literal = _UNSAFE.sub(lambda match: "&" if match.group() == "&" else "", readable(line))
+    return line[-1] not in BLANK and line.lstrip(" ")[:1] != "\t" and literal == line
 
 
 def _fence_lines(lines: Sequence[str]) -> list[int]:
     bare = [(number, line.lstrip(" ")) for number, line in enumerate(lines)]
     return [k for k, words in bare if words.startswith(("```", "~~~")) and not words.strip(words[0])]
-
-
-def _literal(line: str) -> str:
-    return _UNSAFE.sub(lambda match: "&" if match.group() == "&" else "", readable(line))
 
 
 # -- filekinds ---------------------------------------------------------------------------------------------

@@ -20,13 +20,13 @@ from ua_memory.markdown.blocks import (
     heading_tags,
     older,
     scan,
-    stamp_day,
 )
 from ua_memory.markdown.fields import KEYS, read_fields, read_names
 from ua_memory.markdown.lines import (
     BLANK,
     ITEMS,
     FileKind,
+    alike,
     day_of,
     heading_level,
     heading_text,
@@ -106,10 +106,8 @@ def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
     found, _, wrong = read_fields(Tombstone, item)
     text, _, block_id = item.text()
     if text is not None or block_id is None:
-        note(
-            item.start,
-            "this item is not a tombstone (a single id such as ^k7m2q9x4tb); it is read as prose",
-        )
+        what = "this item is not a tombstone (a single id such as ^k7m2q9x4tb); it is read as prose"
+        note(item.start, what)
         return None
     for line, message in wrong:
         note(line, f"{message}; it is left out")
@@ -152,7 +150,7 @@ class Reader:
         self._top: tuple[int, str] | None = (self.start, "") if self.kind is FileKind.CORE else None
         self._tops: list[CoreBlock] = []
         self._intros: set[int] = set()
-        self._older: dict[str, Block] | None = None
+        self._older: dict[str, Item] | None = None
         self._older_level = 0
 
     @property
@@ -281,32 +279,30 @@ class Reader:
         key = block.item.lines[0].words.partition(":")[0]
         if key not in _OLDER_KEYS or key in self._older:
             return False
-        self._older[key] = block
+        self._older[key] = block.item
         return True
 
     def _end_older(self) -> None:
         entry, self._older = self._older, None
         if not entry:
             return
-        values = {key: _older_value(block) for key, block in entry.items()}
-        blocks = list(entry.values())
+        values = {key: i.lines[0].words.partition(":")[2].strip(BLANK) for key, i in entry.items()}
+        items = list(entry.values())
         if not values.get("summary"):
-            self._prose.extend((block.start, block.end) for block in blocks)
+            self._prose.extend((item.start, item.end) for item in items)
             return
         level, text, heading = self._headings[-1]
         heading = replace(heading, session=values.get("session") or None)
         self._headings[-1] = (level, text, heading)
-        summary = blocks[list(entry).index("summary")].item
-        assert summary is not None
-        words, tags, block_id = summary.text()
+        words, tags, block_id = entry["summary"].text()
         listed = [tag.strip(BLANK).removeprefix("#") for tag in values.get("tags", "").split(",")]
-        day = stamp_day(text)
+        day = text[:10]
         fact = Fact(
             (words or "").partition(":")[2].strip(BLANK),
             id=block_id,
             when=None if day == day_of(self.path) else day,
             tags=(*filter(None, listed), *tags),
-            place=self.place(blocks[0].start, blocks[-1].end),
+            place=self.place(items[0].start, items[-1].end),
             heading=heading,
         )
         self.records.append(fact)
@@ -423,11 +419,6 @@ _FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
 }
 
 
-def _older_value(block: Block) -> str:
-    assert block.item is not None
-    return block.item.lines[0].words.partition(":")[2].strip(BLANK)
-
-
 # -- again -------------------------------------------------------------------------------------------------
 # A log read again, from about the line on which it differs from one that was just read.
 #
@@ -491,7 +482,7 @@ class IncrementalReader(Reader):
         same; -1 for none."""
         if like.path != self.path or like.header != Header() or self.header != Header():
             return -1
-        same = _alike(like.lines, self.lines)
+        same = alike(like.lines, self.lines)
         return bisect_right(like._marks, same - 1, key=lambda mark: mark.line) - 1
 
     def _go_on(self, like: IncrementalReader, mark: ResumePoint) -> None:
@@ -515,11 +506,3 @@ class IncrementalReader(Reader):
         # Those of equal ids are found anew each time, and come last.
         self._noted = tuple(self.problems)
         super()._same_ids()
-
-
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines at the beginning are the same."""
-    for number, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return number
-    return min(len(one), len(other))

@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import IndexItem, NamedInQuery, chunks, marks
+from ua_memory.index.items import IndexItem, NamedInQuery, chunks, placeholders
 from ua_memory.index.sync import Index
-from ua_memory.index.terms import STOP, Query, clean, every_small_word, read_query, small_words, wholes
+from ua_memory.index.terms import (
+    STOP_WORDS,
+    Query,
+    all_stop_words,
+    clean,
+    compound_terms,
+    read_query,
+    stop_words,
+)
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import WordIndex
 from ua_memory.text import dates
@@ -148,7 +156,7 @@ def stems_over(
     without those that have none. A session's title is most often its first words, which stand in it."""
     items = [item for item in items if item.record != index_items.SESSION]
     places = {item.key: (item.heading, (*item.tags, *item.entities)) for item in items}
-    said = {place: frozenset(index_items.words_over(*place)) for place in set(places.values())}
+    said = {place: frozenset(index_items.heading_words(*place)) for place in set(places.values())}
     known = words.vocabulary.stems(set().union(*said.values()))
     found = {
         place: frozenset(stem for word in over for stem in _standing_for(known[word], wanted, forms))
@@ -200,7 +208,7 @@ _ASKS_FOR_NOTES = re.compile(
     re.IGNORECASE,
 )
 """What asks for all that was written down, where nothing else is said but the time."""
-IDLE = STOP | frozenset(_TELLING.split())
+IDLE = STOP_WORDS | frozenset(_TELLING.split())
 """English words that ask what there was, and say nothing about what it was."""
 
 _WORD = re.compile(r"[^\W_]+")
@@ -287,16 +295,16 @@ def read(
     query = read_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
-        query = Query(query.terms, (), query.again)
+        query = Query(query.terms, (), query.repeats)
     forms = words.vocabulary.forms(query.terms)
     last = query.terms[-1] if typed and query.terms else ""
     if last and text.casefold().endswith(last):
         begun = index_terms.completions(words.db, words.vocabulary.frequencies, last)
         forms = {**forms, last: begun} if begun else forms
     meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces} | forms.keys())
-    terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
+    terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.repeats))
     query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again), forms)
-    named = index_items.named(words.db, text)
+    named = index_items.names_in_query(words.db, text)
     weights = weigh(words, query, frozenset(meant.values()))
     own = _words(words, text, named.declared, meant, forms)
     if window:
@@ -323,7 +331,7 @@ def idle(text: str, at: Iterable[tuple[int, int]], *, foreign: bool = False) -> 
     words = [word.casefold() for word in _WORD.findall(text)]
     if not foreign:
         return IDLE.issuperset(words)
-    known = IDLE | every_small_word()
+    known = IDLE | all_stop_words()
     return all(word in known or word.startswith(_ASKS_WHAT_WAS) for word in words)
 
 
@@ -331,7 +339,7 @@ def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> d
     """{unknown term: the bank's word that was meant}. Costs nothing if every term is known."""
     many = words.vocabulary.frequencies(query.terms)
     unknown = (term for term in query.terms if not many[term] and term not in known)
-    return index_terms.meant(words.db, words.vocabulary.frequencies, unknown)
+    return index_terms.corrections(words.db, words.vocabulary.frequencies, unknown)
 
 
 def _words(
@@ -348,7 +356,7 @@ def _words(
     every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in joined})
     stems, known, total = words.vocabulary.stems(every), _frequencies(words, every, forms), words.count()
     naming = {word for name in names for word in name.split()}
-    little = small_words(piece for part in typed for piece in part)
+    little = stop_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
         # What follows "web02" in "web02はどこですか" is grammar.
@@ -371,7 +379,7 @@ def _joined(text: str) -> list[tuple[int, int, str]]:
     """(start, end, as indexed) of the identifiers in a text."""
     found = []
     for match in re.finditer(r"\S+", text):
-        whole = wholes(match[0]) if match[0].isascii() else []
+        whole = compound_terms(match[0]) if match[0].isascii() else []
         if whole:
             found.append((*match.span(), whole[0]))
     return found
@@ -449,7 +457,7 @@ def _ranked(
 
 
 def _filtered(index: Index, vector: Row, limit: int, where: Filters, query: Query) -> list[ArmHit]:
-    names = index.words.allowed(where, query, FEW_EMBEDDED)
+    names = index.words.allowed_texts(where, query, FEW_EMBEDDED)
     if names is not None:
         return _ranked(index, list(cosines(index, vector, names).items()), limit, where, query)
     width = limit * 4
@@ -575,7 +583,7 @@ def _items(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[t
     for part in chunks(sorted(names)):
         yield from words.db.execute(
             "SELECT names.name, items.key, items.rowid FROM names JOIN items ON items.rowid = names.item"
-            f" WHERE names.name IN ({marks(part)}) AND {condition}", (*part, *values)
+            f" WHERE names.name IN ({placeholders(part)}) AND {condition}", (*part, *values)
         )  # fmt: skip
 
 
@@ -584,8 +592,8 @@ def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], tot
     mutual information with it (Bouma 2009). `seeds` has the keys of items by their numbers."""
     beside = defaultdict[str, list[str]](list)
     for part in chunks(sorted(seeds)):
-        sql = f"SELECT name, item FROM names WHERE item IN ({marks(part)}) AND how > {index_items.OPENING}"
-        for name, item in words.db.execute(sql, part):
+        sql = f"SELECT name, item FROM names WHERE item IN ({placeholders(part)}) AND how > ?"
+        for name, item in words.db.execute(sql, (*part, index_items.SENTENCE_START)):
             if name not in asked.named.every:
                 beside[name].append(seeds[item])
     names = sorted(beside, key=lambda name: (-len(beside[name]), name))[:BESIDE]

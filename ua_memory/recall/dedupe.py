@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ua_memory.index.items import SESSION, chunks, marks
-from ua_memory.index.terms import STOP, every_small_word, is_unspaced
+from ua_memory.index.items import SESSION, chunks, placeholders
+from ua_memory.index.terms import STOP_WORDS, all_stop_words, is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
@@ -364,7 +364,7 @@ class _Stated:
     @cached_property
     def beginnings(self) -> frozenset[str]:
         """Of the longer words, of which equal stems have the same."""
-        return frozenset(word[:4] for word in _LONGER.findall(self.text.casefold()) if word not in STOP)
+        return frozenset(word[:4] for word in _LONGER.findall(self.text.casefold()) if word not in STOP_WORDS)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -438,7 +438,7 @@ def _stems(text: str) -> frozenset[str]:
 def _tells(word: str) -> bool:
     return (
         not word[0].isdigit()
-        and word not in STOP
+        and word not in STOP_WORDS
         and word not in foreign_light()
         and word not in _UNITS
         and (len(word) > 2 or not word.isascii())
@@ -584,7 +584,7 @@ def _nothing_else(text: str, who: str, value: str) -> bool:
     """Whether a text has a verb besides these, and nothing else; in a script without spaces, a few signs."""
     if is_unspaced(text):
         return len(text) - len(who) - len(value) <= FEW_SIGNS
-    rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - every_small_word()
+    rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - all_stop_words()
     return len(rest) <= 1
 
 
@@ -667,7 +667,7 @@ def _whose(words: WordIndex, ids: Iterable[str]) -> dict[str, Whose | None]:
     found: dict[str, Whose | None] = {}
     refs = frozenset(ids)
     for part in chunks(sorted({written_id(ref) for ref in refs})):
-        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({marks(part)})"
+        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({placeholders(part)})"
         for written, origin, client, path in words.db.execute(query, part):
             if (block := ref_of(path, written)) not in refs:
                 continue

@@ -207,7 +207,7 @@ class ReadOnlySearch:
         known = sorted((self._count(match), term) for term, match in matches.items())
         kept = [term for many, term in known if many][:ASKED]
         terms = [(many, matches[term]) for many, term in known if many][:ASKED]
-        again = [term for term in asked.again if term in kept]
+        again = [term for term in asked.repeats if term in kept]
         every_term = Query(tuple(kept), forms=asked.forms).every_term
         every = " OR ".join([*_quoted_terms([*every_term, *again]), *phrases])
         match = f"({' AND '.join(phrases)}) AND ({every})" if phrases else every
@@ -235,17 +235,17 @@ class ReadOnlySearch:
         looked_up = asked.terms[: 4 * ASKED]
         forms = index_terms.forms(self._db, self._counts, self._cut, looked_up)
         unknown = [t for t in looked_up if guess and t not in forms and not self._count(f'"{t}"')]
-        meant = index_terms.meant(self._db, self._counts, unknown) if unknown else {}
+        meant = index_terms.corrections(self._db, self._counts, unknown) if unknown else {}
         terms = [meant.get(term, term) for term in asked.terms]
-        again = [meant.get(term, term) for term in asked.again]
+        again = [meant.get(term, term) for term in asked.repeats]
         return Query(tuple(filter(None, dict.fromkeys(terms))), asked.phrases, tuple(again), forms)
 
     def _cut(self, word: str) -> list[str]:
         if not self._can_cut:
-            for statement in index_terms.SCRATCH:
+            for statement in index_terms.STEMMER_TABLES:
                 self._db.execute(statement)
             self._can_cut = True
-        return index_terms.cut(self._db, word)
+        return index_terms.stem_text(self._db, word)
 
     def _counts(self, terms: Sequence[str]) -> dict[str, int]:
         return {term: self._count(f'"{term}"') for term in terms}

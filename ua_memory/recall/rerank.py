@@ -175,7 +175,7 @@ class TokenMatches:
 
         self._said, self.any_tokens, self._english = said, False, is_english(asked.text)
         # In "boat in spring" the vector would look for spring, too; who is called otherwise it does not know.
-        alone = asked.window is None and not asked.named.also
+        alone = asked.window is None and not asked.named.aliases
         self._as_whole = self._english and alone and len(asked.words) > 1
         self.words = [word for word in asked.words if word.stems]
         tokens = [_tokens(asked, word, said) for word in self.words]
@@ -204,7 +204,7 @@ class TokenMatches:
 
         first, codes = self._table.shape[1], [tokens for _, tokens in texts.values()]
         self._at.update((name, first + n) for n, name in enumerate(texts))
-        found = embedding.best(self._said.tokens, codes)
+        found = embedding.max_similarities(self._said.tokens, codes)
         self._table = np.concatenate([self._table, found], axis=1)
         self._vectors += [vector for vector, _ in texts.values()]
         self.any_tokens = self.any_tokens or any(codes)
@@ -334,7 +334,7 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, ste
                 own[w, n] = max(own[w, n], EXACT * _letters(word, have))
         others = _called(asked, word)
         if others:
-            own[w] = np.maximum(own[w], [EXACT * index_items.holds(item, others) for item in items])
+            own[w] = np.maximum(own[w], [EXACT * index_items.mentions(item, others) for item in items])
     for n, item in enumerate(items):  # few stand below something that has a word of the query
         for w, word in enumerate(kept.words) if item.key in stems.over else ():
             own[w, n] = max(own[w, n], OVER * _letters(word, stems.over[item.key]))
@@ -343,11 +343,11 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, ste
 
 def _called(asked: ParsedQuery, word: QueryWord) -> frozenset[str]:
     """What else the one is called whose settled name a word is part of."""
-    if not asked.named.also:
+    if not asked.named.aliases:
         return frozenset()
     said = index_items.folded(asked.text[word.start : word.end])
     return frozenset(
-        other for name, others in asked.named.also.items() if said in name.split() for other in others
+        other for name, others in asked.named.aliases.items() if said in name.split() for other in others
     )
 
 
@@ -366,7 +366,7 @@ def _beside(words: Sequence[QueryWord], items: Sequence[IndexItem], own: Table) 
     place = np.array([places.setdefault((i.path, i.heading, i.session), len(places)) for i in items])
     seq = np.array([item.seq for item in items])
     talks = np.array([bool(item.speaker) for item in items])
-    asking = np.array([index_items.asks(item.text) for item in items])
+    asking = np.array([index_items.is_question(item.text) for item in items])
     free = np.array([not word.named for word in words])
     best = own.copy()
     for step in (-2, -1, 1):

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from ua_memory.config import Config
 from ua_memory.errors import NotFound, Usage
 from ua_memory.index import words as index_words
-from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
+from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, embed_queries
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION, IndexItem
 from ua_memory.index.sync import READY, CurrentFiles, Index, Refresh
-from ua_memory.index.terms import STOP, Query, clean
+from ua_memory.index.terms import STOP_WORDS, Query, clean
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.vectors import VectorsUnavailable
-from ua_memory.index.words import WordIndex, broken
+from ua_memory.index.words import WordIndex, is_damaged
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall import dedupe
 from ua_memory.recall.arms import (
@@ -218,7 +218,7 @@ def search_many(
     parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
     # A model that is loaded reads the first queries while files are looked at.
     begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
-    with index.turn:
+    with index.lock:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
         where = Filters() if filters is None else filters
         wanted = _SearchOptions(
@@ -234,7 +234,7 @@ def search_many(
 def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], list[str]]:
     """The queries as the model begins to read them; none, and why, where it cannot be had."""
     try:
-        return said_of(index.embeds, [clean(query) for query in queries]), []
+        return embed_queries(index.embeds, [clean(query) for query in queries]), []
     except EmbeddingUnavailable as error:
         return [], [f"keyword search only: {error}"]
 
@@ -365,7 +365,7 @@ class _SearchOptions:
         """Read the files of what words find, which is likely to be shown, as long as the model reads."""
         for one in likely[: self.limit]:
             if not said.ready:
-                self.present.look(one.item.path)
+                self.present.preload(one.item.path)
 
     def _near(self, said: list[EmbeddedQuery]) -> tuple[list[EmbeddedQuery], Near, list[str]]:
         """The texts nearest to each query, by its number; no query, and why, where they cannot be had."""
@@ -471,7 +471,9 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
     """Of the best of these hits the one that speaks of an event in its words as of something that happened:
     not of a plan, a wish, or what never came. The better match, then the later. None where none names a day,
     or has all the names in the phrase."""
-    told = [word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP]
+    told = [
+        word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP_WORDS
+    ]
     names = [name.casefold() for name in re.findall(r"(?<!^)\b[A-Z]\w+", phrase)]
     near = [
         hit
@@ -720,14 +722,14 @@ class Searching:
         place, read = self._place(target, index), wanted(query, config)
         if read.skipped or not read.text.strip():
             raise Usage(read.why or "the query is empty", where=query[:80])
-        with index.turn:
+        with index.lock:
             how = _SearchOptions(
                 index, self._refresh(), config.search_limit if limit is None else limit,
                 config.min_score if min_score is None else min_score,
                 Filters() if filters is None else filters,
                 max(DEPTH, limit or 0), whole_days=limit is None,
             )  # fmt: skip
-            item = next(iter(index_words.at(index.words, place)), None)
+            item = next(iter(index_words.items_at(index.words, place)), None)
             found = how.trace(read.text, item)
         if item is None and place.path in self._store.survey().held:
             return replace(found, cause="held")
@@ -738,10 +740,10 @@ class Searching:
         try:
             there = self._get(target)
         except (Usage, NotFound):
-            terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP)
+            terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP_WORDS)
             if target.startswith("^") or len(terms) < 2:
                 raise
-            with index.turn:
+            with index.lock:
                 self._refresh()
                 hits = index.words.search(Query(terms), 1)
                 item = next(iter(index.words.get([hit.key for hit in hits])), None)
@@ -794,7 +796,7 @@ def _sound(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) ->
     try:
         return ask(refresh)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if not broken(error):
+        if not is_damaged(error):
             raise
         why = str(error)
         return ask(lambda: _anew(index, why))
@@ -802,7 +804,7 @@ def _sound(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) ->
 
 def _anew(index: Index, why: str) -> Refresh:
     """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
-    with index.turn:
+    with index.lock:
         index.close()
         index.generations.discard()
         done = index.refresh(vectors=False)
@@ -834,7 +836,7 @@ def listed(index: Index, filters: Filters, limit: int | None, refresh: Refreshin
 
 
 def _listed(index: Index, where: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
-    with index.turn:
+    with index.lock:
         report, present, found = refresh(), CurrentFiles(index.files), list[IndexItem]()
         notes = [*report.notes, *(str(problem) for problem in report.failed)]
         if report.left_files:

@@ -27,6 +27,7 @@ from ua_memory.knowledge.observations import (
     all_observations,
     day_of,
 )
+from ua_memory.knowledge.statements import name_of
 from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Message, Model
@@ -52,7 +53,6 @@ from ua_memory.reflect.proposals import (
     OperationApplier,
     fold,
     mark,
-    name_of,
     persons,
 )
 from ua_memory.store.draft import Draft, Result
@@ -195,7 +195,7 @@ class ConsolidationRun:
         asking = Decider(self.model, self.answers, self.sketch, self.clean)
         done = 0
         try:
-            late = self._collected(self.model, asking, work, have)
+            late = self._collected(asking, work, have)
             facts = [fact for fact in work.taken if mark(fact) not in have]
             if self.batch_api:
                 fresh = [fact for fact in facts if mark(fact) not in late]
@@ -214,26 +214,18 @@ class ConsolidationRun:
             asking.close()
         return asking.usage, None
 
-    def _collected(self, model: Model, asking: Decider, work: ConsolidationWork, have: set[str]) -> set[str]:
+    def _collected(self, asking: Decider, work: ConsolidationWork, have: set[str]) -> set[str]:
         """Take in what an earlier run posted: `have` gets what is decided, or still under way. Returns the
         facts of it that were given no answer."""
         there = self.box.there(now := self.store.now())
         if there is None:
             return set()
         before = {each for answer in self.answers.all() for each in answer.facts}
-
-        hands: list[Decider] = []
-
-        def hand(said: Model) -> Decider:
-            hands.append(Decider(said, self.answers, self.sketch, self.clean))
-            return hands[-1]
-
         known = {belief.name: belief for belief in work.known()}
-        if not decide.collect(self.box, there, model, hand, work.undecided, known, before, now):
+        if not asking.collect(self.box, there, work.undecided, known, before, now):
             self.posted = there.marks & work.undecided.keys()
             have |= self.posted
             return set()
-        asking.usage += sum((each.usage for each in hands), Tokens())
         have |= {each for answer in self.answers.all() for each in answer.facts}
         return there.marks - have
 
@@ -251,7 +243,7 @@ class ConsolidationRun:
         lost = {op.observation for answer in held for op in answer.operations if op.lost}
         held = [answer for answer in held if not any(op.lost for op in answer.operations)]
         operations += [op for answer in held for op in answer.operations] if self.accept else []
-        folded = fold(work.beliefs, work.taken, name_of, self.clean) if self.model is None else None
+        folded = fold(work.beliefs, work.taken, self.clean) if self.model is None else None
         compared = {mark(fact) for fact in work.taken} - shown if folded else set()
         operations += folded.operations if folded else ()
         with self.store.revision("consolidate", door=self.door) as draft:
@@ -361,7 +353,7 @@ _SAYS = 400
 def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
     """What a run would do. Writes and sends nothing."""
     work = run.work()
-    folded = fold(work.beliefs, work.taken, name_of, run.clean)
+    folded = fold(work.beliefs, work.taken, run.clean)
     with run.store.revision("consolidate", door=run.door) as draft:
         draft.trial = True
         applying = run.applying(draft, work)

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -36,6 +36,7 @@ from ua_memory.reflect.proposals import (
     in_order,
     mark,
 )
+from ua_memory.retain.queue import append, plain, read_rows, written
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
 from ua_memory.text.noise import defanged
@@ -78,23 +79,18 @@ class Answers:
     def all(self) -> list[BatchOutcome]:
         """The answers there are; a line that a kill left half written is passed over."""
         try:
-            lines = self.file.read_bytes().split(b"\n")
+            with self.file.open("rb") as file:
+                return [answer for row in read_rows(file) if (answer := _read(row))]
         except FileNotFoundError:
             return []
-        return [answer for line in lines if (answer := _read(line))]
 
     def add(self, answer: BatchOutcome) -> None:
         """Keep an answer; it is on the disk when this returns. CannotWrite."""
         with writing(self.file, None):
             make_private(self.file.parent)
             new = not self.file.exists()
-            fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                # A half line of a killed process ends here, and is passed over when it is read.
-                os.write(fd, (b"" if new else b"\n") + _line(answer))
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
+                append(file, [asdict(answer)])
             if new:
                 swap.sync_folder(self.file.parent)
 
@@ -105,24 +101,15 @@ class Answers:
             if not rest:
                 self.file.unlink(missing_ok=True)
             elif rest != self.all():
-                swap.put(self.file, b"".join(map(_line, rest)), self.file.with_suffix(".rest"))
+                swap.put(self.file, written(map(asdict, rest)), self.file.with_suffix(".rest"))
 
 
-def _line(answer: BatchOutcome) -> bytes:
-    row: dict[str, Any] = {
-        "facts": answer.facts, "operations": [each.plain() for each in answer.operations],
-        "refused": answer.refused, "aside": answer.aside, "by": answer.by, "held": answer.held,
-    }  # fmt: skip
-    return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-
-
-def _read(line: bytes) -> BatchOutcome | None:
+def _read(row: Mapping[str, Any]) -> BatchOutcome | None:
     try:
-        row: Mapping[str, Any] = json.loads(line)
         operations = tuple(Operation.of(each) for each in row["operations"])
         facts, refused = tuple(map(str, row["facts"])), tuple(map(str, row["refused"]))
         return BatchOutcome(facts, operations, refused, str(row["aside"]), str(row["by"]), bool(row["held"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 
@@ -360,9 +347,33 @@ class Decider:
                 self._halve(stretch.alone(portion))
             yield len(portion)
 
-    def decided(self, stretch: FactStretch, portion: Sequence[Fact]) -> bool:
-        """Have one portion decided; whether an answer could be had."""
-        return self._failure(stretch, portion) is None
+    def collect(
+        self, box: BatchFile, posted: PendingBatch, facts: Mapping[str, Fact],
+        beliefs: Mapping[str, KnownObservation], have: set[str], now: datetime,
+    ) -> bool:  # fmt: skip
+        """Take in the answers to a batch, each durable at once; whether it had ended. `facts` are those that
+        wait, by mark, `beliefs` all there are, by name. What `have` names was taken in before a kill.
+        RequestRejected where the endpoint knows no such batch: for a day, since the endpoint may be another
+        by mistake; then there are no answers, or nothing would be asked for a month."""
+        try:
+            replies = _claude(self.model).collect(posted.post)
+        except RequestRejected:
+            if now - posted.at < DONE:
+                raise
+            replies = {}
+        if replies is None:
+            return False
+        for number, one in enumerate(posted.shown):
+            portion = tuple(facts[name] for name in one.portion if name in facts)
+            if number in replies and portion and not have >= set(map(mark, portion)):
+                labelled = {label: beliefs[name] for label, name in one.beliefs.items() if name in beliefs}
+                shown = tuple(facts.get(name, GONE) for name in one.facts)
+                said = _ModelFinished(posted.post.model, replies[number])
+                hand = Decider(said, self.answers, self.sketch, self.clean)
+                hand._failure(FactStretch(one.scope, labelled, (shown,), ""), portion)
+                self.usage += hand.usage
+        box.clear()
+        return True
 
     def _halve(self, stretch: FactStretch) -> None:
         facts = stretch.facts
@@ -545,20 +556,15 @@ class BatchFile:
                 DecisionPrompt(one["scope"], tuple(one["facts"]), tuple(one["portion"]), dict(one["beliefs"]))
                 for one in row["shown"]
             )
-            found = PendingBatch(BatchHandle.of(row["post"]), datetime.fromisoformat(row["at"]), shown)
+            found = PendingBatch(BatchHandle(**row["post"]), datetime.fromisoformat(row["at"]), shown)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return found if now - found.at < KEPT else None
 
     def keep(self, posted: PendingBatch) -> None:
         """Note a batch; it is on the disk when this returns."""
-        rows = [
-            {"scope": s.scope, "facts": s.facts, "portion": s.portion, "beliefs": dict(s.beliefs)}
-            for s in posted.shown
-        ]
-        row = {"post": posted.post.plain(), "at": posted.at.isoformat(), "shown": rows}
         make_private(self.file.parent)
-        data = json.dumps(row).encode("utf-8", "replace")
+        data = json.dumps(plain(posted)).encode("utf-8", "replace")
         swap.put(self.file, data, self.file.with_suffix(".new"))
 
     def clear(self) -> None:
@@ -587,33 +593,6 @@ def post(box: BatchFile, model: Model, stretches: Sequence[FactStretch], at: dat
     posted = PendingBatch(made, at, shown)
     box.keep(posted)
     return posted
-
-
-def collect(
-    box: BatchFile, posted: PendingBatch, model: Model, decide: Callable[[Model], Decider],
-    facts: Mapping[str, Fact], beliefs: Mapping[str, KnownObservation], have: set[str], now: datetime,
-) -> bool:  # fmt: skip
-    """Take in the answers to a batch, each durable at once; whether it had ended. `decide` makes a hand for
-    a model, `facts` are those that wait, by mark, `beliefs` all there are, by name. What `have` names was
-    taken in before a kill. RequestRejected where the endpoint knows no such batch: for a day, since the
-    endpoint may be another by mistake; then there are no answers, or nothing would be asked for a month."""
-    try:
-        replies = _claude(model).collect(posted.post)
-    except RequestRejected:
-        if now - posted.at < DONE:
-            raise
-        replies = {}
-    if replies is None:
-        return False
-    for number, one in enumerate(posted.shown):
-        portion = tuple(facts[name] for name in one.portion if name in facts)
-        if number in replies and portion and not have >= set(map(mark, portion)):
-            labelled = {label: beliefs[name] for label, name in one.beliefs.items() if name in beliefs}
-            shown = tuple(facts.get(name, GONE) for name in one.facts)
-            said = _ModelFinished(posted.post.model, replies[number])
-            decide(said).decided(FactStretch(one.scope, labelled, (shown,), ""), portion)
-    box.clear()
-    return True
 
 
 def _claude(model: Model) -> Claude:

@@ -54,8 +54,6 @@ SINCE = 8
 _LONGEST = 1200
 """Characters of one piece that are shown; `read` shows the rest."""
 
-Find = Callable[[str, int, Filters], SearchResult]
-
 
 @dataclass(frozen=True, slots=True)
 class EvidencePiece:
@@ -105,7 +103,8 @@ class EvidenceCollector:
     `all_beliefs` are the observations with their freshness."""
 
     def __init__(
-        self, store: Store, find: Find, clean: Callable[[str], str], today: date, filters: Filters,
+        self, store: Store, find: Callable[..., SearchResult], clean: Callable[[str], str], today: date,
+        filters: Filters,
         all_beliefs: Callable[[], Sequence[ObservationView]],
     ) -> None:  # fmt: skip
         self.pieces: dict[int, EvidencePiece] = {}
@@ -120,7 +119,7 @@ class EvidenceCollector:
         """The best pieces of a layer for a query: at most `limit`, and `room` tokens."""
         where = replace(self._filters, kinds=LAYERS[layer], retired=False)
         found: list[EvidencePiece] = []
-        answer = self._find(query, limit, where)
+        answer = self._find(query, limit=limit, filters=where)
         self.notes |= dict.fromkeys(answer.notes)
         for hit in filter(is_evidence, answer.hits):
             piece = self._piece(layer, hit)

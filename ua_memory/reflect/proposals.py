@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from ua_memory.knowledge.observations import (
     scope_of,
     sources,
 )
-from ua_memory.knowledge.statements import by_ref, cited, linked, new_id
+from ua_memory.knowledge.statements import by_ref, cited, linked, name_of, new_id
 from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
 from ua_memory.store.draft import Draft
@@ -74,10 +74,6 @@ class Operation:
     def lost(self) -> bool:
         """Whether an observation is to be retired since nothing proves it any more."""
         return self.do == "retire" and not self.proofs
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
     @staticmethod
     def of(row: Mapping[str, Any]) -> Operation:
@@ -262,12 +258,6 @@ def _names(values: Iterable[str]) -> Iterator[str]:
 
 # -- applying ----------------------------------------------------------------------------------------------
 # Operations into the truth: in one open revision, each checked against the files as they are now.
-
-
-def name_of(observation: Observation) -> str:
-    """What an observation is called for as long as it is not reworded: `^id`; a typed one by its place."""
-    hashed = document.texthash(observation.text)
-    return f"^{observation.ref}" if observation.ref else f"{observation.place.path}#{hashed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -642,18 +632,15 @@ class ComparisonResult:
     at_odds: tuple[tuple[Fact, Fact], ...] = ()
 
 
-def fold(
-    beliefs: ObservationIndex, waiting: Sequence[Fact], name: Callable[[Observation], str],
-    clean: Callable[[str], str],
-) -> ComparisonResult:  # fmt: skip
-    """Compare the facts that wait with all others and with the observations there are. `name` is what an
-    observation is called; `clean` takes secrets out: a fact that has any is no quote for a belief."""
+def fold(beliefs: ObservationIndex, waiting: Sequence[Fact], clean: Callable[[str], str]) -> ComparisonResult:
+    """Compare the facts that wait with all others and with the observations there are. `clean` takes secrets
+    out: a fact that has any is no quote for a belief."""
     fresh = {mark(fact) for fact in waiting}
     if not fresh:
         return ComparisonResult()
     everything = [comparable(fact) for fact in beliefs.facts if not fact.retired]
     own = [ComparedStatement(each.text, each.scope or "", each.last or "") for each in beliefs.live]
-    operations, proved = _strengthened(beliefs.live, own, everything, fresh, name, clean)
+    operations, proved = _strengthened(beliefs.live, own, everything, fresh, clean)
     # What a person retired is not made anew of the same facts.
     ended = {proof.ref for each in beliefs.observations if each.retired for proof in each.proofs}
     rest = [one for one in everything if one.fact and one.mark not in proved and one.fact.ref not in ended]
@@ -663,8 +650,7 @@ def fold(
 
 def _strengthened(
     live: Sequence[Observation], own: Sequence[ComparedStatement],
-    facts: Sequence[ComparedStatement], fresh: set[str],
-    name: Callable[[Observation], str], clean: Callable[[str], str],
+    facts: Sequence[ComparedStatement], fresh: set[str], clean: Callable[[str], str],
 ) -> tuple[list[Operation], set[str]]:  # fmt: skip
     """New proofs for what is believed already, and the marks of all facts that are some belief's proof."""
     by_id = by_ref(one.fact for one in facts if one.fact)
@@ -688,7 +674,7 @@ def _strengthened(
         quoted = _quoted([fact for fact in some if mark(fact) not in proved], clean)
         proved |= {each for each, _ in quoted}
         if quoted:
-            made.append(Operation("strengthen", name(live[number]), proofs=quoted))
+            made.append(Operation("strengthen", name_of(live[number]), proofs=quoted))
     return made, proved
 
 

@@ -7,6 +7,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import delitem, setitem
 from typing import TYPE_CHECKING, Any, get_args
 
 from ua_memory import config as config_module
@@ -360,39 +361,20 @@ def in_order(pieces: Iterable[EvidencePiece]) -> list[EvidencePiece]:
 # They shape reflect and nothing else: what is recalled is the same whatever stands here.
 
 
-@dataclass(frozen=True, slots=True)
-class Disposition:
-    """Traits that shape an answer, each from 1 to 5."""
+def rules(config: Config) -> str:
+    """The directives, numbered; '' where there are none. They stand at both ends of the prompt."""
+    rows = [f"{number}. {text}" for number, text in enumerate(config.directives, 1)]
+    return "\n".join(["Rules of the owner, which go before everything else:", *rows]) if rows else ""
 
-    mission: str = ""
-    directives: tuple[str, ...] = ()
-    skepticism: int = 3
-    literalism: int = 3
-    empathy: int = 3
 
-    @classmethod
-    def of(cls, config: Config) -> Disposition:
-        """What the settings say."""
-        return cls(config.mission, config.directives, config.skepticism, config.literalism, config.empathy)
-
-    @property
-    def disposition(self) -> str:
-        """The three sentences."""
-        traits = ("skepticism", "literalism", "empathy")
-        return " ".join(prompts()[trait][getattr(self, trait) - 1] for trait in traits)
-
-    @property
-    def rules(self) -> str:
-        """The directives, numbered; '' where there are none. They stand at both ends of the prompt."""
-        rows = [f"{number}. {text}" for number, text in enumerate(self.directives, 1)]
-        return "\n".join(["Rules of the owner, which go before everything else:", *rows]) if rows else ""
-
-    def system(self, words: int, keep: bool) -> str:
-        """The system prompt, the same for all requests of a run."""
-        mission = f"What this memory is for: {self.mission}" if self.mission else ""
-        opinions = prompt("opinions") if keep else ""
-        parts = [self.rules, prompt("reflect").format(length=words), self.disposition, mission, opinions]
-        return "\n\n".join(filter(None, parts))
+def system_prompt(config: Config, words: int, keep: bool) -> str:
+    """The system prompt, the same for all requests of a run."""
+    traits = ("skepticism", "literalism", "empathy")
+    disposition = " ".join(prompts()[trait][getattr(config, trait) - 1] for trait in traits)
+    mission = f"What this memory is for: {config.mission}" if config.mission else ""
+    opinions = prompt("opinions") if keep else ""
+    parts = [rules(config), prompt("reflect").format(length=words), disposition, mission, opinions]
+    return "\n\n".join(filter(None, parts))
 
 
 def user_message(sections: Sequence[str], asked: Sequence[str]) -> str:
@@ -450,7 +432,7 @@ class ReflectRun:
         self.path.append(ReflectStep(_TOOL[layer], query, len(pieces), cost, by))
         return pieces
 
-    def opening(self, layers: Mapping[Layer, Sequence[EvidencePiece]], stance: Disposition) -> str:
+    def opening(self, layers: Mapping[Layer, Sequence[EvidencePiece]], rules: str) -> str:
         """The first message: what was found, what was thought before, the question, the rules again."""
         sections = []
         held = self._suffices(layers)
@@ -475,7 +457,7 @@ class ReflectRun:
             f"Context of the question: {self.asked.context}" if self.asked.context else "",
             self.asked.shape.instruction if self.asked.shape else "",
             f"Question: {self.asked.question}",
-            stance.rules,
+            rules,
         ]
         return user_message(sections, asked)
 
@@ -711,7 +693,17 @@ class Reflector:
         """See `Memory.reflect`."""
         if not question.strip():
             raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
-        session = self.begin(question.strip(), budget, max_tokens, schema, context, filters, keep_opinion)
+        if budget not in SIZES:
+            raise Usage(f"no budget {budget!r}", hint=f"one of {', '.join(SIZES)}")
+        size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
+        base, store, today = filters or Filters(), self._store, self._store.now().date()
+        found = EvidenceCollector(store, self._search, store.redacted, today, base, self._observations)
+        holding = tuple(knowledge_opinions.listed(store))
+        wanted = ReflectQuestion(
+            question.strip(), size, context.strip(), None if schema is None else shape(schema), keep_opinion,
+            self._opinions_on(question.strip(), base, holding), holding,
+        )  # fmt: skip
+        session = ReflectRun(wanted, found)
         layers = session.gather()
         pieces = tuple(in_order(session.found.pieces.values()))
         left = tuple(session.found.notes)
@@ -719,44 +711,20 @@ class Reflector:
             notes = [*left, *([] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])])]
             text = "" if pieces else DONT_KNOW
             return Reflection(question, text, evidence=pieces, path=tuple(session.path), notes=tuple(notes))
-        stance = Disposition.of(self._store.config)
-        system = stance.system(session.asked.size.answer * 2 // 3, keep_opinion)
+        system = system_prompt(store.config, size.answer * 2 // 3, keep_opinion)
         with self._models.open(model) as asked:
             assert asked is not None
-            done = answer(asked, session, session.opening(layers, stance), system)
-        opinions = write(self._store, session.proposals, question=question, door=self._door)
+            done = answer(asked, session, session.opening(layers, rules(store.config)), system)
+        opinions = write(store, session.proposals, question=question, door=self._door)
         return replace(done, opinions=opinions, notes=(*left, *done.notes))
-
-    def begin(
-        self, question: str, budget: str = "low", max_tokens: int = 0,
-        schema: Mapping[str, Any] | None = None, context: str = "", filters: Filters | None = None,
-        keep: bool = False,
-    ) -> ReflectRun:  # fmt: skip
-        """A reflection that has not searched yet. Usage for a budget or schema that is none."""
-        if budget not in SIZES:
-            raise Usage(f"no budget {budget!r}", hint=f"one of {', '.join(SIZES)}")
-        size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
-        base = filters or Filters()
-        today = self._store.now().date()
-        found = EvidenceCollector(
-            self._store, self._found, self._store.redacted, today, base, self._observations
-        )
-        holding = tuple(knowledge_opinions.listed(self._store))
-        asked = ReflectQuestion(
-            question, size, context.strip(), shape(schema) if schema is not None else None, keep,
-            self._opinions_on(question, base, holding), holding,
-        )  # fmt: skip
-        return ReflectRun(asked, found)
-
-    def _found(self, query: str, limit: int, filters: Filters) -> SearchResult:
-        return self._search(query, limit=limit, filters=filters)
 
     def _opinions_on(self, question: str, base: Filters, holding: Sequence[Opinion]) -> tuple[Opinion, ...]:
         """The opinions that a search for the question finds: those which what is thought now may change."""
         if not holding:
             return ()
         where = replace(base, kinds=("opinion", "pattern", "risk"), retired=False)
-        ids = [hit.item.id for hit in self._found(question, BEFORE, where).hits if is_evidence(hit)]
+        hits = self._search(question, limit=BEFORE, filters=where).hits
+        ids = [hit.item.id for hit in hits if is_evidence(hit)]
         return tuple(one for one in holding if one.id and one.id in ids)
 
 
@@ -768,6 +736,8 @@ LONGEST_DIRECTIVE = 500
 """Characters of one directive: it stands twice in every prompt of reflect."""
 MOST = 30
 KEY = "directives"
+Edit = Callable[[Any], None]
+"""A change of a list of rules, be it one of Python or of the settings' document."""
 
 
 class Directives:
@@ -789,45 +759,58 @@ class Directives:
         """Put a rule at the end. Usage for a text that is no rule or one that stands there, Malformed for a
         file that cannot be edited."""
         text = _checked(text)
-        with self._store.revision("directives", door=self._door) as draft:
-            draft.by_person = by_person
-            there = _read(draft)
+
+        def change(draft: Draft, there: Sequence[str]) -> Edit:
             rule = _fresh(draft, text, there)
             if len(there) >= MOST:
                 raise Usage(
                     f"there are already {MOST} directives, the maximum", hint="ua-memory directives delete N"
                 )
-            rules = [*there, rule]
-            _write(draft, there, rules)
             draft.subject = f"directives: add {len(there) + 1}"
-        return self._done(draft, rules)
+            return lambda rules: rules.append(rule)
+
+        return self._change(by_person, change)[1]
 
     def update(self, number: int, text: str, *, by_person: bool = False) -> Result:
         """Put another rule in the place of this number. NotFound, and what `add` raises."""
         text = _checked(text)
-        with self._store.revision("directives", door=self._door) as draft:
-            draft.by_person = by_person
-            there = _read(draft)
+
+        def change(draft: Draft, there: Sequence[str]) -> Edit:
             _named(there, number)
-            rules = [*there[: number - 1], _fresh(draft, text, there), *there[number:]]
-            _write(draft, there, rules)
+            rule = _fresh(draft, text, there)
             draft.subject = f"directives: change {number}"
-        return self._done(draft, rules)
+            return lambda rules: setitem(rules, number - 1, rule)
+
+        return self._change(by_person, change)[1]
 
     def delete(self, number: int, *, by_person: bool = False) -> tuple[str, Result]:
         """Take the rule of this number out: (it, what was done). NotFound, Malformed."""
+
+        def change(draft: Draft, there: Sequence[str]) -> Edit:
+            _named(there, number)
+            draft.subject = f"directives: remove {number}"
+            return lambda rules: delitem(rules, number - 1)
+
+        there, done = self._change(by_person, change)
+        return there[number - 1], done
+
+    def _change(
+        self, by_person: bool, change: Callable[[Draft, Sequence[str]], Edit]
+    ) -> tuple[Sequence[str], Result]:
+        """Edit the list in one revision: (what it was, what was done). Malformed where anything else would
+        change."""
         with self._store.revision("directives", door=self._door) as draft:
             draft.by_person = by_person
             there = _read(draft)
-            gone = _named(there, number)
-            rules = [*there[: number - 1], *there[number:]]
-            _write(draft, there, rules)
-            draft.subject = f"directives: remove {number}"
-        return gone, self._done(draft, rules)
-
-    def _done(self, draft: Draft, rules: Sequence[str]) -> Result:
+            rules, edit = [*there], change(draft, there)
+            edit(rules)
+            data = config_module.edited(
+                draft.read(SETTINGS), SETTINGS, lambda document: edit(document.setdefault(KEY, [])),
+                lambda said: {**said, KEY: rules},
+            )  # fmt: skip
+            draft.write(SETTINGS, data, restored=True)  # the rule itself was redacted before
         self._store.config = replace(self._store.config, directives=tuple(rules))
-        return draft.result
+        return there, draft.result
 
 
 def _named(rules: Sequence[str], number: int) -> str:
@@ -861,29 +844,3 @@ def _read(draft: Draft) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise Malformed(f"{KEY} is not a list of strings", where=SETTINGS, hint="ua-memory config")
     return found
-
-
-def _write(draft: Draft, before: Sequence[str], after: Sequence[str]) -> None:
-    """Change the list from one to the other by one item. Malformed where anything else would change."""
-
-    def change(document: Any) -> None:
-        if not before and KEY not in document:
-            document[KEY] = list(after)
-        else:
-            _edit(document[KEY], before, after)
-
-    new = config_module.edited(
-        draft.read(SETTINGS), SETTINGS, change, lambda said: {**said, KEY: list(after)}
-    )
-    draft.write(SETTINGS, new, restored=True)  # the rule itself was redacted before
-
-
-def _edit(there: Any, before: Sequence[str], after: Sequence[str]) -> None:
-    if len(after) > len(before):
-        there.append(after[-1])
-    elif len(after) == len(before):
-        number = next(n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
-        there[number] = after[number]
-    else:
-        gone = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(after))
-        del there[gone]

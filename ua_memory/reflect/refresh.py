@@ -21,7 +21,8 @@ from ua_memory.errors import (
     UaMemoryError,
     Usage,
 )
-from ua_memory.git.repository import MACHINE, BlameLine, Revision
+from ua_memory.git.history import difference
+from ua_memory.git.repository import MACHINE, BlameLine
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import pages, statements
@@ -31,7 +32,7 @@ from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Message, Model, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
+from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape
@@ -51,7 +52,7 @@ from ua_memory.reflect.sections import (
     plain,
 )
 from ua_memory.retain.queue import Jobs
-from ua_memory.store.draft import Draft, difference
+from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text import tokens as text_tokens
@@ -104,7 +105,7 @@ class Evidence:
     @property
     def name(self) -> str:
         """`^id`, or `path#texthash` of a line without an id."""
-        return name_of(self.record)
+        return statements.name_of(self.record)
 
     @property
     def digest(self) -> str:
@@ -147,11 +148,6 @@ def _details(record: Fact | Observation) -> list[tuple[str, str]]:
         pairs = [(key, getattr(record, key)) for key in ("where", "who", "why", "cause", "flag")]
         pairs += [("quote", quote.text) for quote in record.quotes]
     return [(key, " ".join(value.split())) for key, value in pairs if value]
-
-
-def name_of(record: Fact | Observation) -> str:
-    """`^id`, or `path#texthash` of a line without an id."""
-    return f"^{record.ref}" if record.ref else f"{record.place.path}#{document.texthash(record.text)}"
 
 
 def digest(record: Statement) -> str:
@@ -343,14 +339,11 @@ def last_refresh(store: Store, page: Page) -> LastRefresh | None:
         if done.id in back or done.trailer("Page") != name:
             continue
         if done.trailer("Memory-Op") == "refresh":
-            return LastRefresh(done.id, done.trailer("Recipe"), done.trailer("By"), *map(_read, _both(done)))
+            seen, passed = (_read(done.trailers.get(key, ())) for key in ("Seen", "Passed"))
+            return LastRefresh(done.id, done.trailer("Recipe"), done.trailer("By"), seen, passed)
         if done.trailer("Memory-Op") in ("page create", "page delete"):
             return None
     return None
-
-
-def _both(done: Revision) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return done.trailers.get("Seen", ()), done.trailers.get("Passed", ())
 
 
 def _read(lines: Sequence[str]) -> dict[str, str]:
@@ -499,11 +492,11 @@ def _sentences(data: bytes, path: str) -> Iterator[str]:
 def _flagged(draft: Draft, fact: Fact, why: str) -> Fact | None:
     """The fact with its flag; None where the line cannot take one."""
     path = fact.place.path
-    now = next((f for f in document.parse(draft.read(path), path).of(Fact) if f.id == fact.id), None)
+    now = knowledge_facts.fact_in(draft.read(path), path, fact.id)
     if now is None or now.flag:
         return None
     data = markdown_lines.insert_after(draft.read(path), now.place.end, [f"  - flag: {why}"])
-    there = next((f for f in document.parse(data, path).of(Fact) if f.id == fact.id), None)
+    there = knowledge_facts.fact_in(data, path, fact.id)
     if there != replace(now, flag=why):
         return None
     draft.write(path, data, removes=[now])
@@ -517,7 +510,7 @@ def _flagged(draft: Draft, fact: Fact, why: str) -> Fact | None:
 # says more is refused with the reason, and left out if the model does no better.
 
 
-_REMINDER = "Nothing was changed: you called no tool. Use the tools, or answer with the one word: done."
+_REMINDER = f"Nothing was changed: you called no tool. Use the tools, or {SAY_DONE}."
 BOUNDS = Bounds(turns=16, calls=120)
 LONGEST_ANSWER = 8_000
 LONGEST_SENTENCE = 600
@@ -543,26 +536,16 @@ def write(
     ]
     outcome = run_tools(
         model, prompt("refresh"), opening, writer.tools(), purpose="refresh", bounds=BOUNDS,
-        max_tokens=LONGEST_ANSWER,
+        max_tokens=LONGEST_ANSWER, reminder=_REMINDER,
     )  # fmt: skip
     writer.written.usage += outcome.usage
-    if outcome.ended == "done" and not outcome.calls + outcome.refused and not _done(outcome.text):
-        outcome = run_tools(
-            model, prompt("refresh"), [*outcome.messages, user(_REMINDER)], writer.tools(), purpose="refresh",
-            bounds=BOUNDS, max_tokens=LONGEST_ANSWER,
-        )  # fmt: skip
-        writer.written.usage += outcome.usage
-        if not outcome.calls and not _done(outcome.text):
-            raise ModelMisbehaved(
-                "the model only talked about the page; none of it was saved",
-                hint="try again, or another UA_MEMORY_MODEL",
-            )
+    if outcome.talked and not outcome.says_done:
+        raise ModelMisbehaved(
+            "the model only talked about the page; none of it was saved",
+            hint="try again, or another UA_MEMORY_MODEL",
+        )
     outcome.require_done()
     return writer.end()
-
-
-def _done(text: str) -> bool:
-    return text.strip(" \n.!*\"'").casefold() == "done"
 
 
 class _Writer:
@@ -592,41 +575,34 @@ class _Writer:
 
     def _append(self, given: Mapping[str, Any]) -> str:
         text, told, _ = self._text(given, "append", given["section"], given.get("after", ""))
-        with _telling():
-            made = self.sheet.append(given["section"], text, given.get("after", ""))
+        made = self.sheet.append(given["section"], text, given.get("after", ""))
         return f"{made.ref}{told}"
 
     def _replace(self, given: Mapping[str, Any]) -> str:
         text, told, _ = self._text(given, "replace", given["paragraph"])
-        with _telling():
-            self.sheet.replace(given["paragraph"], text)
+        self.sheet.replace(given["paragraph"], text)
         return f"done{told}"
 
     def _remove(self, given: Mapping[str, Any]) -> str:
-        with _telling():
-            self.sheet.remove(given["paragraph"])
+        self.sheet.remove(given["paragraph"])
         return "done"
 
     def _add(self, given: Mapping[str, Any]) -> str:
         self._title(given["title"])
-        with _telling():
-            return self.sheet.add_section(given["title"]).ref
+        return self.sheet.add_section(given["title"]).ref
 
     def _rename(self, given: Mapping[str, Any]) -> str:
         self._title(given["title"])
-        with _telling():
-            self.sheet.rename(given["section"], given["title"])
+        self.sheet.rename(given["section"], given["title"])
         return "done"
 
     def _remove_section(self, given: Mapping[str, Any]) -> str:
-        with _telling():
-            self.sheet.remove_section(given["section"])
+        self.sheet.remove_section(given["section"])
         return "done"
 
     def _contradict(self, given: Mapping[str, Any]) -> str:
         text, told, cited = self._text(given, "contradict", given["paragraph"])
-        with _telling():
-            self.sheet.contradict(given["paragraph"], text)
+        self.sheet.contradict(given["paragraph"], text)
         unit = next(unit for unit in self.sheet.units if unit.ref == given["paragraph"].strip())
         self.written.contradicted.append((unit, cited))
         return f"done{told}"
@@ -689,17 +665,6 @@ class _Writer:
         for bad in self._open.values():
             self.written.refused += [text for text in bad if text not in self.written.refused]
         return self.written
-
-
-class _telling:
-    """Turns what a sheet refuses into a tool's answer."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, RefusedEdit):
-            raise ToolError(f"{error}; nothing was changed") from error
 
 
 # -- extractive --------------------------------------------------------------------------------------------
@@ -1014,7 +979,7 @@ class Refresher:
         path = page.place.path
         if not dry_run:
             self.store.adopt([path])  # an old buffer is merged before the page is read
-        state = self.state(pages.page(self.store, pages.stem(page)))
+        state = self.state(pages.one(self.store, Page, pages.stem(page)))
         drafted = state.stale.draft and self.model is not None
         if not (state.stale or full or drafted):
             return RefreshResult(state.page, "", state.stale, notes=state.stale.notes)
@@ -1026,7 +991,10 @@ class Refresher:
         state.sheet.prune()
         written.refused += [text for text in dropped if self.model]
         done = self._kept(state, written, anew, dry_run)
-        return _with(done, anew, tuple(written.refused), left_out, written.usage)
+        return replace(
+            done, full=anew, refused=tuple(written.refused), left_out=left_out, usage=written.usage,
+            notes=(*done.why.notes, *done.notes),
+        )  # fmt: skip
 
     def _write(self, state: PageState, anew: bool, tell: Tell | None) -> tuple[PageDraft, int]:
         """Have the model, or without one our own hand, work on the sheet."""
@@ -1110,7 +1078,7 @@ class Refresher:
         if state.last and not anew:  # what an earlier one saw and recall does not find now is no news later
             before = {name: said for name, said in state.last.seen.items() if name not in state.stale.gone}
             seen |= {name: said for name, said in before.items() if name not in seen}
-        passed = {name_of(record): digest(record) for record in state.passed}
+        passed = {statements.name_of(record): digest(record) for record in state.passed}
         kept = dict(list(seen.items())[:REMEMBERED])
         before_by = "" if anew or not state.last else state.last.by
         by = self._by or (before_by if before_by not in ("", EXTRACT) else EXTRACT)
@@ -1123,13 +1091,6 @@ class Refresher:
         draft.facts = [f"^{fact.id}" for fact in learnt]
         draft.subject = f"refresh: {name}{' from scratch' if anew else ''} ({state.stale or 'asked for'})"
         draft.even_if_empty = True  # what was looked at and changed nothing must not be looked at again
-
-
-def _with(
-    done: RefreshResult, full: bool, refused: tuple[str, ...], left_out: int, usage: Tokens
-) -> RefreshResult:
-    notes = (*done.why.notes, *done.notes)
-    return replace(done, full=full, refused=refused, left_out=left_out, usage=usage, notes=notes)
 
 
 def _against(written: PageDraft, links: Mapping[int, str]) -> list[tuple[Any, str]]:
@@ -1205,35 +1166,26 @@ class Proposal:
     usage: Tokens = field(default_factory=Tokens)
 
 
-def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) -> Proposal:
+def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     """Edit a copy, and return what would change. Raises what the model raises."""
     path = model.place.path
     data = refresher.store.read(path)
     sheet = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
     question = readable(f"{model.name}\n{model.body}")[:ASKED]
-    evidence, notes = _evidence(refresher, question)
+    hits, notes = refresher.view.recall(question)
+    found, _ = recalled(refresher.store, hits, "")
+    evidence = [Evidence(n, record, True, refresher.view.clean) for n, (record, _) in enumerate(found, 1)]
     written = PageDraft()
     if refresher.model is None:
         fill(sheet, evidence[:FEW_LINES], question, True)
     elif evidence:
-        asked = (sheet, model.name, evidence, refresher.view.clean)
-        if tell:
-            tell(estimate(refresher.at or refresher.model, *asked))
-        written = write(refresher.model, *asked)
+        written = write(refresher.model, sheet, model.name, evidence, refresher.view.clean)
     new = sheet.data(preview_links(evidence, refresher.store.link_names.renew()))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
         model, by, difference(path, data, new), len(evidence), tuple(written.refused), tuple(notes),
         written.usage,
     )  # fmt: skip
-
-
-def _evidence(refresher: Refresher, question: str) -> tuple[Sequence[Evidence], Sequence[str]]:
-    hits, notes = refresher.view.recall(question)
-    records, _ = recalled(refresher.store, hits, "")
-    return [
-        Evidence(n, record, True, refresher.view.clean) for n, (record, _) in enumerate(records, 1)
-    ], notes
 
 
 # -- pages -----------------------------------------------------------------------------------------------
@@ -1274,11 +1226,11 @@ class Pages:
 
     def list(self) -> Sequence[Page]:
         """All pages."""
-        return pages.pages(self._store)
+        return pages.every(self._store, Page)
 
     def get(self, id: str) -> Page:
         """One page. NotFound."""
-        return pages.page(self._store, id)
+        return pages.one(self._store, Page, id)
 
     def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
@@ -1360,16 +1312,16 @@ class MentalModels:
 
     def list(self) -> Sequence[MentalModel]:
         """All mental models."""
-        return pages.models(self._store)
+        return pages.every(self._store, MentalModel)
 
     def get(self, id: str) -> MentalModel:
         """One mental model. NotFound."""
-        return pages.model(self._store, id)
+        return pages.one(self._store, MentalModel, id)
 
-    def propose(self, id: str, *, model: ModelOrEndpoint = None, tell: Tell | None = None) -> Proposal:
+    def propose(self, id: str, *, model: ModelOrEndpoint = None) -> Proposal:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's
         errors."""
         one = self.get(id)
         with self._models.open(model) as asked:
             refresher = Refresher(self._store, self._view(), door=self._door, model=asked, at=model)
-            return propose(refresher, one, tell)
+            return propose(refresher, one)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Literal
 
 from ua_memory.errors import Malformed
+from ua_memory.llm.tools import ToolError
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields
 from ua_memory.markdown.blocks import Block, BlockShape, scan
@@ -131,8 +133,11 @@ def own_sentences(unit: BodyUnit) -> list[str]:
 LONGEST_TITLE = 80
 
 
-class RefusedEdit(Exception):
+class RefusedEdit(ToolError):
     """Why an operation is refused, in words for the model."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; nothing was changed")
 
 
 class PageEditor:
@@ -140,8 +145,7 @@ class PageEditor:
 
     def __init__(self, data: bytes, path: str, owners: Sequence[Owner], limit: int) -> None:
         document = markdown_document.parse(data, path)
-        pieces = data.split(b"\n")
-        rows = [piece + b"\n" for piece in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])
+        rows = BytesIO(data).readlines()
         self.newline = document.newline.encode()
         self.limit = limit
         self.units: list[BodyUnit] = []

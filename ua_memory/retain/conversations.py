@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
-from ua_memory.errors import NotFound, Usage
+from ua_memory.errors import Usage
 from ua_memory.knowledge import core
 from ua_memory.knowledge.sessions import SessionFile
 from ua_memory.llm.ledger import together
@@ -21,7 +21,7 @@ from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
 from ua_memory.text.noise import typed, uttered
-from ua_memory.transcripts.reader import CLIENTS, TranscriptReading, read
+from ua_memory.transcripts.reader import CLIENTS, read
 from ua_memory.transcripts.turns import Role, Session, Turn
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.search import SearchResult
     from ua_memory.retain.flush import Done, FlushedSession, Tell
-    from ua_memory.retain.queue import QueuedText
     from ua_memory.retain.retain import Retainer, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
 
@@ -209,9 +208,9 @@ class WaitQueue:
         """The queued sessions, oldest first."""
         return self._flusher().queue.all()
 
-    def texts(self) -> Sequence[QueuedText]:
+    def texts(self) -> Sequence[QueueEntry]:
         """The texts to be retained, oldest first."""
-        return self._retainer().items.waiting()
+        return self._retainer().items.all()
 
     def is_text(self, key: str) -> bool:
         """Whether a key is that of a text rather than a conversation."""
@@ -264,11 +263,7 @@ class WaitQueue:
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound, Busy."""
         items = self._retainer().items
-        if not items.has(key):
-            return self._flusher().queue.drop(key)
-        gone = items.read(key)
-        items.drop(key)
-        return gone
+        return (items if items.has(key) else self._flusher().queue).drop(key)
 
 
 # -- capture ---------------------------------------------------------------------------------------------
@@ -329,7 +324,7 @@ def capture(
     spot, key, store = spot or ReadPosition(), key_of(session), flusher.store
     if transcript is None and asked:
         return _told(flusher, session, asked, said, spot)
-    waiting = _waiting(flusher, key)
+    waiting = flusher.queue.find(key)
     known = {turn.id for turn in waiting.turns} if waiting else set()
     ids = known.union(*ledger.ledger(store, session))
     begins = not ids and not spot.offset
@@ -369,19 +364,11 @@ def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: ReadP
     return CaptureResult(len(turns), replace(spot, said=both), False)
 
 
-def _waiting(flusher: Flusher, key: str) -> QueueEntry | None:
-    try:
-        return flusher.queue.get(key)
-    except NotFound:
-        return None
-
-
 def _of_others(flusher: Flusher, session: Session) -> set[str]:
     """What was heard of other sessions, one of which this may be a fork of."""
     others = (each.turns for each in flusher.queue.all() if each.session.client == session.client)
-    return ledger.unique(turn.id for turns in others for turn in turns) | ledger.elsewhere(
-        flusher.store, session
-    )
+    queued = ledger.unique(turn.id for turns in others for turn in turns)
+    return queued | ledger.elsewhere(flusher.store, session)
 
 
 def _last(new: _NewTurns) -> str:
@@ -412,17 +399,11 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition)
     turns = [turn for turn in reading if not (behind and (turn.summary or turn.agent))]
     last = turns[-1].id if turns else spot.last if behind else ""
     end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
-    reached = _reached(reading, spot if behind else None)
+    reached = reading.reached or {spot.last if behind else ""}
     return _NewTurns(
         turns, reached, reading.usage.context, end_at, reading.recalled,
         reading.session.title, reading.session.parent,
     )  # fmt: skip
-
-
-def _reached(reading: TranscriptReading, spot: ReadPosition | None) -> set[str]:
-    if reading.resumed:
-        return reading.reached
-    return {spot.last if spot else ""}
 
 
 def _tail(stream: IO[bytes], spot: ReadPosition, end: int) -> bytes | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from io import BytesIO
 from itertools import islice, pairwise
 from pathlib import Path, PurePath
 from typing import Any
@@ -184,7 +185,7 @@ class _Section:
 def _sections(data: bytes) -> Iterator[_Section]:
     """The file in pieces; a chunk's begin with its heading and the blank line above, and end where the next
     chunk or a larger heading begins."""
-    lines = _split(data)
+    lines = BytesIO(data).readlines()
     starts: dict[int, str] = {}
     for n, line in enumerate(lines):
         mark, heading = _MARK.match(line), _HEADING.match(line)
@@ -197,11 +198,6 @@ def _sections(data: bytes) -> Iterator[_Section]:
     cuts = sorted({0, *starts})
     for at, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
         yield _Section(starts.get(at, ""), lines[at:end], at + 1)
-
-
-def _split(data: bytes) -> list[bytes]:
-    parts = data.split(b"\n")
-    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
 def _strip(
@@ -358,8 +354,6 @@ def _plain(data: bytes, name: str) -> str:
 
 
 def _converted(data: bytes, name: str, suffix: str) -> str:
-    import io
-
     try:
         from markitdown import StreamInfo
         from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter
@@ -368,7 +362,7 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
     converters: dict[str, Any] = {".pdf": PdfConverter, ".docx": DocxConverter}
     converter = converters.get(suffix, HtmlConverter)()
     try:
-        text = converter.convert(io.BytesIO(data), StreamInfo(extension=suffix)).markdown
+        text = converter.convert(BytesIO(data), StreamInfo(extension=suffix)).markdown
     except Exception as error:  # its parsers raise whatever they like over a broken file
         if type(error).__name__ == "MissingDependencyException":
             raise Usage(f"{suffix} files need a converter", where=name, hint=INSTALL) from error
@@ -385,18 +379,9 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
 # A file outside the bank, read to be retained: its text, its path, and when it was written.
 
 
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """A file's text as markdown, its absolute path, and when it was written (aware)."""
-
-    text: str
-    path: str
-    at: datetime
-
-
-def read(store: Store, path: Path) -> InputFile:
-    """Read a file. NotFound; Usage for a folder, a file of the bank, or a format that is not read;
-    TooLarge."""
+def read(store: Store, path: Path) -> tuple[str, str, datetime]:
+    """Read a file: its text as markdown, its absolute path, and when it was written (aware). NotFound; Usage
+    for a folder, a file of the bank, or a format that is not read; TooLarge."""
     path = path.resolve()
     refuse_own(store, path)
     if path.is_dir():
@@ -410,7 +395,7 @@ def read(store: Store, path: Path) -> InputFile:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:
         raise Malformed(f"cannot be read: {error.strerror or error}", where=str(path)) from error
-    return InputFile(text_of(data, path.name), str(path), _written(path, saved, store.now()))
+    return text_of(data, path.name), str(path), _written(path, saved, store.now())
 
 
 def refuse_own(store: Store, path: Path) -> None:

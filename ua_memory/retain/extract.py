@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cache
 from itertools import groupby, islice
 from math import exp, log
 
-from ua_memory.index.terms import STOP, every_small_word
+from ua_memory.index.terms import STOP_WORDS, all_stop_words
 from ua_memory.index.terms import words as words_of
 from ua_memory.knowledge.entities import likeness
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extractor
 from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
-from ua_memory.retain.subagent import Candidate, CandidateKind
-from ua_memory.retain.subagent import one_line as one_line_candidate
+from ua_memory.retain.subagent import Candidate, CandidateKind, one_line
 from ua_memory.text import foreign_dates, grounding, redaction
 from ua_memory.text.calendar import A_MONTH, WEEKDAYS
 from ua_memory.text.grounding import terms
@@ -162,7 +161,6 @@ DANGLES = late(
     re.IGNORECASE,
 )
 """No statement ends in such a word."""
-_SPACE = late(r"\s+")
 _LABELLED = late(
     r"[*_]*((?:(?:Frau|Herr|Dr\.) )?[A-ZÀ-ÖØ-Þ][\w'’-]*[a-zß-ÿ](?: [A-ZÀ-ÖØ-Þ][\w'’-]+){0,2}):[*_]* "
     r"(?=\S)(I\b)?"
@@ -196,11 +194,6 @@ def sentences(text: str) -> list[Sentence]:
     if found and text.rstrip().endswith(found[-1].quote[-20:]):
         found[-1] = replace(found[-1], last=True)
     return found
-
-
-def one_line(text: str) -> str:
-    """White space made single spaces."""
-    return _SPACE.sub(" ", text).strip()
 
 
 def _label(line: str) -> re.Match[str] | None:
@@ -469,7 +462,7 @@ def only_secrets(text: str) -> bool:
         return False
     if _UNSPACED.search(left := _CREDENTIAL.sub(" ", left)):
         return len(_KANA.sub("", left)) < 3
-    return len({word for word in words_of(left) if len(word) > 1} - STOP - every_small_word()) < 2
+    return len({word for word in words_of(left) if len(word) > 1} - STOP_WORDS - all_stop_words()) < 2
 
 
 _CREDENTIAL = late(
@@ -596,10 +589,7 @@ class Extraction:
     def add(self, turn: Turn) -> None:
         """One more turn, in the order of the conversation."""
         self._turns += 1
-        if self._waiting:
-            number, before = self._waiting
-            self._waiting = None
-            self._weigh(number, before, _assistant(before, turn))
+        self._weigh_waiting(turn)
         if turn.role == "tool":
             return
         if turn.role == "person":
@@ -614,14 +604,16 @@ class Extraction:
 
     def best(self) -> list[Candidate]:
         """What is worth keeping of all that was heard, in the order it was said."""
-        if self._waiting:
-            number, last = self._waiting
-            self._waiting = None
-            self._weigh(number, last, _assistant(last, None))
+        self._weigh_waiting(None)
         said = sorted(self._held.values(), key=lambda held: held.order)
         kept = [held for held in said if held.candidate.score >= self._likely_enough(held.candidate.who)]
         self.repeated = sum(held.repeated for held in kept)
         return [held.candidate for held in kept]
+
+    def _weigh_waiting(self, following: Turn | None) -> None:
+        if self._waiting:
+            (number, turn), self._waiting = self._waiting, None
+            self._weigh(number, turn, _assistant(turn, following))
 
     def _likely_enough(self, who: str) -> float:
         long = min(1.0, self._heard[who] / LONG_TALK)
@@ -634,7 +626,7 @@ class Extraction:
             said = [one for one in said if not grounding.repeats(one.text, echo)]
         self._heard[turn.role] += len(said)
         for thought in _thoughts(join_lists(said), context, self._likely or THRESHOLD[turn.role]):
-            self._keep(_candidate(thought, turn, context, self._zone), (number, thought.first.index))
+            self._keep(_candidate(thought, turn, context, self._zone), (number, thought[0][0].index))
 
     def _keep(self, candidate: Candidate, order: tuple[int, int]) -> None:
         """Take it in, folded with what says the same; let the lightest go when too many are held."""
@@ -727,16 +719,8 @@ def _new_value(earlier: _PlacedCandidate, said: frozenset[str], about: frozenset
     return all(any(map(str.isdigit, "".join(some))) for some in (earlier.terms - said, said - earlier.terms))
 
 
-@dataclass(frozen=True, slots=True)
-class _SentenceGroup:
-    """Sentences that stand together, and the score of the heaviest."""
-
-    sentences: tuple[Sentence, ...]
-    score: Score
-
-    @property
-    def first(self) -> Sentence:
-        return self.sentences[0]
+_Thought = tuple[Sequence[Sentence], Score]
+"""Sentences that stand together, and the score of the heaviest."""
 
 
 def join_lists(said: list[Sentence]) -> Iterator[Sentence]:
@@ -766,7 +750,7 @@ def _lead(sentence: Sentence) -> str:
     return last if fits and not any(passes) else ""
 
 
-def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iterator[_SentenceGroup]:
+def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iterator[_Thought]:
     """The sentences worth keeping, each with those beside it that belong to it."""
     said = list(said)
     scores = [score(sentence, context) for sentence in said]
@@ -795,7 +779,7 @@ def _thoughts(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             at += 1
         free = at
         heaviest = max(scores[start:at], key=lambda one: one.value)
-        yield _SentenceGroup(tuple(said[start:at]), heaviest)
+        yield said[start:at], heaviest
 
 
 def _carries_on(sentence: Sentence) -> bool:
@@ -821,9 +805,10 @@ def _belongs(one: Sentence, other: Sentence, weight: Score) -> bool:
     return same and weight.value >= _LEANING
 
 
-def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzinfo | None) -> Candidate:
-    text, quote = _lead(thought.first), ""
-    for sentence in thought.sentences:
+def _candidate(thought: _Thought, turn: Turn, context: Context, zone: tzinfo | None) -> Candidate:
+    sentences, score = thought
+    text, quote = _lead(sentences[0]), ""
+    for sentence in sentences:
         joint = "" if not text else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
         text += joint + (sentence.told if context.person and not text else sentence.text)
         quote += (
@@ -832,7 +817,7 @@ def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzin
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
     return Candidate(
         text=text,
-        kind=_candidate_kind(thought.score, context),
+        kind=_candidate_kind(score, context),
         who="person" if context.person else "assistant",
         when=extractor.when_in_text(text, at.date()) if at else None,
         entities=names(text),
@@ -840,8 +825,8 @@ def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzin
         quote=quote,
         turn=turn.id,
         at=turn.at,
-        score=thought.score.value,
-        reason=", ".join(thought.score.cues),
+        score=score.value,
+        reason=", ".join(score.cues),
     )
 
 
@@ -966,14 +951,13 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
 def _said(chunk: Chunk, brief: TextContext) -> Iterator[Fact]:
     turn = Turn("text", "person", chunk.text, brief.at)
     for each in extract([turn], likely=OWN_LIKELY):
-        quotes = () if each.text == each.quote else (Quote(each.quote),)
-        yield Fact(each.text, kind=each.kind, entities=each.entities, tags=each.tags, quotes=quotes)
+        yield replace(_quoting(each.text, each.quote), kind=each.kind, entities=each.entities, tags=each.tags)
 
 
 def _alone(chunk: Chunk) -> Iterator[Fact]:
     """A statement that is all there is: whoever hands over one sentence wants it kept."""
     said = list(sentences(chunk.text))
-    text = one_line_candidate(chunk.text)
+    text = one_line(chunk.text)
     if len(said) == 1 and said[0].text == text and len(text.split()) >= _WORDS and not text.endswith("?"):
         yield Fact(text, entities=names(text))
 
@@ -983,21 +967,23 @@ def _listed(chunk: Chunk) -> Iterator[Fact]:
     for sentence in sentences(chunk.text):
         if sentence.item and not sentence.nested and len(sentence.text.split()) >= _WORDS:
             text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.told
-            quotes = (Quote(sentence.quote),) if text != sentence.quote else ()
             if not text.rstrip().endswith("?"):
-                yield Fact(text, entities=names(text), quotes=quotes)
+                yield _quoting(text, sentence.quote)
     yield from _rows(chunk.text)
 
 
 def _named(chunk: Chunk) -> Iterator[Fact]:
     """Whole sentences that name somebody or count something: few of a document are chat."""
     for sentence in sentences(chunk.text):
-        found = names(sentence.text)
         plain = sentence.whole and not sentence.item and not sentence.text.rstrip().endswith("?")
-        telling = bool(found) or any(map(str.isdigit, sentence.text))
+        telling = any(map(str.isdigit, sentence.text)) or names(sentence.text)
         if plain and telling and len(sentence.text.split()) >= _WORDS:
-            quotes = () if sentence.told == sentence.quote else (Quote(sentence.quote),)
-            yield Fact(sentence.told, entities=found, quotes=quotes)
+            yield _quoting(sentence.told, sentence.quote)
+
+
+def _quoting(text: str, quote: str) -> Fact:
+    """A statement, with the words it was made of where these are others."""
+    return Fact(text, entities=names(text), quotes=() if text == quote else (Quote(quote),))
 
 
 def _rows(text: str) -> Iterator[Fact]:
@@ -1012,11 +998,7 @@ def _rows(text: str) -> Iterator[Fact]:
             cells = [plain(cell.strip()) for cell in row[1].split("|")]
             said = [f"{key}: {cell}" if key else cell for key, cell in zip(head, cells, strict=False) if cell]
             if len(said) > 1:
-                yield Fact(
-                    "; ".join(said),
-                    entities=names("; ".join(cells)),
-                    quotes=(Quote(one_line_candidate(line)),),
-                )
+                yield replace(_quoting("; ".join(said), one_line(line)), entities=names("; ".join(cells)))
         elif not row:
             head = []
         above = line
@@ -1045,5 +1027,5 @@ def _evidence(fact: Fact) -> str:
 
 
 def _position(text: str, fact: Fact) -> int:
-    flat = one_line_candidate(text)
-    return flat.find(one_line_candidate(_evidence(fact))) % (len(flat) + 1)
+    flat = one_line(text)
+    return flat.find(one_line(_evidence(fact))) % (len(flat) + 1)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import partial
 from typing import Any, Literal
 
 from ua_memory.knowledge.entities import EntityRecords
@@ -102,18 +101,15 @@ _ITEM = late(r"(?:[-*+]|\d{1,3}[.)])[ \t]")
 def pieces(text: str) -> list[str]:
     """The paragraphs and top-level items of a text, in order, without its headings; a code fence is one."""
     found: list[list[str]] = []
-    fence, fresh = "", True
-    for line in text.splitlines():
-        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
-        if not fence and (not line.strip() or re.match(r" {0,3}#{1,6}(?:[ \t]|$)", line)):
+    fresh = True
+    for line, code in _lines(text):
+        if not code and (not line.strip() or _HEADING.match(line)):
             fresh = True
             continue
-        if not fence and (fresh or _ITEM.match(line)):
+        if not code and (fresh or _ITEM.match(line)):
             found.append([])
         fresh = False
         found[-1].append(line.rstrip())
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
     return ["\n".join(lines).strip() for lines in found if any(line.strip() for line in lines)]
 
 
@@ -205,12 +201,22 @@ def _named_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
         reading = dates.read(match[0], datetime.combine(said, time(12), UTC))
         if reading.start and reading.end:
             start, end = date.fromisoformat(reading.start), date.fromisoformat(reading.end)
-            sentence = re.split(r"[.!?\n]", text[: match.start()])[-1] + match[0]
-            past = end <= said and not re.search(r"\d{4}|last|this", match[0])
-            if past and _AHEAD.search(sentence):
+            passed = end <= said and not re.search(r"\d{4}|last|this", match[0])
+            if passed and _is_to_come(match, start, said):
                 day = end - start == timedelta(days=1)
                 start, end = (_next(each, 7 if day else 0) for each in (start, end))
             yield start, end
+
+
+def _is_to_come(match: re.Match[str], start: date, said: date) -> bool:
+    """Whether a weekday or month without a year is the coming one: its verb is of the future or present, or
+    there is no verb and the coming month is nearer."""
+    sentence = re.split(r"[.!?\n]", match.string[: match.start()])[-1] + match[0]
+    tense = text_calendar.tense(match.string, match.start(), match.end())
+    if tense in ("", "open") and _AHEAD.search(sentence):
+        return True
+    nearer = (said - start).days > 183
+    return tense in ("ahead", "open") or (tense == "" and nearer)
 
 
 def _next(day: date, days: int) -> date:
@@ -274,7 +280,8 @@ def cut(text: str) -> tuple[Chunk, ...]:
     pieces: list[Chunk] = []
     heading = ""
     for piece in _cut(text):
-        headings = [line.strip().strip("#").strip() for line in _headings(piece)]
+        found = (line for line, code in _lines(piece) if not code and _HEADING.match(line))
+        headings = [line.strip().strip("#").strip() for line in found]
         first = next((line for line in piece.splitlines() if line.strip()), "")
         if headings and _HEADING.match(first):
             heading = headings[0]
@@ -288,32 +295,28 @@ def name_of(text: str) -> str:
     return "c" + hashlib.sha256(text.strip().encode("utf-8", "replace")).hexdigest()[:11]
 
 
-@dataclass(frozen=True, slots=True)
-class _CutPlace:
-    """Where a text may be cut, and how good a place it is: the rank first, a hash to choose among equals."""
-
-    at: int
-    weight: _Weight
+_CutPlace = tuple[int, _Weight]
+"""Where a text may be cut, and how good a place it is: the rank first, a hash to choose among equals."""
 
 
 def _cut(text: str) -> Iterator[str]:
     if not text.strip():
         return
-    places = [each for each in _places(text) if EDGE <= each.at <= len(text) - EDGE]
-    ends = [*(place.at for place in _best(places)), len(text)]
+    places = [each for each in _places(text) if EDGE <= each[0] <= len(text) - EDGE]
+    ends = [*_best(places), len(text)]
     start = 0
     for end in ends:
         yield from _small(text[start:end])
         start = end
 
 
-def _best(places: Sequence[_CutPlace]) -> Iterator[_CutPlace]:
-    """The places that no other within NEAR characters outdoes; of equals the first."""
+def _best(places: Sequence[_CutPlace]) -> Iterator[int]:
+    """Where no other place within NEAR characters is better; of equals the first."""
     before = _heaviest(places)
-    after = _heaviest([replace(place, at=-place.at) for place in reversed(places)])[::-1]
-    for place, left, right in zip(places, before, after, strict=True):
-        if (left is None or left < place.weight) and (right is None or right <= place.weight):
-            yield place
+    after = _heaviest([(-at, weight) for at, weight in reversed(places)])[::-1]
+    for (at, weight), left, right in zip(places, before, after, strict=True):
+        if (left is None or left < weight) and (right is None or right <= weight):
+            yield at
 
 
 def _heaviest(places: Sequence[_CutPlace]) -> list[_Weight | None]:
@@ -321,13 +324,13 @@ def _heaviest(places: Sequence[_CutPlace]) -> list[_Weight | None]:
     pass: a list of 80,000 items must not take minutes."""
     found: list[_Weight | None] = []
     falling: deque[_CutPlace] = deque()
-    for place in places:
-        while falling and falling[0].at < place.at - NEAR:
+    for at, weight in places:
+        while falling and falling[0][0] < at - NEAR:
             falling.popleft()
-        found.append(falling[0].weight if falling else None)
-        while falling and falling[-1].weight <= place.weight:
+        found.append(falling[0][1] if falling else None)
+        while falling and falling[-1][1] <= weight:
             falling.pop()
-        falling.append(place)
+        falling.append((at, weight))
     return found
 
 
@@ -337,25 +340,22 @@ def _small(text: str) -> Iterator[str]:
         yield text
         return
     low, high, middle = EDGE, len(text) - EDGE, len(text) // 2
-    inner = [place for place in _places(text) if low <= place.at <= high] or _finer(text, low, high)
+    inner = [place for place in _places(text) if low <= place[0] <= high] or _finer(text, low, high)
     # Among equals the middle one: a list of one item a thousand times must not be peeled off item by item.
-    at = max(inner, key=lambda place: (place.weight, -abs(place.at - middle))).at if inner else middle
+    at, _ = max(inner, key=lambda place: (place[1], -abs(place[0] - middle)), default=(middle, None))
     yield from _small(text[:at])
     yield from _small(text[at:])
 
 
 def _places(text: str) -> Iterator[_CutPlace]:
     """The beginnings of headings, paragraphs and top-level items, in order; none inside a code fence."""
-    at, fence, blank = 0, "", True
-    for line in text.splitlines(keepends=True):
-        opened = _FENCE.match(line)
-        heading = None if fence else _HEADING.match(line)
+    at, blank = 0, True
+    for line, code in _lines(text, keepends=True):
+        heading = None if code else _HEADING.match(line)
         if heading:
             yield _place(line, at, 9 - len(heading[1]))
-        elif blank and line.strip() and not fence and not line[0].isspace():
+        elif blank and line.strip() and not code and not line[0].isspace():
             yield _place(line, at, 2)
-        if opened and (not fence or opened[1].startswith(fence)):
-            fence = "" if fence else opened[1]
         blank = not line.strip()
         at += len(line)
 
@@ -370,15 +370,15 @@ def _finer(text: str, low: int, high: int) -> list[_CutPlace]:
 
 
 def _place(words: str, at: int, rank: int) -> _CutPlace:
-    return _CutPlace(at, (rank, hashlib.sha256(words.strip().encode("utf-8", "replace")).digest()[:8]))
+    return at, (rank, hashlib.sha256(words.strip().encode("utf-8", "replace")).digest()[:8])
 
 
-def _headings(text: str) -> Iterator[str]:
+def _lines(text: str, *, keepends: bool = False) -> Iterator[tuple[str, bool]]:
+    """The lines of a text, each with whether it stands behind the opening fence of code, up to its last."""
     fence = ""
-    for line in text.splitlines():
+    for line in text.splitlines(keepends=keepends):
+        yield line, bool(fence)
         opened = _FENCE.match(line)
-        if not fence and _HEADING.match(line):
-            yield line
         if opened and (not fence or opened[1].startswith(fence)):
             fence = "" if fence else opened[1]
 
@@ -430,8 +430,8 @@ class ExtractedChunk:
 class ChunkExtractor:
     """A model at work on one text: `extract` its chunks in order."""
 
-    def __init__(self, model: Model, brief: TextContext, *, purpose: str = "retain") -> None:
-        self.model, self.brief, self.purpose = model, brief, purpose
+    def __init__(self, model: Model, brief: TextContext) -> None:
+        self.model, self.brief = model, brief
         self.usage = Tokens()
         self._said: list[Message] = []
         self._size = 0
@@ -440,18 +440,14 @@ class ChunkExtractor:
         """The facts in a chunk. Raises what the model raises, and ModelMisbehaved for an answer that is none:
         then nothing of the text is to be kept."""
         into = _ExtractionTools(chunk, self.brief)
-        ask = partial(
-            run_tools, self.model, directive(self.brief), tools=into.tools(), purpose=self.purpose,
-            bounds=_BOUNDS, max_tokens=LONGEST_ANSWER,
+        outcome = run_tools(
+            self.model, directive(self.brief), self._opening(chunk), into.tools(), purpose="retain",
+            bounds=_BOUNDS, max_tokens=LONGEST_ANSWER, reminder=REMINDER,
         )  # fmt: skip
-        outcome = ask(messages=self._opening(chunk))
         self.usage += outcome.usage
-        if _talks(outcome):
-            outcome = ask(messages=[*outcome.messages, user(REMINDER)])
-            self.usage += outcome.usage
         if outcome.ended in ("cut", "window") and not into.taken:
             return self._halved(chunk, outcome)
-        if _talks(outcome):
+        if outcome.talked:
             self._forget()
             return ExtractedChunk(talked=True)
         if not into.taken:
@@ -494,11 +490,6 @@ class ChunkExtractor:
         return ExtractedChunk(
             (*one.facts, *other.facts), causes, (*one.refused, *other.refused), one.talked or other.talked
         )
-
-
-def _talks(outcome: Outcome) -> bool:
-    """Whether the model called nothing. Nobody may take that for "nothing here is worth keeping"."""
-    return outcome.ended == "done" and not outcome.calls and not outcome.refused
 
 
 class _ExtractionTools:

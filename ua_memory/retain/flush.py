@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS
-from ua_memory.errors import Busy, ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import Busy, ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
-from ua_memory.knowledge import entities, statements, tombstones
+from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
@@ -39,7 +37,7 @@ from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import MOST, Extraction
-from ua_memory.retain.queue import STOPPED, Jobs, QueueEntry, TurnQueue, key_of
+from ua_memory.retain.queue import Jobs, QueueEntry, TurnQueue, key_of
 from ua_memory.retain.subagent import (
     Candidate,
     CoreEdit,
@@ -86,19 +84,6 @@ class FlushDue:
         return f"{about}{self.size:,} tokens, flushes at {self.threshold:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class FlushInput:
-    """A transcript that was read. `turns` are the new ones, empty if no flush is due. `silent`: it has no
-    turns at all."""
-
-    session: Session
-    due: FlushDue
-    turns: tuple[Turn, ...] = ()
-    notes: tuple[str, ...] = ()
-    silent: bool = False
-    recalled: tuple[str, ...] = ()
-
-
 def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> FlushDue:
     """At the threshold, then every 20,000 new tokens. A context that shrank was compacted; counting starts
     again."""
@@ -107,17 +92,11 @@ def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -
 
 
 def read_transcript(
-    store: Store,
-    stream: IO[bytes],
-    *,
-    client: str | None = None,
-    session: str | None = None,
-    force: bool = False,
-    modelled: bool = False,
-) -> FlushInput:
-    """Read a transcript from where the stream stands. Its turns are read only if a flush is due, or forced:
-    then also what a flush read that was undone since and, where a model is to read it (`modelled`), what one
-    read that kept nothing.
+    store: Store, stream: IO[bytes], *, client: str | None, session: str | None, force: bool, modelled: bool
+) -> tuple[Flush, Sequence[Turn]]:
+    """Read a transcript from where the stream stands: what there is to say of it, and its new turns, if a
+    flush is due, or forced: then also what a flush read that was undone since and, where a model is to read
+    it (`modelled`), what one read that kept nothing.
 
     `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
     for a client that cannot stand in a heading, and for what is no stream of bytes.
@@ -127,14 +106,6 @@ def read_transcript(
             f"a transcript is a stream of bytes, not {type(stream).__name__}",
             hint='open(FILE, "rb"); turns go to memory.conversations.flush_turns',
         )
-    with _rereadable(stream) as again:
-        return _taken_in(store, again, client, session, force, modelled)
-
-
-def _taken_in(
-    store: Store, stream: IO[bytes], client: str | None, session: str | None, force: bool, modelled: bool
-) -> FlushInput:
-    start = stream.tell()
     reading = read(stream)
     own = reading.session
     whose = replace(own, client=client or own.client, session=session or own.session)
@@ -144,8 +115,9 @@ def _taken_in(
         whose = replace(whose, session=next((turn.id for turn in ledger.with_chained_ids(reading)), ""))
     _ = Provenance(store.now(), whose.client, "agent", ledger.short(whose.session) or None).heading
     now = _due(store, whose, reading)
-    if not now.fires and not force:
-        return FlushInput(whose, now, notes=tuple(_bounded(store)))
+    seen = Flush(now, whose, looked=force or now.fires, notes=tuple(_bounded(store)))
+    if not seen.looked:
+        return seen, ()
     read_to, undone = ledger.ledger(store, whose, kept=force and modelled)
     # What its owner took back comes only at their word: else each flush would bring it again.
     left = [UNDONE] if undone and not force else []
@@ -154,13 +126,10 @@ def _taken_in(
         turns = ledger.unread(ledger.with_chained_ids(reading), read_to)
     else:
         known = read_to if read_to or force else ledger.elsewhere(store, whose)
-        if known:
-            stream.seek(start)
-            reading = read(stream, since=ledger.base_ids(known))
+        reading = reading.again(ledger.base_ids(known)) if known else reading
         turns = list(ledger.without_recorded(reading, known, reading.reached))
-    notes = (*_bounded(store), *left, *_notes(reading))
-    silent = not turns and not read_to
-    return FlushInput(whose, now, tuple(turns), notes, silent, reading.recalled)
+    notes = (*seen.notes, *left, *_notes(reading))
+    return replace(seen, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
 
 
 def _bounded(store: Store) -> Iterator[str]:
@@ -199,23 +168,6 @@ def _notes(reading: TranscriptReading) -> Iterator[str]:
         yield f"{what}, and stand as \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"
     if reading.cut:
         yield "the last line of the transcript is half written; the next flush reads it"
-
-
-@contextmanager
-def _rereadable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The stream, or a copy of one that cannot be read twice."""
-    try:
-        seekable = stream.seekable()
-    except (AttributeError, ValueError):
-        seekable = False
-    if seekable:
-        yield stream
-        return
-    with tempfile.SpooledTemporaryFile(max_size=4 << 20) as copy:
-        while data := stream.read(1 << 20):
-            copy.write(data)
-        copy.seek(0)
-        yield cast(IO[bytes], copy)
 
 
 # -- sieve -------------------------------------------------------------------------------------------------
@@ -346,10 +298,11 @@ class FlushWriter:
             draft.subject = f"flush: {self._counted()} from {session.client}{read}"
         if harvest.unstudied:
             self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
-        placed = tuple(self._now(fact) for fact, _ in self.placed)
+        now = partial(knowledge_facts.as_committed, self.store)
+        placed = tuple(now(fact) for fact, _ in self.placed)
         return FlushedSession(
             self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
-            tuple(map(self._now, self.reworded)), tuple(self.core), tuple(harvest.refused),
+            tuple(map(now, self.reworded)), tuple(self.core), tuple(harvest.refused),
             draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
         )  # fmt: skip
 
@@ -381,7 +334,8 @@ class FlushWriter:
             if said == one_line(old.quotes[0].text if old.quotes else old.text):
                 there = one_line(old.text) == candidate.text
                 day = f"{self.store.now():%Y-%m-%d}"
-                new = old if there else knowledge_facts.reword(draft, self._now_in(draft, old), fact, day)
+                known = knowledge_facts.fact_in(draft.read(old.place.path), old.place.path, old.id) or old
+                new = old if there else knowledge_facts.reword(draft, known, fact, day)
                 if new:
                     (self.again if there else self.reworded).append(new)
                     self.extracted.remove(old)
@@ -420,16 +374,6 @@ class FlushWriter:
             f"{by} made no valid call for {len(unstudied)} of {len(self.waiting.turns)} turns; {kept} "
             "(another UA_MEMORY_MODEL would do better)"
         )
-
-    def _now_in(self, draft: Draft, fact: Fact) -> Fact:
-        """A fact where it stands in the draft, others having come before it."""
-        there = markdown_document.parse(draft.read(fact.place.path), fact.place.path).of(Fact)
-        return next((one for one in there if one.id == fact.id), fact)
-
-    def _now(self, fact: Fact) -> Fact:
-        """The fact where it stands after all, others and marks having come above it."""
-        found = statements.find(self.store, str(fact.id), [fact.place.path])
-        return found if isinstance(found, Fact) else fact
 
     def _counted(self) -> str:
         parts = [counted(len(self.placed), "fact")]
@@ -524,27 +468,15 @@ class Flusher:
         force: bool = False, keep: bool = True,
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
-        found = read_transcript(
+        seen, found = read_transcript(
             self.store, stream, client=client, session=session, force=force, modelled=self.wants
         )
-        found = replace(found, turns=tuple(self.own_turns(found.session, [*self._unheard(found)])))
-        if keep and found.turns:
-            self.put(found.session, found.turns, found.due.size, recalled=found.recalled)
-        seen = Flush(
-            found.due, found.session, len(found.turns), force or found.due.fires,
-            redacted=dict(self.redacted), notes=found.notes, silent=found.silent, recalled=found.recalled,
-        )  # fmt: skip
-        return seen, found.turns
-
-    def _unheard(self, found: FlushInput) -> Iterator[Turn]:
-        """The turns without what a client has told of this session before its transcript had it."""
-        try:
-            ids = [turn.id for turn in self.queue.get(key_of(found.session)).turns]
-        except NotFound:
-            ids = []
-        return ledger.without_recorded(
-            found.turns, ids, ledger.base_ids(ids) - {turn.id for turn in found.turns}
-        )
+        whose, due = seen.session, seen.due
+        assert whose and due, "a transcript has both"
+        turns = tuple(self.own_turns(whose, [*ledger.without_waiting(found, self.queue.ids(whose))]))
+        if keep and turns:
+            self.put(whose, turns, due.size, recalled=seen.recalled)
+        return replace(seen, turns=len(turns), redacted=dict(self.redacted)), turns
 
     def own_turns(self, session: Session, turns: Sequence[Turn]) -> Sequence[Turn]:
         """The turns behind those that a fork has copied from its parent session."""
@@ -622,30 +554,16 @@ class Flusher:
         return flushed
 
     def one(self, key: str, patience: float, *, unasked: bool = False) -> FlushedSession | None:
-        """Flush what waits under a key; None if all of it was read before, by a run that was killed late.
-
-        A try that nobody asked for is noted before it begins, so that one that its process does not survive
-        is counted as well; it leaves alone (None) what is set aside.
-        """
-        with self.queue.claimed(key, patience):
-            try:
-                waiting = self.queue.begin(key, self.store.now()) if unasked else self.queue.get(key)
-            except NotFound:
+        """Flush what waits under a key; None if all of it was read before, by a run that was killed late, or
+        if it is set aside and this was not asked for."""
+        with self.queue.attempt(key, patience, self.store.now, unasked=unasked) as waiting:
+            if waiting is None:
                 return None
-            if unasked and waiting.aside:
-                return None
-            if waiting.broken:
-                hint = f"copy what you need, then: ua-memory queue drop {key}"
-                raise Malformed(waiting.broken, where=str(self.queue.folder), hint=hint)
-            read_to = ledger.entries(self.store, waiting.session, kept=self.model is not None)
+            read_to, _ = ledger.ledger(self.store, waiting.session, kept=self.model is not None)
             unread = ledger.unread(waiting.turns, read_to)
             fresh = [*self._as_wanted_now(unread)]
             words = self._keep_words(waiting.session, fresh)
-            try:
-                flushed = self._noted(replace(waiting, turns=tuple(fresh)), words) if fresh else None
-            except SystemExit:
-                self.queue.failed(key, STOPPED, self.store.now())
-                raise
+            flushed = self._flushed(replace(waiting, turns=tuple(fresh)), words) if fresh else None
             self.queue.remove_turns(key, {turn.id for turn in waiting.turns})
             return flushed
 
@@ -657,20 +575,16 @@ class Flusher:
             replace(t, text=self._clean(t.text)) if own else t for t in filter_turns(turns, self.store.config)
         )
 
-    def _noted(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
-        with Jobs(self.store).noted("flush") as note:
-            done = self._flushed(waiting, words)
-            note.result = f"{counted(len(done.facts), 'fact')} from {done.client}"
-        return done
-
     def _flushed(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"
-        modelled = self.model is not None
-        with self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
+        by = self.model.name if self.model else ""
+        noting = self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=bool(by))
+        with Jobs(self.store).noted("flush") as note, noting:
             harvest = self._harvest(waiting)
-            by = self.model.name if self.model else ""
             reading = self._reading(by or EXTRACTION, ledger.short(waiting.turns[-1].id), harvest)
-            return self._write(waiting, words, harvest, reading)
+            done = self._write(waiting, words, harvest, reading)
+            note.result = f"{counted(len(done.facts), 'fact')} from {done.client}"
+            return done
 
     def _write(
         self, waiting: QueueEntry, words: SessionFile | None, harvest: SubagentResult,
@@ -723,16 +637,14 @@ class Flusher:
         zone, window = self.zone or self.store.now().tzinfo, self.store.config
         for one in self.sessions.all():
             whose = Session(one.client, one.session, parent=one.parent, group=one.group)
-            key = key_of(whose)
             if one.read_by not in ("", EXTRACTION) or one.day < since:
                 continue
             if not force and ledger.ledger(self.store, whose)[1]:
                 continue
-            with suppress(NotFound):
-                ids = {turn_id(turn.id) for turn in self.queue.get(key).turns}
-                one = replace(one, turns=tuple(turn for turn in one.turns if turn.id not in ids))
+            ids = set(map(turn_id, self.queue.ids(whose)))
+            one = replace(one, turns=tuple(turn for turn in one.turns if turn.id not in ids))
             if turns := tuple(filter_turns(one.said(zone), window)):
-                yield one, QueueEntry(key, whose, turns)
+                yield one, QueueEntry(key_of(whose), whose, turns)
 
     def study(self, words: SessionFile, found: QueueEntry, patience: float) -> FlushedSession:
         """Have the model read a session's words anew, as one revision. Raises as `drain`; then nothing of

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from urllib.parse import quote, unquote
 
-from ua_memory.knowledge import statements
+from ua_memory.knowledge import facts, statements
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown import printer
@@ -47,44 +47,24 @@ def mark(session: Session, entry: str) -> str:
     return prefix(session) + _part(entry)
 
 
-def entries(store: Store, session: Session, *, kept: bool = False) -> set[str]:
-    """The ids of the turns up to which a session has been read; not by a flush that was undone and, with
-    `kept`, not by one that kept nothing."""
-    return ledger(store, session, kept=kept)[0]
-
-
 def ledger(store: Store, session: Session, *, kept: bool = False) -> tuple[set[str], set[str]]:
-    """How far a session has been read: by flushes that stand, and by those that were undone since. With
-    `kept` those count that kept something.
+    """How far a session has been read, by the ids of its turns: by flushes that stand, and by those that were
+    undone since. With `kept` those count that kept something.
 
     The history is asked first, in one call.
     """
-    start = prefix(session)
-    log = store.history.with_trailer(TRAILER, start)
-    gone = store.history.taken_back()
-    undone = {m for r in log if r.id in gone for m in r.trailers.get(TRAILER, ())}
-    stand = [r for r in log if r.id not in gone and (r.trailer("Facts") or not kept)]
-    found = {m for r in stand for m in r.trailers.get(TRAILER, ())}
-    found = found or in_files(store, start) - undone
-    return _ids(found, start), _ids(undone - found, start)
+    return ReadMarks(store, prefix(session), kept=kept).of(session)
 
 
 def elsewhere(store: Store, session: Session) -> set[str]:
     """The ids up to which other sessions of the client have been read, if no two entries share them: a
     fork begins with a copy of its parent session, and nothing in it says so."""
-    start = f"{_part(session.client)}/"
-    log = store.history.with_trailer(TRAILER, start)
-    marks = {mark for each in log for mark in each.trailers.get(TRAILER, ()) if mark.startswith(start)}
-    return unique(unquote(mark.rpartition("/")[2]) for mark in marks)
+    return ReadMarks(store, f"{_part(session.client)}/").elsewhere(session.client)
 
 
 def unique(ids: Iterable[str]) -> set[str]:
     """The ids that mean the same entry in any transcript, so not line numbers."""
     return {id for id in ids if len(id.partition(FOLLOWS)[0]) >= _UNIQUE}
-
-
-def _ids(marks: Iterable[str], start: str) -> set[str]:
-    return {unquote(mark.removeprefix(start)) for mark in marks if mark.startswith(start)}
 
 
 def size_at_last_flush(store: Store, session: Session) -> int | None:
@@ -117,6 +97,11 @@ def without_recorded(turns: Iterable[Turn], ids: Iterable[str], reached: Collect
         else:
             yield turn
         expected |= told.pop(turn.id, set())
+
+
+def without_waiting(turns: Sequence[Turn], waiting: Collection[str]) -> Iterator[Turn]:
+    """The turns without what a client has told of before its transcript had it, and what waits since."""
+    return without_recorded(turns, waiting, base_ids(waiting) - {turn.id for turn in turns})
 
 
 def words_hash(text: str) -> str:
@@ -158,15 +143,6 @@ def short(name: str) -> str:
     return plain if len(plain) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest()[:8]
 
 
-def in_files(store: Store, start: str) -> set[str]:
-    """The marks in all files that begin with the prefix."""
-    found: set[str] = set()
-    for path, data in statements.texts(store, every=True):
-        if start.encode() in data:
-            found |= set(markdown_document.parse(data, path).through)
-    return {each for each in found if each.startswith(start)}
-
-
 def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
     """Write a mark under each heading that has facts of an open revision.
 
@@ -187,12 +163,10 @@ def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
 
 def heading_row(draft: Draft, fact: Fact) -> int | None:
     """The line of the heading above a fact in the draft."""
-    document = markdown_document.parse(draft.read(fact.place.path), fact.place.path)
-    now = next((each for each in document.of(Fact) if each.id == fact.id), None)
-    if now is None:
-        return None
-    above = range(now.place.line - 1, 0, -1)
-    return next((row for row in above if document.lines[row - 1].startswith("## ")), None)
+    path = fact.place.path
+    now = facts.fact_in(draft.read(path), path, fact.id)
+    lines = markdown_document.parse(draft.read(path), path).lines[: now.place.line - 1 if now else 0]
+    return next((row for row in range(len(lines), 0, -1) if lines[row - 1].startswith("## ")), None)
 
 
 def _stand(draft: Draft, path: str, row: int, text: str) -> None:
@@ -214,7 +188,7 @@ def _part(text: str) -> str:
 
 
 # -- marks -------------------------------------------------------------------------------------------------
-# All `through:` marks of a bank, looked up once: for whoever asks after many sessions at a time.
+# The `through:` marks of a bank, looked up once for whoever asks after many sessions at a time.
 
 
 By = dict[str, set[str]]
@@ -222,18 +196,19 @@ By = dict[str, set[str]]
 
 
 class ReadMarks:
-    """How far each session has been read, as `ledger` says for one; as of the first question."""
+    """How far each session has been read, as of the first question; of those alone whose marks begin with
+    `start`. With `kept` those flushes count that kept something."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, start: str = "", *, kept: bool = False) -> None:
+        self.store, self._start, self._kept = store, start, kept
 
-    def of(self, session: Session) -> set[str]:
-        """The ids up to which a session has been read, including flushes that were undone: those turns are
-        read again only on request."""
+    def of(self, session: Session) -> tuple[set[str], set[str]]:
+        """The ids up to which a session has been read: by flushes that stand, and by those that were undone
+        since, whose turns are read again only on request."""
         found, undone = self._trail
         start = prefix(session)
         gone = undone.get(start, set())
-        return (found.get(start) or self._files.get(start, set()) - gone) | gone
+        return found.get(start) or self._files.get(start, set()) - gone, gone
 
     def elsewhere(self, client: str) -> set[str]:
         """The ids up to which any session of a client has been read, if no two entries share them."""
@@ -244,15 +219,17 @@ class ReadMarks:
     @cached_property
     def _trail(self) -> tuple[By, By]:
         """The marks of flushes that stand, and of those that were undone."""
-        log = self.store.history.with_trailer(TRAILER)
+        log = self.store.history.with_trailer(TRAILER, self._start)
         gone = self.store.history.taken_back()
-        stand = _by(m for each in log if each.id not in gone for m in each.trailers.get(TRAILER, ()))
+        left = [each for each in log if each.id not in gone and (each.trailer("Facts") or not self._kept)]
+        stand = _by(m for each in left for m in each.trailers.get(TRAILER, ()))
         undone = _by(m for each in log if each.id in gone for m in each.trailers.get(TRAILER, ()))
         return stand, {start: ids - stand.get(start, set()) for start, ids in undone.items()}
 
     @cached_property
     def _files(self) -> By:
-        texts = (each for each in statements.texts(self.store, every=True) if b"through:" in each[1])
+        sought = self._start.encode() or b"through:"
+        texts = (each for each in statements.texts(self.store, every=True) if sought in each[1])
         return _by(mark for path, data in texts for mark in markdown_document.parse(data, path).through)
 
 

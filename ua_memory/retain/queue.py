@@ -39,11 +39,14 @@ from ua_memory.transcripts.turns import Session, Turn
 
 
 Row = dict[str, Any]
+TIMES = {"at", "started", "again"}
+"""The keys of rows that have a time."""
 T = TypeVar("T")
 
 
 def lock(fd: int, *, wait: bool) -> bool:
-    """Take a file's lock without waiting; whether that succeeded. The lock ends when the file is closed."""
+    """Take a file's lock; whether that succeeded, which without `wait` it may not. It ends when the file is
+    closed."""
     try:
         import fcntl
     except ImportError:  # Windows, where one process works alone
@@ -62,10 +65,14 @@ def append(file: IO[bytes], rows: Iterable[Row]) -> None:
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":  # a killed writer's half line ends here, and is passed over when read
             file.write(b"\n")
-    data = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
-    file.write(data)
+    file.write(written(rows))
     file.flush()
     os.fsync(file.fileno())
+
+
+def written(rows: Iterable[Row]) -> bytes:
+    """Rows as a file has them."""
+    return b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
 
 
 def read_rows(file: IO[bytes]) -> Iterator[Row]:
@@ -83,8 +90,8 @@ def read_rows(file: IO[bytes]) -> Iterator[Row]:
 def from_row(kind: type[T], row: Row) -> T:
     """The object from a row; unknown keys are ignored."""
     known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
-    known |= {key: time_of(known[key]) for key in ("at", "started") if key in known}
-    return kind(**known)
+    known = {key: tuple(each) if isinstance(each, list) else each for key, each in known.items()}
+    return kind(**known | {key: time_of(known[key]) for key in TIMES & known.keys()})
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -132,11 +139,6 @@ class Attempts:
 
 
 RETRY = "ua-memory queue retry"
-
-
-def is_content_error(error: Exception) -> bool:
-    """Whether an error comes from the flushed content rather than its environment."""
-    return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
 
 
 def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
@@ -204,11 +206,8 @@ class Jobs:
     def last(self, job: str) -> JobRun | None:
         """None if it has not run, or its file cannot be read."""
         try:
-            row = json.loads(self._file(job).read_bytes())
-            again = datetime.fromisoformat(row["again"]) if row["again"] else None
-            at, head = datetime.fromisoformat(row["at"]), str(row["head"])
-            return JobRun(at, str(row["result"]), int(row["failed"]), again, head)
-        except (OSError, ValueError, TypeError, KeyError):
+            return from_row(JobRun, json.loads(self._file(job).read_bytes()))
+        except (OSError, ValueError, TypeError):
             return None
 
     def all(self) -> dict[str, JobRun | None]:
@@ -255,12 +254,9 @@ class Jobs:
         result = getattr(note.ended, "what", type(note.ended).__name__) if note.ended else note.result
         row = plain(JobRun(now, result, failed, again, "" if note.left or failed else self.head()))
         file = self._file(job)
-        beside = file.with_suffix(f".{os.getpid()}")
         with contextlib.suppress(OSError):  # the work is done all the same
             make_private(file.parent)
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-                json.dump(row, out)
-            beside.replace(file)
+            swap.put(file, json.dumps(row).encode(), file.with_suffix(f".{os.getpid()}"))
 
     def _file(self, job: str) -> Path:
         return self._store.bank.local / f"job-{job}.json"
@@ -281,8 +277,39 @@ ABANDONED = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
+class TextItem:
+    """One text to be retained, and what was said with it.
+
+    `at` is when it was said or written (aware). Without a `document_id` its facts go into that day's log.
+    `source` is the place it came from, for people. `request` makes it one that is carried out once. `redo`
+    has chunks read again that have not changed.
+    """
+
+    text: str
+    at: datetime
+    document_id: str = ""
+    source: str = ""
+    append: bool = False
+    mode: Mode = "concise"
+    mission: str = ""
+    instructions: str = ""
+    context: str = ""
+    tags: tuple[str, ...] = ()
+    client: str = ""
+    session: str = ""
+    origin: Origin = "agent"
+    request: str = ""
+    redo: bool = False
+    said_in: tuple[str, ...] = ()
+    """Tags of all that is said where this was: they stand once, below the heading."""
+    metadata: tuple[str, ...] = ()
+    """Tags `key:value` of the text as a whole: below the heading, or in its document's front matter."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """A session whose turns wait: what they are, since when, when the `newest` came, and what was tried.
+    """A session whose turns wait, or a text: what they are, since when, when the `newest` came, and what was
+    tried.
 
     `size` is its context's, in tokens, when its last turns came. `modelled` tells whether a model was meant
     to read them, None if nobody said. `open` says that its session goes on and no flush is due: it gathers.
@@ -300,6 +327,9 @@ class QueueEntry:
     open: bool = False
     recalled: tuple[str, ...] = ()
     """Lines that memory gave the session: its agent may repeat them."""
+    item: TextItem | None = None
+    drawn: Mapping[str, ExtractedChunk] = field(default_factory=dict)
+    """Of a text: itself, and the facts of chunks that were read already, by chunk name."""
 
     def gathers(self, now: datetime) -> bool:
         """Whether no flush is due: its session is open and had new turns within half a day."""
@@ -368,6 +398,17 @@ class TurnQueue:
         except FileNotFoundError as error:
             raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list") from error
 
+    def find(self, key: str) -> QueueEntry | None:
+        """The entry under a key, None if there is none."""
+        with contextlib.suppress(NotFound):
+            return self.get(key)
+        return None
+
+    def ids(self, session: Session) -> list[str]:
+        """The ids of a session's turns that wait."""
+        found = self.find(key_of(session))
+        return [turn.id for turn in found.turns] if found else []
+
     def keys(self) -> list[str]:
         """The keys of all queued sessions, sorted."""
         names = (path.name for path in self.folder.glob(f"{self.prefix}*{SUFFIX}"))
@@ -375,10 +416,7 @@ class TurnQueue:
 
     def all(self) -> list[QueueEntry]:
         """All entries, oldest first."""
-        found = []
-        for key in self.keys():
-            with contextlib.suppress(NotFound):  # drained meanwhile
-                found.append(self.get(key))
+        found = filter(None, map(self.find, self.keys()))  # one may be drained meanwhile
         return sorted(found, key=lambda each: (each.since is None, each.since and each.since.timestamp()))
 
     def failed(
@@ -397,14 +435,17 @@ class TurnQueue:
         again. A bug is recorded, too: it must not be met with each run to come."""
         try:
             yield
+        except SystemExit:
+            self.failed(key, STOPPED, now())
+            raise
         except UaMemoryError as error:
-            self.failed(key, error.what, now(), own=is_content_error(error), modelled=modelled)
+            self.failed(key, error.what, now(), own=isinstance(error, _ITS_OWN), modelled=modelled)
             what = f"{error.what.removesuffix('; none of it was saved')}; {stays}"
             hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
             raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            self.failed(key, why, now(), own=is_content_error(error), modelled=modelled)
+            self.failed(key, why, now(), own=True, modelled=modelled)
             raise
 
     def close(self, key: str, at: datetime) -> None:
@@ -467,12 +508,7 @@ class TurnQueue:
             path.unlink(missing_ok=True)
             swap.sync_folder(self.folder)  # or a loss of power has them wait again
             return
-        rest = path.with_suffix(".rest")
-        rest.unlink(missing_ok=True)
-        with os.fdopen(os.open(rest, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as new:
-            append(new, rows)
-        rest.replace(path)
-        swap.sync_folder(self.folder)
+        swap.put(path, written(rows), path.with_suffix(".rest"))
 
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound; Busy while it is being flushed."""
@@ -498,6 +534,24 @@ class TurnQueue:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
+    @contextmanager
+    def attempt(
+        self, key: str, seconds: float, now: Callable[[], datetime], *, unasked: bool
+    ) -> Iterator[QueueEntry | None]:
+        """Hold the claim on an entry while it is worked on; None if there is none, or if it is set aside and
+        the work `unasked`. Such a try is noted before it begins, so that one that its process does not
+        survive is counted as well. Busy; Malformed for a record that cannot be read."""
+        with self.claimed(key, seconds):
+            found = self.find(key)
+            if found and unasked:
+                found = self.begin(key, now())
+            if found and unasked and found.aside:
+                found = None
+            if found and found.broken:
+                hint = f"copy what you need, then: ua-memory queue drop {key}"
+                raise Malformed(found.broken, where=str(self.folder), hint=hint)
+            yield found
+
     def sweep(self) -> None:
         """Remove claims that killed processes left on sessions which are no longer queued."""
         for path in self.folder.glob(f"{self.prefix}*{CLAIM}"):
@@ -507,7 +561,25 @@ class TurnQueue:
                     pass
 
     def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
-        return _waiting(key, rows, garbled=garbled)
+        head = next(
+            (row["session"] for row in rows if "session" in row), None if rows else {"client": "text"}
+        )
+        puts = [row for row in rows if "put" in row]
+        asked = [row["model"] for row in rows if row.get("model") is not None]
+        gathers = bool(puts) and not any("due" in row for row in rows)
+        try:
+            if head is None or garbled:
+                raise ValueError("it does not say which session it is of")
+            return QueueEntry(
+                key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
+                next((row["size"] for row in reversed(puts) if row.get("size")), None),
+                read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
+                time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+                recalled=tuple(line for row in rows for line in row.get("recalled", ())),
+                open=gathers and all(row.get("open") for row in puts),
+            )  # fmt: skip
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            return QueueEntry(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
 
     def _path(self, key: str) -> Path:
         if not key or not all(c.isalnum() or c in "-_" for c in key):
@@ -548,25 +620,6 @@ def key_of(session: Session) -> str:
     return f"{client}-{hashlib.sha256(name).hexdigest()[:10]}"
 
 
-def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
-    head = next((row["session"] for row in rows if "session" in row), None if rows else {"client": "text"})
-    puts = [row for row in rows if "put" in row]
-    asked = [row["model"] for row in rows if row.get("model") is not None]
-    try:
-        if head is None or garbled:
-            raise ValueError("it does not say which session it is of")
-        return QueueEntry(
-            key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
-            next((row["size"] for row in reversed(puts) if row.get("size")), None),
-            read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
-            time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
-            recalled=tuple(line for row in rows for line in row.get("recalled", ())),
-            open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
-        )  # fmt: skip
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        return QueueEntry(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
-
-
 # -- items -------------------------------------------------------------------------------------------------
 # Texts that wait to be retained: one durable record a text in `pending/`, beside the turns of
 # conversations.
@@ -576,44 +629,6 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
 
 
 RETAIN_PREFIX = "retain-"
-
-
-@dataclass(frozen=True, slots=True)
-class TextItem:
-    """One text to be retained, and what was said with it.
-
-    `at` is when it was said or written (aware). Without a `document_id` its facts go into that day's log.
-    `source` is the place it came from, for people. `request` makes it one that is carried out once. `redo`
-    has chunks read again that have not changed.
-    """
-
-    text: str
-    at: datetime
-    document_id: str = ""
-    source: str = ""
-    append: bool = False
-    mode: Mode = "concise"
-    mission: str = ""
-    instructions: str = ""
-    context: str = ""
-    tags: tuple[str, ...] = ()
-    client: str = ""
-    session: str = ""
-    origin: Origin = "agent"
-    request: str = ""
-    redo: bool = False
-    said_in: tuple[str, ...] = ()
-    """Tags of all that is said where this was: they stand once, below the heading."""
-    metadata: tuple[str, ...] = ()
-    """Tags `key:value` of the text as a whole: below the heading, or in its document's front matter."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedText(QueueEntry):
-    """A queued text; `drawn` has the facts of chunks that were read already, by chunk name."""
-
-    item: TextItem | None = None
-    drawn: dict[str, ExtractedChunk] = field(default_factory=dict)
 
 
 class TextQueue(TurnQueue):
@@ -634,16 +649,6 @@ class TextQueue(TurnQueue):
                 append(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
                 swap.sync_folder(self.folder)
 
-    def read(self, key: str) -> QueuedText:
-        """The text under a key. NotFound."""
-        found = self.get(key)
-        assert isinstance(found, QueuedText)
-        return found
-
-    def waiting(self) -> list[QueuedText]:
-        """All texts, oldest first."""
-        return [one for one in self.all() if isinstance(one, QueuedText)]
-
     def has(self, key: str) -> bool:
         """Whether anything is queued under a key."""
         try:
@@ -661,23 +666,20 @@ class TextQueue(TurnQueue):
         """Remove a text whose facts are committed."""
         self._path(key).unlink(missing_ok=True)
 
-    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueuedText:
+    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         try:
             given = next((row["item"] for row in rows if "item" in row), None)
             if given is None or garbled:
                 raise ValueError("it does not say which text it is about")
-            known: Row = {each.name: given[each.name] for each in fields(TextItem) if each.name in given}
-            known["at"] = datetime.fromisoformat(known["at"])
-            known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in", "metadata")}
-            item = TextItem(**known)
+            item = from_row(TextItem, given)
             put = next(row for row in rows if "put" in row)
             since = time_of(put["put"])
-            return QueuedText(
+            return QueueEntry(
                 key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
                 read_attempts(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
             )  # fmt: skip
         except (ValueError, TypeError, AttributeError, KeyError, StopIteration) as error:
-            return QueuedText(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
+            return QueueEntry(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
 
 
 def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
@@ -688,7 +690,6 @@ def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
 
 
 def _fact(given: dict[str, Any]) -> Fact:
-    plain = {key: value for key, value in given.items() if key not in ("place", "heading")}
-    plain |= {key: tuple(plain[key]) for key in ("entities", "tags", "seen")}
-    plain["was"] = tuple(Was(**was) for was in plain.get("was", ()))
-    return Fact(**{**plain, "quotes": tuple(Quote(**quote) for quote in plain["quotes"])})
+    own = {key: value for key, value in given.items() if key not in ("place", "heading")}
+    own["was"] = [Was(**was) for was in own.get("was", ())]
+    return from_row(Fact, {**own, "quotes": [Quote(**quote) for quote in own["quotes"]]})

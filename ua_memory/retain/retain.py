@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import Busy, TooLarge, Usage
 from ua_memory.git.repository import Revision
-from ua_memory.knowledge import entities, statements, tombstones
+from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
@@ -27,7 +27,7 @@ from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import extract_without_model
 from ua_memory.retain.extractor import TOGETHER, Chunk, ChunkExtractor, ExtractedChunk, Mode, TextContext, cut
-from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue
+from ua_memory.retain.queue import QueueEntry, TextItem, TextQueue
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -63,14 +63,6 @@ class RetainResult:
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     usage: Tokens = field(default_factory=Tokens)
-
-
-def talked_only(model: Model, talked: int, chunks: int) -> str:
-    """The note about a model that called no tool for some of the chunks."""
-    return (
-        f"{model.name} called no tool for {talked} of {chunks} chunks; of these the author's own sentences "
-        "were kept (another UA_MEMORY_MODEL would do better)"
-    )
 
 
 # -- retaining ---------------------------------------------------------------------------------------------
@@ -111,22 +103,13 @@ class Retainer:
     def one(self, key: str, patience: float, *, unasked: bool = False) -> RetainResult | None:
         """Retain the text under a key; None if there is none, or if it is set aside and this was not asked
         for. Raises what the model and the store raise; the text then stays queued."""
-        with self.items.claimed(key, patience):
-            try:
-                waiting = self.items.begin(key, self.store.now()) if unasked else self.items.get(key)
-            except NotFound:
+        with self.items.attempt(key, patience, self.store.now, unasked=unasked) as waiting:
+            if waiting is None or waiting.item is None:
                 return None
-            assert isinstance(waiting, QueuedText)
-            if unasked and waiting.aside:
-                return None
-            if waiting.item is None:
-                hint = f"ua-memory queue drop {key}"
-                raise Malformed(waiting.broken, where=str(self.items.folder), hint=hint)
-            try:
-                done = self._tried(waiting, waiting.item)
-            except SystemExit:
-                self.items.failed(key, STOPPED, self.store.now())
-                raise
+            stays = "nothing was written, and the text is queued"
+            modelled = self.model is not None
+            with self.items.noting_failure(key, self.store.now, stays, modelled=modelled):
+                done = self._retained(waiting, waiting.item)
             self.items.done(key)
             return done
 
@@ -134,7 +117,7 @@ class Retainer:
         """Retain the rest of the queue, except what is set aside or claimed by another process; without a
         model also what was meant for one, as conversations are."""
         done = []
-        for waiting in self.items.waiting():
+        for waiting in self.items.all():
             if waiting.aside:
                 continue
             try:
@@ -156,13 +139,7 @@ class Retainer:
             revision=draft.result.revision, notes=draft.result.notes,
         )  # fmt: skip
 
-    def _tried(self, waiting: QueuedText, item: TextItem) -> RetainResult:
-        stays = "nothing was written, and the text is queued"
-        modelled = self.model is not None
-        with self.items.noting_failure(waiting.key, self.store.now, stays, modelled=modelled):
-            return self._retained(waiting, item)
-
-    def _retained(self, waiting: QueuedText, item: TextItem) -> RetainResult:
+    def _retained(self, waiting: QueueEntry, item: TextItem) -> RetainResult:
         before = self.store.answered(item.request) or self._seen_before(item)
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
@@ -176,48 +153,46 @@ class Retainer:
         todo = list({chunk.name: chunk for chunk in chunks if chunk.name not in stands}.values())
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
             return RetainResult(waiting.key, item, known.path, chunks=len(chunks))
-        drawn, reading = self._read(waiting, item, todo)
+        found, usage = self._read(waiting, item, todo)
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
-        allowed = {name: one.named(who).but(forgotten.forbid) for name, one in drawn.items()}
-        lost = sum(len(drawn[name].facts) - len(one.facts) for name, one in allowed.items())
-        drawn = allowed
+        drawn = {name: one.named(who).but(forgotten.forbid) for name, one in found.items()}
+        lost = sum(len(one.facts) - len(drawn[name].facts) for name, one in found.items())
         done = self._written(waiting, item, known, chunks, drawn)
         talked = sum(each.talked for each in drawn.values())
-        notes = [talked_only(self.model, talked, len(todo))] if talked and self.model else []
+        notes = []
+        if talked and self.model:
+            notes.append(
+                f"{self.model.name} called no tool for {talked} of {len(todo)} chunks; of these the author's "
+                "own sentences were kept (another UA_MEMORY_MODEL would do better)"
+            )
         notes += tombstones.refused_note(lost)
         return replace(
             done, chunks=len(chunks), read=len(todo), notes=(*notes, *done.notes),
             by=self.model.name if self.model and item.mode != "chunks" else "",
             refused=tuple(text for each in drawn.values() for text in each.refused),
-            usage=reading.usage if reading else Tokens(),
+            usage=usage,
         )  # fmt: skip
 
     def _read(
-        self, waiting: QueuedText, item: TextItem, todo: Sequence[Chunk]
-    ) -> tuple[dict[str, ExtractedChunk], ChunkExtractor | None]:
-        """The facts of the chunks; what an earlier try has read is in the record."""
+        self, waiting: QueueEntry, item: TextItem, todo: Sequence[Chunk]
+    ) -> tuple[dict[str, ExtractedChunk], Tokens]:
+        """The facts of the chunks; what an earlier try has read with a model is in the record."""
         brief = self.brief(item)
-        if self.model is None or item.mode == "chunks":
-            plain: dict[str, ExtractedChunk] = {}
-            for number, chunk in enumerate(todo):
-                plain[chunk.name] = extract_without_model(chunk, brief)
-                if self.tell:
-                    self.tell(number, len(todo))
-            return plain, None
-        drawing = ChunkExtractor(self.model, brief)
+        drawing = ChunkExtractor(self.model, brief) if self.model and item.mode != "chunks" else None
         found: dict[str, ExtractedChunk] = {}
         for number, chunk in enumerate(todo, 1):
-            drawn = waiting.drawn.get(chunk.name)
+            drawn = waiting.drawn.get(chunk.name) if drawing else None
             if drawn is None:
-                drawn = drawing.extract(chunk)
-                if drawn.talked and not drawn.facts:
-                    drawn = replace(extract_without_model(chunk, brief), talked=True)
-                self.items.note(waiting.key, chunk.name, drawn)
+                drawn = drawing.extract(chunk) if drawing else ExtractedChunk()
+                if not drawing or (drawn.talked and not drawn.facts):
+                    drawn = replace(extract_without_model(chunk, brief), talked=drawn.talked)
+                if drawing:
+                    self.items.note(waiting.key, chunk.name, drawn)
             found[chunk.name] = drawn
             if self.tell:
                 self.tell(number, len(todo))
-        return found, drawing
+        return found, drawing.usage if drawing else Tokens()
 
     def brief(self, item: TextItem) -> TextContext:
         """What is known of a text besides its words."""
@@ -231,7 +206,7 @@ class Retainer:
     # -- writing -----------------------------------------------------------------------------------
 
     def _written(
-        self, waiting: QueuedText, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
+        self, waiting: QueueEntry, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
         drawn: Mapping[str, ExtractedChunk],
     ) -> RetainResult:  # fmt: skip
         with self.store.revision(
@@ -248,7 +223,7 @@ class Retainer:
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
         if before is not None:
             return RetainResult(waiting.key, item, repeated=True, revision=before.id or None)
-        placed = tuple(self._now(fact) for fact in done.facts)
+        placed = tuple(knowledge_facts.as_committed(self.store, fact) for fact in done.facts)
         result = draft.result
         return replace(
             done, facts=placed, revision=result.revision, notes=(*done.notes, *result.notes),
@@ -258,7 +233,7 @@ class Retainer:
     def _into_log(
         self,
         draft: Draft,
-        waiting: QueuedText,
+        waiting: QueueEntry,
         item: TextItem,
         drawn: Mapping[str, ExtractedChunk],
         modelled: bool,
@@ -291,7 +266,7 @@ class Retainer:
         )
 
     def _into_document(
-        self, draft: Draft, waiting: QueuedText, item: TextItem, known: KnownDocument,
+        self, draft: Draft, waiting: QueueEntry, item: TextItem, known: KnownDocument,
         chunks: Sequence[Chunk],
         drawn: Mapping[str, ExtractedChunk], modelled: bool,
     ) -> RetainResult:  # fmt: skip
@@ -308,10 +283,6 @@ class Retainer:
             waiting.key, item, known.path, facts=tuple(done.added), removed=tuple(done.removed),
             kept=tuple(done.kept), notes=tuple(done.notes),
         )  # fmt: skip
-
-    def _now(self, fact: Fact) -> Fact:
-        found = statements.find(self.store, str(fact.id), [fact.place.path])
-        return found if isinstance(found, Fact) else fact
 
     # -- what was seen before ----------------------------------------------------------------------
 
@@ -472,9 +443,9 @@ class Documents:
         """A file outside the bank as a text: markdown, plain text and, with the extra `ingest`, HTML, PDF and
         DOCX. Its id is its path unless `document_id` is given, its time the day in its name or when it was
         saved last. `more` as for `item`. Usage, NotFound, Malformed, TooLarge."""
-        given = documents.read(self._store, path)
-        more = {**more, "document_id": more.get("document_id") or given.path, "source": given.path}
-        return self.item(given.text, **{**more, "timestamp": more.get("timestamp") or given.at})
+        text, where, at = documents.read(self._store, path)
+        more = {**more, "document_id": more.get("document_id") or where, "source": where}
+        return self.item(text, **{**more, "timestamp": more.get("timestamp") or at})
 
     def read_lines(self, data: bytes, **common: Any) -> list[TextItem]:
         """Texts of which each is a JSON object on a line, with keys of `LINE_KEYS`; these go before `common`,

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
-from functools import partial
 from typing import Any, Literal
 
 from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
 from ua_memory.llm.model import Message, Model, Reply, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools, schema
+from ua_memory.llm.tools import SAY_DONE, Outcome, Tool, ToolError, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
@@ -142,7 +141,7 @@ def as_name(text: str) -> str:
 # told to it, and collected. `flush` writes all of it in one revision, or none of it.
 
 
-_REMINDER = "Nothing is saved: you called no tool. Save it with the tools, or answer with the one word: done."
+_REMINDER = f"Nothing is saved: you called no tool. Save it with the tools, or {SAY_DONE}."
 LOOKS = ("archival_memory_search", "get_core_memory_blocks")
 """Tools that only read."""
 BEGINNINGS = ("User", "Agent", "Projects")
@@ -184,7 +183,6 @@ class SubagentResult:
 
 def run_subagent(
     model: Model, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, *,
-    bounds: Bounds | None = None,
     into: SubagentResult | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
     core: bool = True, recalled: RecalledLines | None = None,
 ) -> SubagentResult:  # fmt: skip
@@ -205,15 +203,11 @@ def run_subagent(
     if model.once:
         opening = [user(session.looked_up(core=core), *opening[0]["content"])]
         tools = {name: tool for name, tool in tools.items() if name not in LOOKS}
-    ask = partial(
-        run_tools, model, prompt("flush"), tools=tools, purpose="flush", bounds=bounds, max_tokens=max_tokens,
-        watch=watching, once=model.once,
+    outcome = run_tools(
+        model, prompt("flush"), opening, tools, purpose="flush", max_tokens=max_tokens, watch=watching,
+        once=model.once, reminder=_REMINDER,
     )  # fmt: skip
-    outcome = ask(messages=opening)
     session.harvest.usage += outcome.usage
-    if _talks(outcome) and outcome.ended == "done" and not outcome.refused:
-        outcome = ask(messages=[*outcome.messages, user(_REMINDER)])
-        session.harvest.usage += outcome.usage
     if _talks(outcome):
         session.harvest.unstudied.extend(turns)
     else:
@@ -227,7 +221,7 @@ def _talks(outcome: Outcome) -> bool:
     here was worth keeping"."""
     if outcome.ended not in ("done", "cut") or outcome.calls:
         return False
-    return outcome.refused > 0 or outcome.text.strip(" \n.!*\"'").casefold() != "done"
+    return outcome.refused > 0 or not outcome.says_done
 
 
 def shown(turns: Sequence[Turn], zone: tzinfo | None) -> str:

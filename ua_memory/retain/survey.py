@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
 from ua_memory.llm.ledger import Estimate, together
@@ -19,6 +20,7 @@ from ua_memory.retain.documents import MOST_BYTES, is_read
 from ua_memory.retain.flush import estimate, filter_turns
 from ua_memory.retain.ledger import ReadMarks
 from ua_memory.retain.queue import TurnQueue, key_of
+from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
@@ -77,18 +79,18 @@ class FoundSession:
         return project_of(Path(self.session.cwd)) if self.session.cwd else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Survey:
     """What was found: sessions by when they began, and what is not taken: sub-agents' and other machines'
     transcripts (`machines` by kind), sessions still running (`going`), how many ended too long ago (`older`)
     or have no words (`silent`), and what could not be read."""
 
-    sessions: tuple[FoundSession, ...] = ()
-    machines: dict[str, int] = field(default_factory=dict)
-    going: tuple[Session, ...] = ()
+    sessions: Sequence[FoundSession] = ()
+    machines: Counter[str] = field(default_factory=Counter)
+    going: list[Session] = field(default_factory=list)
     older: int = 0
     silent: int = 0
-    problems: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -103,64 +105,57 @@ class _SessionTurns:
 class Surveyor:
     """Reads transcripts one by one; their text is not held in memory."""
 
-    def __init__(self, store: Store, queue: TurnQueue) -> None:
+    def __init__(
+        self, store: Store, queue: TurnQueue, since: datetime | None, going: Collection[tuple[str, str]]
+    ) -> None:
         self.store, self.queue, self.marks = store, queue, ReadMarks(store)
+        self.since, self.going = since, going
         self._talks: list[_SessionTurns] = []
-        self._machines: dict[str, int] = {}
-        self._going: list[Session] = []
-        self._older = self._silent = 0
-        self._problems: list[str] = []
+        self._found = Survey()
 
-    def survey(
-        self, transcripts: Sequence[Transcript], *, since: datetime | None = None,
-        going: Collection[tuple[str, str]] = (), tell: Tell | None = None,
-    ) -> Survey:  # fmt: skip
-        """What these transcripts hold. `going` names client and session of those that go on."""
-        for number, each in enumerate(transcripts):
-            if since and each.changed < since:
-                self._older += 1
-            elif each.machine:
-                self._machines[each.machine] = self._machines.get(each.machine, 0) + 1
-            else:
-                self._look(each, since, going)
-            if tell:
-                tell(number + 1, len(transcripts))
-        return Survey(
-            tuple(self._told_apart()), self._machines, tuple(self._going), self._older, self._silent,
-            tuple(self._problems),
-        )  # fmt: skip
+    def found(self) -> Survey:
+        """What the transcripts hold that were looked at."""
+        self._found.sessions = list(self._told_apart())
+        return self._found
 
-    def _look(self, one: Transcript, since: datetime | None, going: Collection[tuple[str, str]]) -> None:
+    def look(self, one: Transcript) -> None:
+        """Read a transcript, unless it is too old, or a machine's."""
+        if self.since and one.changed < self.since:
+            self._found.older += 1
+            return
+        if one.machine:
+            self._found.machines[one.machine] += 1
+            return
         try:
             with one.opened() as stream:
                 reading = read(stream, client=one.client)
                 session = reading.session
                 if session.agent:
-                    self._machines["sub-agent"] = self._machines.get("sub-agent", 0) + 1
-                elif (session.client, session.session) in going:
-                    self._going.append(session)
-                elif talk := self._talk(one, stream, reading):
+                    self._found.machines["sub-agent"] += 1
+                elif (session.client, session.session) in self.going:
+                    self._found.going.append(session)
+                elif talk := self._talk(one, reading):
                     late = talk.found.last
-                    if since and late and late < since:
-                        self._older += 1
+                    if self.since and late and late < self.since:
+                        self._found.older += 1
                     else:
                         self._talks.append(talk)
                 else:
-                    self._silent += 1
+                    self._found.silent += 1
         except (OSError, UaMemoryError) as error:
             why = error.what if isinstance(error, UaMemoryError) else error.strerror or str(error)
-            self._problems.append(f"{one.where}: {why}")
+            self._found.problems.append(f"{one.where}: {why}")
 
-    def _talk(self, one: Transcript, stream: IO[bytes], reading: TranscriptReading) -> _SessionTurns | None:
+    def _talk(self, one: Transcript, reading: TranscriptReading) -> _SessionTurns | None:
         session, turns = reading.session, list(filter_turns(reading, self.store.config))
         if not turns:
             return None
         if not session.session:
-            self._problems.append(f"{one.where}: it does not say which session it is of")
+            self._found.problems.append(f"{one.where}: it does not say which session it is of")
             return None
         ids = {turn.id for turn in turns}
-        waits = self._waiting(session)
-        fresh = self._unread(session, stream, reading, ids) & ids
+        waits = self.queue.ids(session)
+        fresh = self._unread(session, reading, ids) & ids
         fresh &= {turn.id for turn in _unheard(turns, waits)}
         times = [turn.at for turn in turns if turn.at]
         found = FoundSession(
@@ -169,21 +164,12 @@ class Surveyor:
         )  # fmt: skip
         return _SessionTurns(found, [(turn.id, _hash(turn)) for turn in turns], fresh)
 
-    def _waiting(self, session: Session) -> list[str]:
-        try:
-            return [turn.id for turn in self.queue.get(key_of(session)).turns]
-        except NotFound:
-            return []
-
-    def _unread(
-        self, session: Session, stream: IO[bytes], reading: TranscriptReading, ids: set[str]
-    ) -> set[str]:
+    def _unread(self, session: Session, reading: TranscriptReading, ids: set[str]) -> set[str]:
         """The ids of the turns behind the last that a flush has read."""
-        known = self.marks.of(session) or self.marks.elsewhere(session.client) & ids
+        known = set().union(*self.marks.of(session)) or self.marks.elsewhere(session.client) & ids
         if not known:
             return ids
-        stream.seek(0)
-        again = read(stream, client=reading.session.client, since=ledger.base_ids(known))
+        again = reading.again(ledger.base_ids(known))
         turns = list(ledger.without_recorded(again, known, again.reached))
         return {turn.id for turn in _after_told(turns, known)}
 
@@ -224,8 +210,7 @@ def _unheard(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
     """The turns without those that wait, and without what a client told of before its transcript had it."""
     known = set(waiting)
     left = [turn for turn in turns if turn.id not in known]
-    left = list(ledger.without_recorded(left, waiting, ledger.base_ids(waiting) - {turn.id for turn in left}))
-    return _after_told(left, waiting)
+    return _after_told([*ledger.without_waiting(left, waiting)], waiting)
 
 
 def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
@@ -278,8 +263,12 @@ class TranscriptImport:
     ) -> Survey:  # fmt: skip
         """What is in these transcripts, and how much of it was flushed. Nothing is written. `since` leaves
         out sessions last spoken in before it; `going` names client and session of those that go on."""
-        queue = self._conversations.flusher().queue
-        return Surveyor(self._store, queue).survey(transcripts, since=since, going=going, tell=tell)
+        surveyor = Surveyor(self._store, self._conversations.flusher().queue, since, going)
+        for number, each in enumerate(transcripts, 1):
+            surveyor.look(each)
+            if tell:
+                tell(number, len(transcripts))
+        return surveyor.found()
 
     def flush(
         self, sessions: Iterable[FoundSession], *, model: ModelOrEndpoint = None
@@ -375,38 +364,13 @@ def load(store: Store) -> list[WatchedPath]:
 def save(store: Store, watched: list[WatchedPath]) -> None:
     """Write the list of watched paths. CannotWrite."""
     file = store.bank.local / NAME
-    beside = file.with_suffix(".new")
     with writing(file):
         make_private(file.parent)
         if not watched:
             file.unlink(missing_ok=True)
             return
         data = json.dumps([asdict(one) for one in watched], ensure_ascii=False, indent=1)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(data.encode("utf-8", "surrogatepass"))
-        beside.replace(file)
-
-
-def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:
-    """Watch a path. Usage if it is inside the bank, contains the bank, does not exist, or has too many
-    files. Adding a path again changes only `modelled`."""
-    path = path.resolve()
-    bank = store.bank.root.resolve()
-    if path == bank or path.is_relative_to(bank):
-        raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
-    if not path.exists():
-        raise Usage("no such file or folder", where=str(path))
-    if not path.is_dir() and not path.is_file():
-        raise Usage("not a regular file or folder", where=str(path))
-    if path.is_file() and not is_read(path.name):
-        raise Usage(f"{path.suffix} files are not read", where=str(path))
-    for _ in files(store, path):  # TooLarge now, and not in the daemon's log
-        pass
-    watched = load(store)
-    known = next((one for one in watched if one.path == str(path)), None)
-    one = replace(known, modelled=modelled) if known else WatchedPath(str(path), modelled)
-    save(store, [one if each is known else each for each in watched] if known else [*watched, one])
-    return one
+        swap.put(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
 
 
 def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
@@ -500,9 +464,25 @@ class Watches:
 
     def add(self, path: Path, *, model: ModelOrEndpoint = None) -> tuple[WatchedPath, WatchedChanges]:
         """Watch a file or folder outside the bank; returns what there is to read. `model` is the one that
-        will read it. Usage, TooLarge."""
+        will read it, which alone changes where the path is watched already. Usage if it is inside the bank,
+        contains the bank, or does not exist; TooLarge."""
         self._store.make_state()
-        one = add(self._store, path, modelled=model is not None)
+        path = path.resolve()
+        bank = self._store.bank.root.resolve()
+        if path == bank or path.is_relative_to(bank):
+            raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
+        if not path.exists():
+            raise Usage("no such file or folder", where=str(path))
+        if not path.is_dir() and not path.is_file():
+            raise Usage("not a regular file or folder", where=str(path))
+        if path.is_file() and not is_read(path.name):
+            raise Usage(f"{path.suffix} files are not read", where=str(path))
+        for _ in files(self._store, path):  # TooLarge now, and not in the daemon's log
+            pass
+        watched = load(self._store)
+        known = next((one for one in watched if one.path == str(path)), None)
+        one = replace(known or WatchedPath(str(path)), modelled=model is not None)
+        save(self._store, [one if each is known else each for each in watched] if known else [*watched, one])
         return one, find_changes(self._store, one, 0)
 
     def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
@@ -521,11 +501,8 @@ class Watches:
 
     def due(self, *, modelled: bool) -> bool:
         """Whether anything is to be read now; without a model only what was added without one."""
-        if not (self._store.bank.local / "watched.json").exists():
-            return False
         ours = [(one, look) for one, look in self.list() if modelled or not one.modelled]
-        fresh = (name for one, look in ours for name in look.gone if not one.files[name].gone)
-        return any(look.ready for _, look in ours) or any(True for _ in fresh)
+        return any(look.ready or any(not one.files[name].gone for name in look.gone) for one, look in ours)
 
     def run(
         self, *, model: ModelOrEndpoint = None, accept: bool = False, now: bool = False,
@@ -550,7 +527,7 @@ class Watches:
                 keys += [retainer.offer(item, modelled=model is not None) for item in items]
                 known[known.index(one)] = after
             save(self._store, known)
-            gone = tuple(self._let_go(name) for name in caught.let_go)
+            gone = tuple(map(retainer.drop_document, caught.let_go))
             done = self._queue.retry_texts(keys, model=model, tell=tell) if keys else []
         return replace(caught, done=(*done, *gone))
 
@@ -578,9 +555,6 @@ class Watches:
             (*caught.let_go, *look.gone) if accept else caught.let_go,
             (*caught.missing, one.path) if look.missing else caught.missing,
         )  # fmt: skip
-
-    def _let_go(self, document_id: str) -> RetainResult:
-        return self._documents.retainer().drop_document(document_id)
 
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would save and cost; see `Documents.preview`."""

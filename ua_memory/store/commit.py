@@ -21,7 +21,6 @@ from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import abandoned, is_half_written, read
 from ua_memory.store.merge3 import merge
 from ua_memory.store.pending import FileChange, InFlight
-from ua_memory.store.saves import DroppedLine
 from ua_memory.text.wording import counted
 
 # -- commits -----------------------------------------------------------------------------------------------
@@ -40,13 +39,9 @@ Person = Callable[[], tuple[str, str]]
 
 def message(subject: str, body: str, trailers: Mapping[str, Sequence[str]]) -> str:
     """A commit message: subject, body, and trailers with ids and counts, never the text of a fact."""
-    lines = [
-        f"{key}: {' '.join(value.split())}" for key, values in trailers.items() for value in values if value
-    ]
-    return (
-        "\n\n".join(part for part in (" ".join(subject.split()), body.strip(), "\n".join(lines)) if part)
-        + "\n"
-    )
+    named = ((key, " ".join(value.split())) for key, values in trailers.items() for value in values if value)
+    parts = (" ".join(subject.split()), body.strip(), "\n".join(f"{key}: {value}" for key, value in named))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def request_id(raw: str) -> str:
@@ -156,7 +151,7 @@ def _put_back_note(t: TouchedFile) -> str:
     )
 
 
-def _quoted(line: DroppedLine) -> str:
+def _quoted(line: saves.DroppedLine) -> str:
     words = " ".join(line.text.split())
     words = words if len(words) <= SHOWN else words[: SHOWN - 1] + "…"
     return f"{line.name} “{words}”" if line.name else f"“{words}”"
@@ -181,6 +176,8 @@ def is_own(commit: Commit, record: InFlight) -> bool:
 
 def is_committed(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
+    if not record.commits:
+        return False
     rev = history.target(record.branch)
     if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
         return True
@@ -297,12 +294,6 @@ def with_save(record: InFlight, number: int, came: bytes, context: WriteContext)
     record = replace(record, commits=(*earlier, *theirs, own))
     record = record.with_file(change.path, for_trail(wanted, touched))
     return _with_intermediate(record, change, came).with_change(number, change.next(came, wanted))
-
-
-def with_swap_back(record: InFlight, number: int, came: bytes | None) -> InFlight:
-    """The record once what came out is to stand in the file again: git may have put it there, on its way to
-    another branch. Whoever did, nothing is lost: the trail has ours, and the next look at the file tells."""
-    return record.with_change(number, record.changes[number].next(came, came))
 
 
 def with_save_over_git(record: InFlight, number: int, came: bytes, context: WriteContext) -> InFlight:
@@ -550,7 +541,9 @@ def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlig
                 swap.sync_swapped(file.parent)
             return with_named_facts(record, number)
         if came is None or by_git:
-            record = with_swap_back(record, number, came)
+            # It is to stand in the file again: git may have put it there, on its way to another branch.
+            # Whoever did, nothing is lost: the trail has ours, and the next look at the file tells.
+            record = record.with_change(number, change.next(came, came))
         elif _is_giving_back(record, change, context):
             record = with_save_over_git(record, number, came, context)
         else:

@@ -8,13 +8,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import unified_diff
 
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS, SETTINGS
 from ua_memory.errors import GitFailed, Malformed, UaMemoryError, Usage
 from ua_memory.git import history as git_history
-from ua_memory.git.history import History, OtherBranches, RepositoryState
+from ua_memory.git.history import History, OtherBranches, RepositoryState, difference
 from ua_memory.git.repository import Revision, blob_id
 from ua_memory.markdown import document
 from ua_memory.paths import Bank, confined
@@ -24,7 +23,7 @@ from ua_memory.store.files import read
 from ua_memory.store.lock import synchronized
 from ua_memory.store.merge3 import changes
 from ua_memory.store.saves import DroppedLine, Edit
-from ua_memory.store.scan import FileSurvey, bytes_on_disk, contents
+from ua_memory.store.scan import FileSurvey, bytes_on_disk
 from ua_memory.text import redaction
 
 # -- draft -------------------------------------------------------------------------------------------------
@@ -190,12 +189,9 @@ class Draft:
         now = Counter(r for r in parsed if not isinstance(r, Passage))
         lost = then - now - Counter(r for r in removes if not isinstance(r, Passage))
         if lost:
-            gone = next(iter(lost))
-            raise Malformed(
-                f"the change would lose {len(lost)} record(s) it was not asked to touch",
-                where=_where(gone, path),
-                hint="ua-memory verify",
-            )
+            what = f"the change would lose {len(lost)} record(s) it was not asked to touch"
+            where = f"{path}:{next(iter(lost)).place.line}"
+            raise Malformed(what, where=where, hint="ua-memory verify")
         theirs = {replace(r, id=None, retired=None) for r in then if isinstance(r, Fact)}
         for record in now - then:
             if not isinstance(record, Fact) or record.origin:
@@ -203,29 +199,14 @@ class Draft:
             if replace(record, id=None, retired=None) in theirs:
                 continue  # a person's line that is given an id, or retired, stays theirs
             if not _under_our_heading(record, parsed):
-                raise Malformed(
-                    "a fact without an origin was about to be written",
-                    where=path,
-                    hint="report this as a bug",
-                )
-
-
-def difference(path: str, old: bytes, new: bytes, context: int = 3) -> str:
-    """A unified diff of a file's bytes."""
-    one, other = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (old, new))
-    rows = unified_diff(one, other, f"a/{path}", f"b/{path}", n=context)
-    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+                what = "a fact without an origin was about to be written"
+                raise Malformed(what, where=path, hint="report this as a bug")
 
 
 def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:
     """Whether some equal fact of the file stands under a heading that names who said it."""
     same = (r for r in parsed if r == record)
     return any(isinstance(r, Fact) and (r.heading.client or r.heading.origin) for r in same)
-
-
-def _where(record: Record, path: str) -> str:
-    place = record.place
-    return f"{path}:{place.line}"
 
 
 # -- edits -------------------------------------------------------------------------------------------------
@@ -240,8 +221,6 @@ SEEN_MOST = 20
 LOOKS = 3
 """So often an edited file is looked at anew where it has changed since it was read: it may have been half
 written, and what it lacked would be taken for deleted."""
-SINGLE_LOOKUPS = 8
-"""Files that git is asked for one by one: a process each, and each of 4 ms."""
 
 
 class EditInspector:
@@ -254,13 +233,9 @@ class EditInspector:
         self, bank: Bank, config: Config, history: History, survey: Callable[[], FileSurvey]
     ) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
-        self.turn = threading.RLock()
+        self.lock = threading.RLock()
         self._known: dict[str, saves.FileHistory] = {}
-        self._at: str | None = None
-        self._lookups = 0
-        self._names: dict[str, str] | None = None
         self._unsure: set[str] = set()
-        self._read: dict[str, bytes] = {}
         self._others = OtherBranches(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
         self._seen_file = bank.state / SEEN_EDITS
@@ -361,10 +336,8 @@ class EditInspector:
             if self._history.head() != head:
                 return
             rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
-            fresh = self._seen_file.with_suffix(".fresh")
-            fresh.unlink(missing_ok=True)
-            swap.write(fresh, json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode(), mode=0o600)
-            fresh.replace(self._seen_file)
+            newest = json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode()
+            swap.put(self._seen_file, newest, self._seen_file.with_suffix(".fresh"))
 
     def _seen_edits(self) -> dict[str, list[str]]:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
@@ -390,20 +363,6 @@ class EditInspector:
         seen = self._history.read_all([(name, "")])[0]
         return saves.detect_stale(Edit(edit.path, seen, edit.disk), past) if seen else None
 
-    @synchronized
-    def prefetch(self, paths: Sequence[str]) -> None:
-        """Read at once what the trail has of files that are to be touched, where they are many."""
-        if len(paths) > SINGLE_LOOKUPS and self._history.exists:
-            with contextlib.suppress(GitFailed):  # it will be told of each when that is touched
-                self._at, self._lookups, self._names, self._read = (
-                    self._history.head(),
-                    SINGLE_LOOKUPS,
-                    None,
-                    {},
-                )
-                self._names = names = self._history.blobs(rev=self._at or "HEAD")
-                self._read = contents(self._history, [names[path] for path in paths if path in names])
-
     def _trail(self, path: str, disk: bytes | None) -> bytes | None:
         """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
         then, and the commit that is owed is put on top of what the trail turns out to have."""
@@ -412,7 +371,7 @@ class EditInspector:
             name = self._name(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
-            return self._read[name] if name in self._read else self._history.blob(name)
+            return self._history.blob(name)
         except GitFailed:
             self._unsure.add(path)
             return disk
@@ -423,16 +382,8 @@ class EditInspector:
         return not self._unsure.isdisjoint(paths)
 
     def _name(self, path: str) -> str | None:
-        """Under what git keeps a file. Who asks for many, as an import does, has them all named at once."""
-        head = self._history.head()
-        if head != self._at:
-            self._at, self._lookups, self._names, self._read = head, 0, None, {}
-        self._lookups += 1
-        if self._lookups <= SINGLE_LOOKUPS:
-            return self._history.blobs([path]).get(path)
-        if self._names is None:
-            self._names = self._history.blobs(rev=head or "HEAD")
-        return self._names.get(path)
+        """Under what git keeps a file."""
+        return self._history.blobs([path]).get(path)
 
     @synchronized
     def inspect_save(

@@ -12,15 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import CannotWrite, TooLarge
-
-if TYPE_CHECKING:
-    from ua_memory.discovery import Row
-
 
 # -- reading -----------------------------------------------------------------------------------------------
 # Reading a file that a person's editor may have half written.
@@ -53,11 +49,12 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
     `expected` tells that it was there before. CannotWrite where the file system refuses to read it,
     TooLarge beyond `MAX_FILE`.
     """
-    for turn, wait in enumerate(_WAITS):
+    for turn, wait in enumerate((*_WAITS, 0)):
         try:
             # The lease is held while it is read: who opens the file to shorten and write it waits so long.
             with discovery.open_regular(file) as handle, _lease(handle.fileno(), "F_RDLCK") as free:
-                if free is not False or (turn >= _EMPTY_ALONE and os.fstat(handle.fileno()).st_size):
+                alone = turn >= _EMPTY_ALONE and os.fstat(handle.fileno()).st_size
+                if free is not False or alone or turn == len(_WAITS):
                     data = _whole(handle)
                     break
         except (FileNotFoundError, NotADirectoryError):
@@ -69,12 +66,6 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
             raise CannotWrite(said, where=str(file), hint=hint) from error
         # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
         time.sleep(wait)
-    else:
-        try:
-            with discovery.open_regular(file) as handle:
-                data = _whole(handle)
-        except FileNotFoundError:
-            return None
     if len(data) > MAX_FILE:
         raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), hint="split the file")
     return data
@@ -191,7 +182,7 @@ def closed(root: Path, folders: Iterable[bytes]) -> set[str]:
     return found
 
 
-def settled(rows: Sequence[Row], began_ns: int) -> bool:
+def settled(rows: Sequence[discovery.Row], began_ns: int) -> bool:
     """Whether nothing changed later than 50 ms before a look began, the listing of its names included. The
     beginning is by the file system's own clock: its time at the end would let a change during a slow look
     pass for an old one."""

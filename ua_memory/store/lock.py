@@ -139,19 +139,19 @@ def remove_work_folder(state: Path) -> None:
             pass
 
 
-# -- turns -------------------------------------------------------------------------------------------------
+# -- thread locks ------------------------------------------------------------------------------------------
 # One thread at a time in the methods of an object that several threads share.
 
 
-class HasTurn(Protocol):
+class HasLock(Protocol):
     """An object with a lock that its methods hold; hold it to make several calls atomic."""
 
-    turn: RLock
+    lock: RLock
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound=HasTurn)
+S = TypeVar("S", bound=HasLock)
 
 
 def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -159,7 +159,7 @@ def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S
 
     @wraps(work)
     def done(shared: S, /, *args: P.args, **named: P.kwargs) -> R:
-        with shared.turn:
+        with shared.lock:
             return work(shared, *args, **named)
 
     return done

@@ -12,24 +12,30 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from io import BytesIO
 
+from ua_memory.markdown.lines import alike
+
 Settle = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Lines of the base that both sides changed, each in its way; `line` counts from 1 in the base."""
+    """Lines of the base that both sides changed, each in its way, or the spot where both `inserted` some;
+    `line` counts from 1 in the base."""
 
     line: int
     ours: tuple[bytes, ...]
     theirs: tuple[bytes, ...]
+    inserted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The merged bytes; where both sides changed the same lines, theirs and then ours."""
+    """The merged bytes; where both sides changed the same lines, theirs and then ours. Lines that both
+    `inserted` at one spot are no clash."""
 
     data: bytes
     clashes: tuple[Clash, ...] = ()
+    inserted: tuple[Clash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,9 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
         return Merged(theirs)
     if theirs == base:
         return Merged(ours)
-    out, clashes = merge_parts(_lines(base), _lines(ours), _lines(theirs))
-    return Merged(b"".join(out), tuple(clashes))
+    out, met = merge_parts(lines_of(base), lines_of(ours), lines_of(theirs))
+    clashes, inserted = (tuple(c for c in met if c.inserted is kind) for kind in (False, True))
+    return Merged(b"".join(out), clashes, inserted)
 
 
 def merge_parts(
@@ -63,8 +70,7 @@ def merge_parts(
         out += old[at:start]
         one, other = _side(old, start, end, mine), _side(old, start, end, yours)
         if mine and yours and one != other:
-            if end > start:  # two insertions at one spot both fit
-                clashes.append(Clash(start + 1, tuple(one), tuple(other)))
+            clashes.append(Clash(start + 1, tuple(one), tuple(other), inserted=start == end))
             out += settle(old[start:end], one, other) if settle else _both(one, other)
         else:
             out += one if mine else other
@@ -72,9 +78,9 @@ def merge_parts(
     return out + old[at:], clashes
 
 
-def _lines(data: bytes) -> list[bytes]:
-    # Split at newlines alone: a lone carriage return is part of its line. A missing final newline is
-    # no change.
+def lines_of(data: bytes) -> list[bytes]:
+    """The lines of a content, split at newlines alone: a lone carriage return is part of its line. A final
+    newline that is missing is added, since that is no change."""
     return BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
 
 
@@ -92,12 +98,8 @@ def changes(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[byt
 
 
 def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head = alike(old, new)
+    tail = alike(old[head:][::-1], new[head:][::-1])
     # Only the stretch that differs is compared: a short change costs no more in a long file.
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     codes = SequenceMatcher(None, a, b, autojunk=len(a) > 5000).get_opcodes()
@@ -106,11 +108,7 @@ def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
 
 def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_Hunk], list[_Hunk]]:
     """Take the next hunk and all that overlap with it, from either side."""
-    first = (
-        left
-        if not right or (left and (left[0].start, left[0].end) <= (right[0].start, right[0].end))
-        else right
-    )
+    first = min(filter(None, (left, right)), key=lambda side: (side[0].start, side[0].end))
     hunk = first.pop(0)
     start, end = hunk.start, hunk.end
     groups: tuple[list[_Hunk], list[_Hunk]] = ([hunk], []) if first is left else ([], [hunk])

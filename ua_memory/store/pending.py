@@ -117,8 +117,8 @@ def drop(folder: Path, key: str) -> None:
 
 def keys(folder: Path) -> list[str]:
     """The keys of the revisions in progress, oldest first (keys begin with the time)."""
-    found = swap.names(folder, "revision-")
-    return [name[len("revision-") : -len(".json")] for name in found if name.endswith(".json")]
+    found = swap.beside(folder, "revision-")
+    return [file.stem.removeprefix("revision-") for file in found if file.suffix == ".json"]
 
 
 def found(folder: Path) -> list[InFlight]:
@@ -128,7 +128,7 @@ def found(folder: Path) -> list[InFlight]:
 
 def at_rest(folder: Path) -> bool:
     """Whether no revision is in progress, and none was left half written. A client's session may be open."""
-    return not keys(folder) and not any(name.endswith(FRESH) for name in swap.names(folder, ""))
+    return not keys(folder) and not any(file.suffix == FRESH for file in swap.beside(folder, ""))
 
 
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:
@@ -148,10 +148,10 @@ def set_aside(folder: Path) -> None:
         if _read(file) is None and file.exists():
             with writing(file):
                 file.rename(file.with_suffix(UNREADABLE))
-    for name in swap.beside(folder, ""):
-        if name.suffix == FRESH:
+    for file in swap.beside(folder, ""):
+        if file.suffix == FRESH:
             with contextlib.suppress(OSError):
-                name.unlink()
+                file.unlink()
 
 
 def unreadable(folder: Path) -> list[Path]:
@@ -207,7 +207,9 @@ def _from_json(raw: Mapping[str, Any]) -> InFlight:
         request=raw["request"],
         written=raw["written"],
         changes=tuple(
-            FileChange(path, **_sides([text(n) for n in numbers]), taken=tuple(text(t) for t in taken))
+            FileChange(
+                path, **dict(zip(SIDES, map(text, numbers), strict=True)), taken=tuple(map(text, taken))
+            )
             for path, taken, *numbers in raw["changes"]
         ),
         commits=tuple(_commit(row, text) for row in raw["commits"]),
@@ -228,10 +230,6 @@ def _commit(row: list[Any], text: Callable[[int | None], bytes | None]) -> Commi
     kept = tuple(text(number) or b"" for number in blobs)
     contents = {path: text(number) for path, number in files.items()}
     return Commit((name, address), datetime.fromisoformat(when), message, contents, kept, *joins)
-
-
-def _sides(texts: list[bytes | None]) -> dict[str, bytes | None]:
-    return dict(zip(SIDES, texts, strict=True))
 
 
 def _pack(data: bytes) -> Any:

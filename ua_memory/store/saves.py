@@ -430,10 +430,8 @@ def _without(data: bytes, lines: Counter[bytes]) -> bytes:
 
 def without(data: bytes, path: str, ids: Collection[str]) -> bytes:
     """A content without the statements that have one of these ids."""
-    found = [r for r in keys(data, path).values() if getattr(r, "id", None) in ids]
-    for record in sorted(found, key=lambda r: r.place.line, reverse=True):
-        data = markdown_lines.replace_lines(data, record.place, ())
-    return data
+    found = (r.place for r in keys(data, path).values() if getattr(r, "id", None) in ids)
+    return markdown_lines.without_places(data, found)
 
 
 def _op(revision: Revision) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ua_memory import discovery
 from ua_memory.discovery import SETTINGS, sealed, unsealed
@@ -27,10 +27,6 @@ from ua_memory.store import files as store_files
 from ua_memory.store import pending, saves
 from ua_memory.store.files import MAX_FILE, FileStat, read
 from ua_memory.store.saves import Edit
-
-if TYPE_CHECKING:
-    from ua_memory.discovery import Row
-
 
 # -- on disk -----------------------------------------------------------------------------------------------
 # What a scan leaves for the next process: `cache/survey-2` and `cache/blobs-2`.
@@ -70,22 +66,11 @@ Blobs = dict[str, Blob]
 def load_diff(cache: Path) -> CachedDiff:
     """The diff of the last scan; an empty one where there is none."""
     raw = _load(cache / SURVEY)
-    return (
-        CachedDiff(*raw) if isinstance(raw, list) and len(raw) == len(CachedDiff.__slots__) else CachedDiff()
-    )
+    return CachedDiff(*(raw if isinstance(raw, list) and len(raw) == len(CachedDiff.__slots__) else ()))
 
 
 def save_diff(cache: Path, found: CachedDiff) -> None:
     _save(cache, SURVEY, [getattr(found, name) for name in CachedDiff.__slots__])
-
-
-def load_blobs(cache: Path) -> Blobs:
-    """What each file was when it was read last, of those that cannot have changed unseen since."""
-    return _load(cache / BLOBS) or {}
-
-
-def save_blobs(cache: Path, found: Blobs) -> None:
-    _save(cache, BLOBS, found)
 
 
 def filesystem_now(cache: Path) -> int:
@@ -166,7 +151,8 @@ class SnapshotCache:
 
 def hash_files(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
     """The blob id of every file, read only where its stat is new, and the paths that could not be read."""
-    before = load_blobs(bank.cache)
+    # What each was when it was read last, of those that cannot have changed unseen since.
+    before: Blobs = _load(bank.cache / BLOBS) or {}
     blobs: Blobs = {}
     unread: set[str] = set()
     horizon = time.time_ns() - store_files.RACY_NS
@@ -180,7 +166,7 @@ def hash_files(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
         else:
             unread.add(f.path)
     if blobs != before:
-        save_blobs(bank.cache, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
+        _save(bank.cache, BLOBS, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
     return blobs, unread
 
 
@@ -219,7 +205,7 @@ def held_files(
     words = {path for path in changed if path != SETTINGS}
     if not words & mine.keys():
         return {}
-    had = contents(history, [mine[path] for path in words & mine.keys() - owed.keys()])
+    had = history.contents(mine[path] for path in words & mine.keys() - owed.keys())
     found = {}
     for path in words:
         trail = owed[path] if path in owed else had[mine[path]] if path in mine else None
@@ -231,13 +217,6 @@ def held_files(
     if held and SETTINGS in changed and SETTINGS in mine and not (bank.root / SETTINGS).exists():
         held.add(SETTINGS)  # went with them
     return {path: mine[path] for path in held if path not in owed}
-
-
-def contents(history: History, names: Sequence[str]) -> dict[str, bytes]:
-    """{blob id: what git keeps under it}, by one process for all: one for each takes 2 ms. GitFailed where
-    something is missing."""
-    found = zip(names, history.read_all([(name, "") for name in names]) if names else (), strict=True)
-    return {name: history.blob(name) if data is None else data for name, data in found}
 
 
 def bytes_on_disk(file: Path) -> bytes | None:
@@ -276,7 +255,7 @@ class Snapshot:
 
     root: Path
     diff: CachedDiff
-    rows: Sequence[Row]
+    rows: Sequence[discovery.Row]
     racy: frozenset[bytes]
     blobs: Blobs | None = field(default=None, repr=False)
     trail: Mapping[str, str] | None = field(default=None, repr=False)
@@ -365,7 +344,7 @@ def full_scan(
     return Snapshot(bank.root, seen, rows, unsure, blobs, trail, places, _folders(listed, rows))
 
 
-def _folders(names: Iterable[bytes], rows: Iterable[Row]) -> frozenset[bytes]:
+def _folders(names: Iterable[bytes], rows: Iterable[discovery.Row]) -> frozenset[bytes]:
     return frozenset(name for name, row in zip(names, rows, strict=True) if row and stat.S_ISDIR(row[0]))
 
 
@@ -376,13 +355,13 @@ def _below(closed: Collection[str], trail: Iterable[str]) -> set[str]:
     )
 
 
-def _has_hard_links(rows: Iterable[Row]) -> bool:
+def _has_hard_links(rows: Iterable[discovery.Row]) -> bool:
     """Whether one file has two of the names: it changes under both, and the watch reports one."""
     inodes = [row[4] for row in rows if row]
     return len(set(inodes)) < len(inodes)
 
 
-def _racy(rows: Iterable[tuple[bytes, Row]], began: int) -> frozenset[bytes]:
+def _racy(rows: Iterable[tuple[bytes, discovery.Row]], began: int) -> frozenset[bytes]:
     """What changed later than 50 ms before a scan began (`files.settled`): it may change again unseen."""
     late = began - store_files.RACY_NS
     return frozenset(name for name, row in rows if row and max(row[2], row[3]) >= late)
@@ -446,7 +425,7 @@ def _to_check(last: Snapshot, events: frozenset[bytes]) -> set[bytes] | None:
     return {*names, *last.folders}
 
 
-def _stat_one(root: Path, name: bytes) -> Row:
+def _stat_one(root: Path, name: bytes) -> discovery.Row:
     """What a name is now; None if it is gone, or a file that has a second name, under which it may change
     without an event."""
     try:
@@ -476,7 +455,8 @@ class FileSurvey:
 
     @property
     def changed(self) -> Mapping[str, int]:
-        """The paths that differ from the trail (gone ones too)."""
+        """The paths that differ from the trail (gone ones too), and when each was last changed, in ns since
+        the epoch; if it is gone, its folder."""
         return self.snapshot.diff.changed
 
     @property
@@ -492,10 +472,6 @@ class FileSurvey:
         shown = [f for f in self.snapshot.files if f.path not in self.held]
         shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in self.held.items()]
         return tuple(sorted(shown, key=lambda f: f.path))
-
-    def changed_at(self, path: str) -> int:
-        """When a changed path was last changed, in ns since the epoch; if it is gone, its folder."""
-        return self.changed.get(path, 0)
 
     def touched(self, proof: str) -> frozenset[str] | None:
         """The paths of which something may be another since the state that an earlier proof names; None where

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
@@ -122,12 +123,7 @@ class Store:
                 hint = "try again when it is done"
                 raise Busy("git is changing the files", where=str(self.history.git_dir), hint=hint)
             found = self.history.put_back()
-            owed = self._finish_pending()
-            self._began = self._position()
-            draft = Draft(
-                op, door, lambda path: self._inspector.inspect(path, owed), self.config.redact, self.typed,
-                self.link_names.renew(),
-            )  # fmt: skip
+            draft = self._open(op, door)
             draft.notes += found
             draft.answered = self.answered(request) if request else None
             if session:
@@ -152,7 +148,7 @@ class Store:
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
         chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
         horizon = time.time_ns() - int(quiet * 1e9)
-        recent = {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
+        recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
         chosen -= {path for path in recent if not self._inspector.is_stale(path)}
         if not chosen and pending.at_rest(self.bank.pending):
             return Result(self.history.head())
@@ -165,18 +161,17 @@ class Store:
                 return Result(self.history.head())
             if not self._begin():  # what git is writing is nobody's edit
                 return Result(self.history.head())
-            owed = self._finish_pending()
-            self._began = self._position()
-            draft = Draft(
-                "adopt",
-                "editor",
-                lambda path: self._inspector.inspect(path, owed, adopting=True, accept=accept),
-                self.config.redact,
-            )
-            self._inspector.prefetch(order := sorted(chosen))
-            for path in order:
+            draft = self._open("adopt", "editor", adopting=True, accept=accept)
+            for path in sorted(chosen):
                 draft.read(path)
             return self._publish(draft, None)
+
+    def _open(self, op: str, door: str, *, adopting: bool = False, accept: bool = False) -> Draft:
+        """An empty draft, once what an earlier process left is rolled forward."""
+        owed = self._finish_pending()
+        touch = partial(self._inspector.inspect, owed=owed, adopting=adopting, accept=accept)
+        self._began = self._position()
+        return Draft(op, door, touch, self.config.redact, self.typed, self.link_names.renew())
 
     @contextlib.contextmanager
     def locked(self, seconds: float | None = None) -> Iterator[None]:
@@ -385,12 +380,9 @@ class Store:
             self.history.mend_index()
         stuck = False
         for record in pending.found(self.bank.pending):
-            try:
-                stands = (
-                    bool(record.commits) and not stuck and store_commit.is_committed(record, self.history)
-                )
-            except GitFailed:
-                stands = False
+            stands = False
+            with contextlib.suppress(GitFailed):
+                stands = not stuck and store_commit.is_committed(record, self.history)
             away = self.history.exists and self.history.is_away(record.branch)
             if not record.commits:  # what it merges is in the files alone, and in no commit to fall back on
                 self._began = self._position()

@@ -13,7 +13,7 @@ import errno
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -73,7 +73,9 @@ def stage(file: Path, data: bytes, out: Path) -> None:
     """Write the new content of `file` next to it, whole and fsynced, under the name `out` (step W4)."""
     with writing(file):
         _make_folder(file.parent)
-        like = _stat(file)
+        like = None  # no file, or an editor renames it between two questions
+        with contextlib.suppress(FileNotFoundError):
+            like = file.stat()
         fresh = out.with_name(f"{FRESH}{out.name.removeprefix(OUT)}-{secrets.token_hex(3)}")
         try:
             write(fresh, data, like)
@@ -117,18 +119,13 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def names(folder: Path, *prefixes: str) -> list[str]:
-    """The names in a folder that begin with one of these, sorted."""
+def beside(folder: Path, *prefixes: str) -> list[Path]:
+    """The files in a folder whose names begin with one of these, sorted; none where there is no folder."""
     with writing(folder):
         try:
-            return sorted(name for name in os.listdir(folder) if name.startswith(prefixes))  # noqa: PTH208
+            return [folder / name for name in sorted(os.listdir(folder)) if name.startswith(prefixes)]  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
-
-
-def beside(folder: Path, *prefixes: str) -> Iterator[Path]:
-    """The files in a folder whose names begin with one of these."""
-    return (folder / name for name in names(folder, *prefixes))
 
 
 def _make_folder(folder: Path) -> None:
@@ -179,11 +176,3 @@ def exchange_call() -> Callable[[bytes, bytes], int] | None:
         return swap and (lambda a, b: int(swap(a, b, _EXCHANGE)))
     rename = getattr(libc, "renameat2", None)
     return rename and (lambda a, b: int(rename(_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE)))
-
-
-def _stat(file: Path) -> os.stat_result | None:
-    """The file's stat, None if there is none: an editor may rename it between two questions."""
-    try:
-        return file.stat()
-    except FileNotFoundError:
-        return None

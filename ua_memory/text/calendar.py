@@ -1032,7 +1032,8 @@ def is_short_year(text: DateText, i: int) -> bool:
 # Small tables, no grammar: where neither tells, nobody guesses, and `stated` takes the nearest such day.
 
 
-Tense = Literal["past", "ahead", ""]
+Tense = Literal["past", "ahead", "open", ""]
+"""`open`: a verb of the present, beside which a day may be either; '' where no verb tells."""
 
 _AHEAD = (
     r"(?:will|won['’]t|shall|(?<=\w)['’]ll)(?: not)?(?: (?:have been|have|be)(?: \w+)?)?"
@@ -1077,9 +1078,11 @@ def tense(text: str, at: int, to: int) -> Tense:
     if not cues:
         after = _CUE.search(_SENTENCE.split(text[to : to + _FARTHEST], maxsplit=1)[0])
         cues = [after] if after else []
-    if not cues or (cues[-1]["past"] and _ARRANGED.search(before)):
+    if not cues:
         return ""
-    return "past" if cues[-1]["past"] else "ahead" if cues[-1]["ahead"] else ""
+    if cues[-1]["past"]:
+        return "open" if _ARRANGED.search(before) else "past"
+    return "ahead" if cues[-1]["ahead"] else "open"
 
 
 # -- stated ------------------------------------------------------------------------------------------------
@@ -1126,7 +1129,7 @@ def spans(text: str, said: date) -> tuple[Span, ...]:
                 continue
             days = _safely(reader, match, said)
             if days:
-                sure = reader is not _named or bool(match["year"] or _tense(match))
+                sure = reader is not _named or bool(match["year"]) or _tense(match) in ("past", "ahead")
                 found.append(Span(*days, match.start(), match.end(), sure))
     return tuple(sorted(found, key=lambda span: span.at))
 
@@ -1158,7 +1161,7 @@ def _named(match: re.Match[str], said: date) -> tuple[date, date]:
     near = in_years(said, month, day)
     how = _tense(match)
     # "Decided on 3 March" is never next March's; where nothing tells, people mean the nearest one.
-    told = [d for d in near if (d <= said if how == "past" else d >= said if how else True)]
+    told = [d for d in near if (d <= said if how == "past" else d >= said or how != "ahead")]
     return _day(min(told or near, key=lambda d: abs(d - said)))
 
 

@@ -20,7 +20,10 @@ ORDINARY = frozenset(_LISTS["ordinary"].split())
 """Words that begin a sentence without being a name."""
 
 _CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
-_TITLE_WORDS = r"[A-Z][\w'’]*[a-z]\w*(?: [A-Z][\w'’]*[a-z]\w*)*"
+_CAPITALISED = r"[A-Z](?=[\w'’]*[a-z])(?:['’]?\w)*"
+"""A word with a small letter in it. It matches in one way: where a word could in several, a row of them would
+take exponential time."""
+_TITLE_WORDS = rf"{_CAPITALISED}(?: {_CAPITALISED}){{0,9}}"
 _ROLE = (
     r"(?!(?:[A-Z]\w* )*(?:Head|Director|President|Manager|Member|Founder|Chair|Lead|Owner|Secretary|Mayor)"
     r" of)"
@@ -28,8 +31,8 @@ _ROLE = (
 """Whoever has it is no title, and what it is of is a name of its own."""
 _RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
-    r"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|[A-Z][\w'’]*[a-z]\w*|[A-Z]{2,}\d*)"
-    r"(?:[ -](?:[A-Z][\w]*[a-z]\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
+    rf"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|{_CAPITALISED}|[A-Z]{{2,}}\d*)"
+    r"(?:[ -](?:[A-Z](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
 )
 _BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())

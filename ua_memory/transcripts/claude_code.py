@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ua_memory.text.noise import is_summary, typed, uttered
+from ua_memory.text.noise import is_summary, typed
 from ua_memory.transcripts.format import (
     ContextGauge,
     EntryIds,
@@ -20,6 +20,7 @@ from ua_memory.transcripts.format import (
     blocks,
     claude_usage,
     filling,
+    joined,
     mark,
     texts,
 )
@@ -29,7 +30,6 @@ from ua_memory.transcripts.turns import (
     Event,
     Record,
     Turn,
-    call,
     committed,
     instant,
     ours,
@@ -184,8 +184,7 @@ class ClaudeCode(Format):
                 yield from self._typed_meanwhile(line, record, queue)
                 continue
             at = instant(record.get("timestamp"))
-            turn = Turn(self.name(line, record), "person", "", at, word(record.get("agentId")), line=line)
-            entry = EntryIds(turn)
+            entry = self.entry(line, record, at, word(record.get("agentId")))
             kind = record.get("type")
             if kind == "assistant":
                 yield from self._assistant(entry, record, asked)
@@ -194,7 +193,7 @@ class ClaudeCode(Format):
             elif kind == "attachment":
                 queued = table(record.get("attachment"))
                 if queued.get("type") == "queued_command" and queued.get("commandMode") in (None, "prompt"):
-                    text = "\n\n".join(filter(None, map(typed, texts(queued.get("prompt")))))
+                    text = joined(texts(queued.get("prompt")), typed)
                     if text and _human(queued):
                         yield entry.next(text=text)
 
@@ -202,15 +201,9 @@ class ClaudeCode(Format):
         message = table(record.get("message"))
         if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             return
-        for block in blocks(message.get("content")):
-            if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
-                yield entry.next(role="assistant", text=text)
-            elif block.get("type") == "tool_use":
-                key, name = word(block.get("id")), word(block.get("name"))
-                if name == "AskUserQuestion":
-                    asked.add(key)
-                if name and not ours(name, block.get("input")):
-                    yield call(entry.next(role="tool"), key, name, block.get("input"), self.session.cwd)
+        made = (block for block in blocks(message.get("content")) if block.get("type") == "tool_use")
+        asked.update(word(block.get("id")) for block in made if block.get("name") == "AskUserQuestion")
+        yield from entry.said(message.get("content"), self.session.cwd)
 
     def _user(
         self, entry: EntryIds, line: int, record: Record, asked: set[str], results_only: bool
@@ -229,10 +222,10 @@ class ClaudeCode(Format):
             if line in self._strand.summaries:
                 text = "\n\n".join(texts(content)).strip()
                 yield entry.next(role="assistant", text=text, summary=True)
-        elif not record.get("isVisibleInTranscriptOnly") and _human(record):
-            text = "\n\n".join(filter(None, map(typed, texts(content))))
-            if text:  # to a sub-agent it is the main agent that speaks
-                yield entry.next(text=text, role="assistant" if self.session.agent else "person")
+            return
+        own = not record.get("isVisibleInTranscriptOnly") and _human(record)
+        if own and (text := joined(texts(content), typed)):  # to a sub-agent it is the main agent that speaks
+            yield entry.next(text=text, role="assistant" if self.session.agent else "person")
 
     def _typed_meanwhile(self, line: int, record: Record, queue: deque[str]) -> Iterator[Event]:
         """What was typed while the agent worked, and handed to it in mid-turn.

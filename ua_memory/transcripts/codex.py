@@ -13,14 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from ua_memory.text.noise import typed, uttered
-from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, filling, texts
+from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, filling, joined, texts
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
     Event,
     Record,
-    Turn,
-    call,
     committed,
     decoded,
     instant,
@@ -119,9 +117,7 @@ class Codex(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             kind, item = _opened(record)
-            at = instant(record.get("timestamp"))
-            turn = Turn(self.name(line, record), "person", "", at, self.session.agent, line=line)
-            entry = EntryIds(turn)
+            entry = self.entry(line, record, instant(record.get("timestamp")), self.session.agent)
             inner = word(item.get("type"))
             if kind == "compacted":
                 text = word(item.get("message")).strip()
@@ -138,9 +134,7 @@ class Codex(Format):
     def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
         if item.get("role") == "user" and (text := _said(item)):
             yield entry.next(text=text, role="assistant" if self.session.agent else "person")
-        elif item.get("role") == "assistant" and (
-            text := "\n\n".join(filter(None, map(uttered, texts(item.get("content")))))
-        ):
+        elif item.get("role") == "assistant" and (text := joined(texts(item.get("content")), uttered)):
             yield entry.next(role="assistant", text=text)
 
     def _call(self, entry: EntryIds, inner: str, item: Record) -> Iterator[Event]:
@@ -149,11 +143,10 @@ class Codex(Format):
             inner, inner
         )
         given: Any = action or decoded(item.get("arguments", item.get("input")))
-        if not ours(name, given, word(item.get("namespace"))):
-            key = word(item.get("call_id")) or word(item.get("id"))
-            yield call(entry.next(role="tool"), key, name, given, self.session.cwd)
-            if inner == "web_search_call":
-                yield CallResult(key, item.get("status") == "failed")
+        key = word(item.get("call_id")) or word(item.get("id"))
+        yield from entry.call(key, name, given, self.session.cwd, word(item.get("namespace")))
+        if inner == "web_search_call":
+            yield CallResult(key, item.get("status") == "failed")
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind, item = _opened(record)
@@ -193,7 +186,7 @@ def _opened(record: Record) -> tuple[str, Record]:
 
 
 def _said(item: Record) -> str:
-    return "\n\n".join(filter(None, map(typed, texts(item.get("content")))))
+    return joined(texts(item.get("content")), typed)
 
 
 def _outcome(output: object) -> tuple[str, bool]:

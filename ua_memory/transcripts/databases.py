@@ -17,17 +17,14 @@ from typing import Any
 
 from ua_memory import discovery
 from ua_memory.text.noise import typed, uttered
-from ua_memory.transcripts.format import EntryIds, Format, filling, texts
+from ua_memory.transcripts.format import EntryIds, Format, filling, joined, texts
 from ua_memory.transcripts.turns import (
     CallResult,
     Event,
     Record,
-    Turn,
-    call,
     committed,
     decoded,
     instant,
-    ours,
     table,
     word,
 )
@@ -87,8 +84,7 @@ class Hermes(Format):
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
-            at = _time(record.get("timestamp"))
-            entry = EntryIds(Turn(self.name(line, record), "person", "", at, line=line))
+            entry = self.entry(line, record, _time(record.get("timestamp")))
             if not _is_message(record):
                 continue
             role = record.get("role")
@@ -117,11 +113,7 @@ class Hermes(Format):
         for text in _said(record):
             if not text.startswith(_SUMMARY) and (said := uttered(text)):
                 yield entry.next(role="assistant", text=said)
-        for made in _calls(record):
-            function = table(made.get("function"))
-            name, given = word(function.get("name")), decoded(function.get("arguments"))
-            if name and not ours(name, given):
-                yield call(entry.next(role="tool"), word(made.get("id")), name, given, self.session.cwd)
+        yield from entry.calls(_calls(record), self.session.cwd)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         if _is_message(record) and record.get("active") != 0:
@@ -169,13 +161,12 @@ def _said(record: Record) -> Iterator[str]:
     yield from texts(content) if not isinstance(content, dict) else filling([content])
 
 
-def _calls(record: Record) -> list[Record]:
+def _calls(record: Record) -> object:
     calls = record.get("tool_calls")
     try:
-        calls = json.loads(calls) if isinstance(calls, str) else calls
+        return json.loads(calls) if isinstance(calls, str) else calls
     except (ValueError, RecursionError):
-        return []
-    return [table(one) for one in calls] if isinstance(calls, list) else []
+        return None
 
 
 def _outcome(content: object) -> tuple[str, bool]:
@@ -221,10 +212,9 @@ class OpenCode(Format):
             if "parts" not in record or self._is_undone(record):
                 continue
             data, at = table(decoded(record.get("data"))), instant(record.get("time_created"))
-            entry = EntryIds(Turn(self.name(line, record), "person", "", at, line=line))
+            entry = self.entry(line, record, at)
             if data.get("role") == "user":
-                told = "\n\n".join(filter(None, (typed(_unquoted(text)) for text in _texts(record))))
-                if told:
+                if told := joined(map(_unquoted, _texts(record)), typed):
                     yield entry.next(text=told, role="assistant" if self.session.agent else "person")
             elif data.get("role") == "assistant" and not data.get("summary"):
                 yield from self._assistant(entry, record)
@@ -234,9 +224,9 @@ class OpenCode(Format):
             state, name = table(part.get("state")), word(part.get("tool"))
             if part.get("type") == "text" and (said := uttered(_text(part))):
                 yield entry.next(role="assistant", text=said)
-            elif part.get("type") == "tool" and not ours(name, given := state.get("input")):
+            elif part.get("type") == "tool":
                 key, code = word(part.get("callID")), table(state.get("metadata")).get("exit")
-                yield call(entry.next(role="tool"), key, name, given, self.session.cwd)
+                yield from entry.call(key, name, state.get("input"), self.session.cwd)
                 failed = state.get("status") == "error" or code not in (None, 0)
                 yield CallResult(key, failed, committed(word(state.get("output"))))
 

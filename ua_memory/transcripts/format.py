@@ -10,14 +10,28 @@ import weakref
 import zlib
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import IO, Any, ClassVar, cast
 
 from ua_memory.errors import Malformed
 from ua_memory.records import Problem
-from ua_memory.text.noise import RECALL_OPEN, recalled
-from ua_memory.transcripts.turns import Boundary, ContextUsage, Event, Record, Session, Turn, tokens, word
+from ua_memory.text.noise import RECALL_OPEN, recalled, uttered
+from ua_memory.transcripts.turns import (
+    Boundary,
+    ContextUsage,
+    Event,
+    Record,
+    Session,
+    Turn,
+    call,
+    decoded,
+    ours,
+    table,
+    tokens,
+    word,
+)
 
 # -- tree --------------------------------------------------------------------------------------------------
 # Which lines of a transcript are the conversation: the path from its last leaf to its root.
@@ -377,6 +391,10 @@ class Format(ABC):
         """The id of the record's first turn."""
         return word(record.get("id")) or f"L{line}"
 
+    def entry(self, line: int, record: Record, at: datetime | None, agent: str = "") -> EntryIds:
+        """The turns of a record, a person's unless they say another speaker."""
+        return EntryIds(Turn(self.name(line, record), "person", "", at, agent, line=line))
+
     @abstractmethod
     def survey(self, line: int, record: Record) -> None:
         """See a record once."""
@@ -406,8 +424,13 @@ class Format(ABC):
         yield from ()
 
 
+def joined(said: Iterable[str], own: Callable[[str], str]) -> str:
+    """Several texts as one, each as `own` leaves it: without what nobody said."""
+    return "\n\n".join(filter(None, map(own, said)))
+
+
 class EntryIds:
-    """Gives the turns of one record their ids: `a1`, `a1.2`, `a1.3`."""
+    """The turns of one record, which it gives their ids: `a1`, `a1.2`, `a1.3`."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn, self._count = turn, 0
@@ -416,6 +439,27 @@ class EntryIds:
         self._count += 1
         id = self._turn.id if self._count == 1 else f"{self._turn.id}.{self._count}"
         return replace(self._turn, id=id, **changes)
+
+    def call(self, key: str, name: str, given: Any, cwd: str, server: str = "") -> Iterator[Event]:
+        """A call of a tool; nothing for one of ours. `cwd` shortens paths."""
+        if name and not ours(name, given, server):
+            yield call(self.next(role="tool"), key, name, given, cwd)
+
+    def calls(self, made: object, cwd: str) -> Iterator[Event]:
+        """Calls of tools as OpenAI's API has them."""
+        for one in map(table, made if isinstance(made, list) else ()):
+            function = table(one.get("function"))
+            given = decoded(function.get("arguments"))
+            yield from self.call(word(one.get("id")), word(function.get("name")), given, cwd)
+
+    def said(self, content: object, cwd: str) -> Iterator[Event]:
+        """An assistant's words and calls of tools, in the order of their blocks."""
+        for block in blocks(content):
+            if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
+                yield self.next(role="assistant", text=text)
+            elif block.get("type") in ("tool_use", "toolCall"):
+                given = block.get("input", block.get("arguments"))
+                yield from self.call(word(block.get("id")), word(block.get("name")), given, cwd)
 
 
 class ContextGauge:

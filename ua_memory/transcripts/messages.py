@@ -18,6 +18,7 @@ from ua_memory.transcripts.format import (
     blocks,
     claude_usage,
     filling,
+    joined,
     json_lines,
     parse,
     recalled_in,
@@ -29,11 +30,8 @@ from ua_memory.transcripts.turns import (
     Record,
     Role,
     Turn,
-    call,
     committed,
-    decoded,
     instant,
-    ours,
     table,
     word,
 )
@@ -88,14 +86,13 @@ class Messages(Format):
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
-            entry = EntryIds(
-                Turn(self.name(line, record), "person", "", instant(record.get("timestamp")), line=line)
-            )
+            entry = self.entry(line, record, instant(record.get("timestamp")))
             role, content = record.get("role"), record.get("content")
             if role == "user":
                 yield from self._user(entry, line, content)
             elif role == "assistant":
-                yield from self._assistant(entry, record)
+                yield from entry.said(content, "")
+                yield from entry.calls(record.get("tool_calls"), "")
             elif role == "tool":
                 yield CallResult(
                     word(record.get("tool_call_id")), False, committed("\n".join(texts(content)))
@@ -110,21 +107,8 @@ class Messages(Format):
         said = "\n\n".join(texts(content)).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
-        elif text := "\n\n".join(filter(None, map(typed, texts(content)))):
+        elif text := joined(texts(content), typed):
             yield entry.next(text=text)
-
-    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
-        for block in blocks(record.get("content")):
-            if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
-                yield entry.next(role="assistant", text=text)
-            elif block.get("type") == "tool_use":
-                yield from _call(entry, word(block.get("id")), word(block.get("name")), block.get("input"))
-        calls = record.get("tool_calls")
-        for one in calls if isinstance(calls, list) else ():
-            made = table(table(one).get("function"))
-            yield from _call(
-                entry, word(table(one).get("id")), word(made.get("name")), decoded(made.get("arguments"))
-            )
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         yield from filling(record.get("content"))
@@ -135,11 +119,6 @@ def _one_to_a_line(head: bytes) -> bool:
     lines = [line for line in head.split(b"\n") if line.strip()]
     found = [record is not None and "role" in record for record in map(parse, lines)]
     return bool(found) and (found[0] or 2 * sum(found) >= len(found))
-
-
-def _call(entry: EntryIds, key: str, name: str, given: object) -> Iterator[Event]:
-    if name and not ours(name, given):
-        yield call(entry.next(role="tool"), key, name, given, "")
 
 
 # -- prose -------------------------------------------------------------------------------------------------

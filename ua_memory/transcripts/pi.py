@@ -12,15 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from ua_memory.text.noise import typed, uttered, without_envelope
-from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, blocks, filling, texts
+from ua_memory.text.noise import typed, without_envelope
+from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, filling, joined, texts
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
     Event,
     Record,
-    Turn,
-    call,
     committed,
     instant,
     ours,
@@ -136,7 +134,7 @@ class Pi(Format):
             kind = record.get("type")
             message = table(record.get("message"))
             at = instant(record.get("timestamp")) or instant(message.get("timestamp"))
-            entry = EntryIds(Turn(self.name(line, record), "person", "", at, line=line))
+            entry = self.entry(line, record, at)
             if kind == "message":
                 yield from self._message(entry, message)
             elif kind in _SUMMARIES and line in self._gone and (text := word(record.get("summary")).strip()):
@@ -148,30 +146,18 @@ class Pi(Format):
             said = texts(message.get("content"))
             if self.channels:
                 said = map(without_envelope, said)
-            if text := "\n\n".join(filter(None, map(typed, said))):
+            if text := joined(said, typed):
                 yield entry.next(text=text)
         elif role == "assistant":
-            yield from self._assistant(entry, message)
+            yield from entry.said(message.get("content"), self.session.cwd)
         elif role == "toolResult":
             output = "\n".join(texts(message.get("content")))
             yield CallResult(
                 word(message.get("toolCallId")), message.get("isError") is True, committed(output)
             )
         elif role == "bashExecution" and not message.get("excludeFromContext"):
-            key, given = "!", {"command": message.get("command")}
-            if not ours("bash", given):
-                yield call(entry.next(role="tool"), key, "bash", given, self.session.cwd)
-                yield CallResult(key, bool(message.get("exitCode")) or message.get("cancelled") is True)
-
-    def _assistant(self, entry: EntryIds, message: Record) -> Iterator[Event]:
-        for block in blocks(message.get("content")):
-            if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
-                yield entry.next(role="assistant", text=text)
-            elif block.get("type") == "toolCall":
-                name, given = word(block.get("name")), block.get("arguments")
-                if name and not ours(name, given):
-                    key = word(block.get("id"))
-                    yield call(entry.next(role="tool"), key, name, given, self.session.cwd)
+            yield from entry.call("!", "bash", {"command": message.get("command")}, self.session.cwd)
+            yield CallResult("!", bool(message.get("exitCode")) or message.get("cancelled") is True)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind = record.get("type")

@@ -222,6 +222,10 @@ class TranscriptReading:
             return line, part
         return self._format.read_to(base, line), 1 << 30
 
+    def again(self, since: Collection[str]) -> TranscriptReading:
+        """The same transcript, as far as it was read now, without the turns up to these ids."""
+        return TranscriptReading(self._source, type(self._format)(), since)
+
     def __iter__(self) -> Iterator[Turn]:
         return self.turns()
 

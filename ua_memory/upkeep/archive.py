@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory import discovery
-from ua_memory.discovery import SETTINGS
-from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage, writing
+from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage, writing
+from ua_memory.git.process import lives
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
@@ -30,6 +30,7 @@ from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep.merge import Merge, prepare, settings
+from ua_memory.upkeep.purge import outside
 from ua_memory.upkeep.sync import RemoteTombstones, SyncResult, joined, sync
 
 if TYPE_CHECKING:
@@ -173,11 +174,8 @@ def export(
     if head is None:
         raise NotFound("there is no history yet", where=str(store.bank.root), hint="ua-memory init")
     blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_truth(path)}
-    # By one process: one each took 13 s for ten years of logs.
-    whole = history.read_all([(blob, "") for blob in blobs.values()])
-    contents = {FILES + path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
-    if len(contents) < len(blobs):
-        raise GitFailed("the history lacks some files", where=str(history.git_dir), hint="ua-memory verify")
+    whole = history.contents(blobs.values())
+    contents = {FILES + path: whole[blob] for path, blob in blobs.items()}
     words = SessionFiles(store)
     here = (one for one in words.all() if sessions and not words.in_bank(one))
     said = {f"sessions/{one.path.name}": show(one) for one in here}
@@ -202,10 +200,7 @@ def _writable(store: Store, file: Path) -> None:
         name = f"{file.stem.removesuffix('.tar')}.tar"
         hint = f"ua-memory export {name}, and compress that file"
         raise Usage("an archive is a .tar that is not compressed", where=str(file), hint=hint)
-    for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
-        if file.resolve().is_relative_to(inner.resolve()):
-            hint = "give a file outside the bank"
-            raise Usage("the archive cannot be inside the bank", where=str(file), hint=hint)
+    outside(store, file, "the archive cannot be inside the bank", "give a file outside the bank")
     if file.exists() or file.is_symlink():
         raise CannotWrite("this file already exists", where=str(file), hint="choose another name")
 
@@ -249,7 +244,7 @@ def _unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     start, fresh = f".{file.name[:200]}.", file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
     for left in file.parent.glob(f"{glob.escape(start)}*.part"):
         pid = left.name[len(start) : -len(".part")]
-        if pid.isdecimal() and left.is_file() and not _lives(int(pid)):
+        if pid.isdecimal() and left.is_file() and not lives(int(pid)):
             left.unlink(missing_ok=True)
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
@@ -268,14 +263,6 @@ def _unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     finally:
         fresh.unlink(missing_ok=True)
         os.close(folder)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (OSError, OverflowError) as error:
-        return not isinstance(error, ProcessLookupError)
-    return True
 
 
 def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int) -> None:
@@ -304,7 +291,7 @@ def restore(
             raise _bad(file, "its history does not end at the revision in the manifest")
         with store.history.fetched(str(bundle), ref) as other:
             there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
-            known = settings(store.history.read(other, SETTINGS)) or {}
+            known = settings(store.history.read(other, discovery.SETTINGS)) or {}
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
                 raise _bad(file, "its files differ from its history")
             done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)

@@ -8,41 +8,32 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from difflib import SequenceMatcher
 from hashlib import sha256
-from itertools import dropwhile, islice
 from pathlib import Path
 from textwrap import dedent
 from typing import cast
 
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
-from ua_memory.errors import GitFailed, NotFound, Usage, at_least
+from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
 from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.index import sync
-from ua_memory.index.generations import Counted, IndexedFiles
+from ua_memory.index.generations import FactGroup, IndexedFiles
 from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.statements import Progress, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines
-from ua_memory.markdown.lines import FileKind
 from ua_memory.paths import is_truth
 from ua_memory.records import (
-    CoreBlock,
-    Entity,
     Fact,
     MentalModel,
-    Observation,
-    Opinion,
     Page,
     Passage,
     Problem,
     Record,
-    SourceDocument,
     Tombstone,
     is_generated,
     ref_of,
@@ -53,40 +44,11 @@ from ua_memory.store.scan import valid_name
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
 from ua_memory.upkeep import doctor
-from ua_memory.upkeep.doctor import Check
 
 
-def log(
-    store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20,
-    since: datetime | None = None, until: datetime | None = None, before: str | None = None,
-) -> list[Revision]:  # fmt: skip
-    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact; made at
-    `since` or later, and before `until`; those alone that come after the revision `before` in that order.
-
-    NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
-    """
-
-    at_least(0, limit=limit)
-
-    def wanted(one: Revision) -> bool:
-        made = (since is None or one.when >= since) and (until is None or one.when < until)
-        return made and op in (None, one.trailer("Memory-Op"))
-
-    every = store.history.revisions()
-    if before is not None:
-        sha = store.history.resolve(statements.bare(before))
-        every = islice(dropwhile(lambda one: one.id != sha, every), 1, None)
-    if not about and op is None:
-        return list(islice(filter(wanted, every), limit))
-    done = _about(store, about) if about else store.history.with_trailer("Memory-Op", str(op))
-    if before is not None:
-        older = {one.id for one in every}
-        done = [one for one in done if one.id in older]
-    found = [one for one in done if wanted(one)][:limit]
-    return found if about else store.history.with_paths(found)
-
-
-def _about(store: Store, about: str) -> list[Revision]:
+def revisions_of(store: Store, about: str) -> list[Revision]:
+    """The revisions of a file, or those that wrote, named or changed a fact. NotFound where nothing is known
+    of either, Usage for a path outside the bank."""
     named = statements.read(about)
     try:
         found = statements.find_excerpts(store, about)
@@ -103,36 +65,6 @@ def _about(store: Store, about: str) -> list[Revision]:
     if not done and found.path not in store.survey().changed:
         raise NotFound("no revision has this file", where=found.path, hint="ua-memory status")
     return done
-
-
-MANY = 50
-"""Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
-
-
-def changes_of(
-    store: Store, revisions: Sequence[Revision], about: str | None = None
-) -> dict[str, tuple[Statement, ...]]:
-    """{revision: the statements it brought or changed}, each as it stood there; those of a file, or of a fact
-    (`^id`), where it is `about` one. What was forgotten since is left out, secrets are taken out, and what
-    brought MANY files or more is not read."""
-    rows: dict[tuple[str, str], set[int]] = {}
-    for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
-        meant = not about or about.startswith("^") or each.path == about
-        if meant and is_truth(each.path) and each.path.endswith(".md"):
-            lines = range(each.line, each.line + each.text.count("\n") + 1)
-            rows.setdefault((each.revision, each.path), set()).update(lines)
-    forgotten = tombstones.read(store)
-    found: dict[str, list[Statement]] = {}
-    for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
-        for record in markdown_document.parse(data or b"", path).records:
-            here = range(record.place.line, record.place.end + 1)
-            if not isinstance(record, Statement) or rows[revision, path].isdisjoint(here):
-                continue
-            meant = not about or about in (path, f"^{record.id}")
-            if meant and not forgotten.forbid(record):
-                text = redaction.redact(record.text, store.config.redact).text
-                found.setdefault(revision, []).append(replace(record, text=text))
-    return {revision: tuple(records) for revision, records in found.items()}
 
 
 # -- changes -----------------------------------------------------------------------------------------------
@@ -156,11 +88,8 @@ class StatementChange:
 
 READ_AT_ONCE = 50
 """Files of a revision whose contents are in memory together."""
-_CHANGED: Mapping[type, str] = {
-    Fact: "fact", Observation: "observation", Opinion: "opinion", Passage: "passage", CoreBlock: "core",
-    Entity: "entity", Page: "page", MentalModel: "model", SourceDocument: "document",
-}  # fmt: skip
-"""No tombstones: what they stand for is among what was removed."""
+_CALLED = {"coreblock": "core", "mentalmodel": "model", "sourcedocument": "document"}
+"""Of records whose class has another name."""
 
 
 def changes(store: Store, revision: str | None = None) -> Iterator[StatementChange]:
@@ -217,11 +146,12 @@ _Shown = tuple[Record, str]
 
 
 def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones | None) -> list[_Shown]:
-    document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is FileKind.CORE
+    document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is lines.FileKind.CORE
     found: list[_Shown] = []
     for record in document.records:
-        if type(record) not in _CHANGED or (core and isinstance(record, Passage)):
-            continue  # what stands in core memory is told by its blocks
+        # What a tombstone stands for is among what was removed; what core memory says is told by its blocks.
+        if isinstance(record, Tombstone) or (core and isinstance(record, Passage)):
+            continue
         if forgotten and isinstance(record, Statement) and forgotten.forbid(record):
             continue
         first, last = record.place.line - 1, record.place.end
@@ -276,7 +206,8 @@ def _change(path: str, old: _Shown | None, new: _Shown | None) -> StatementChang
     before, after = old[1] if old else None, new[1] if new else None
     record, _ = cast(_Shown, new or old)
     block = record.id if isinstance(record, Statement) else None
-    return StatementChange(path, record.place.line, _CHANGED[type(record)], block, before, after)
+    kind = type(record).__name__.lower()
+    return StatementChange(path, record.place.line, _CALLED.get(kind, kind), block, before, after)
 
 
 def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:
@@ -361,11 +292,11 @@ def file_problems(
             if rest := searched(data)[1]:
                 yield Problem(path, rest, UNSEARCHED)
             yield from document.problems
-            for one in document.records:
-                if isinstance(one, Statement) and one.id and is_generated(one.id):
+            for one in document.statements:
+                if one.id and is_generated(one.id):
                     text = markdown_document.texthash(one.text)
                     said.append((one.id, path, one.place.line, text))
-                elif isinstance(one, Statement) and one.id:
+                elif one.id:
                     typed.append(one)  # which may stand in every file
         held.read(document)
         stones |= {stone.id: stone for stone in document.of(Tombstone)}
@@ -400,7 +331,7 @@ def _back_again(
 
 def quick_problems(store: Store) -> Iterator[Problem]:
     """The same by what the index knows."""
-    with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
+    with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             yield from list(file_problems(store, known=known))
             return
@@ -409,14 +340,14 @@ def quick_problems(store: Store) -> Iterator[Problem]:
 
 def _facts_alone(path: str) -> bool:
     """Whether a file holds facts and prose, which cite nothing."""
-    return lines.kind_of(path) in (FileKind.LOG, FileKind.DOCUMENT)
+    return lines.kind_of(path) in (lines.FileKind.LOG, lines.FileKind.DOCUMENT)
 
 
 def _twice(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Problem]:
     """Ids of ours that stand in two files with different texts; within one file the parser says so."""
     rows = list(said)
     if known:
-        blocks = filter(is_generated, {*known.twice(), *(row[0] for row in said)})
+        blocks = filter(is_generated, {*known.duplicate_ids(), *(row[0] for row in said)})
         rows += [row[:4] for row in known.texts(blocks)]
     first: dict[str, IdRow] = {}
     for row in sorted(rows, key=lambda row: row[1:3]):
@@ -576,8 +507,8 @@ def count(store: Store) -> Stats:
     )
 
 
-def _facts(store: Store) -> Counter[Counted]:
-    with contextlib.suppress(sqlite3.Error), sync.indexed(store) as known:
+def _facts(store: Store) -> Counter[FactGroup]:
+    with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             found = known.facts(outer=bool(store.config.extra_paths))
             found.update(_facts_of(store, known.same.keys()))
@@ -585,9 +516,9 @@ def _facts(store: Store) -> Counter[Counted]:
     return _facts_of(store, frozenset())
 
 
-def _facts_of(store: Store, but: Set[str]) -> Counter[Counted]:
+def _facts_of(store: Store, but: Set[str]) -> Counter[FactGroup]:
     """The same by parsing all files but these."""
-    found = Counter[Counted]()
+    found = Counter[FactGroup]()
     paths = {one.path for one in store.survey().files if one.path not in but and _facts_alone(one.path)}
     for path, data in statements.texts(store, paths=paths):
         day = lines.day_of(path) or ""
@@ -596,7 +527,7 @@ def _facts_of(store: Store, but: Set[str]) -> Counter[Counted]:
     return found
 
 
-Watch = Callable[[str], AbstractContextManager[Progress | None]]
+Watch = Callable[[str], contextlib.AbstractContextManager[Progress | None]]
 
 
 class Health:
@@ -626,7 +557,7 @@ class Health:
             problems, unchecked = doctor.checked(self._store, tell)
         return [*found, *problems], unchecked
 
-    def doctor(self, *, mend: bool = False) -> Sequence[Check]:
+    def doctor(self, *, mend: bool = False) -> Sequence[doctor.Check]:
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
         if mend:
             self._finish()

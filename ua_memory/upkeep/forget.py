@@ -14,7 +14,7 @@ from ua_memory.errors import ChangedOnDisk, Held, NotFound, TooLarge, Usage
 from ua_memory.git.repository import MACHINE
 from ua_memory.index import words as index_words
 from ua_memory.index.items import IndexItem
-from ua_memory.index.terms import Query, every_word
+from ua_memory.index.terms import Query, all_words_query
 from ua_memory.knowledge import observations, statements, tombstones, trust
 from ua_memory.knowledge.facts import heading_of
 from ua_memory.knowledge.lineage import cut, plain
@@ -25,7 +25,6 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, printer
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape, scan
-from ua_memory.markdown.lines import heading_level
 from ua_memory.records import (
     Entity,
     Fact,
@@ -39,21 +38,12 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.retain import ledger
-from ua_memory.retain.ledger import short
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.traces import (
-    Cleanup,
-    CleanupReport,
-    Needle,
-    TraceReport,
-    is_session,
-    needles,
-    unmentioned,
-)
+from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, needles, unmentioned
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails
@@ -202,9 +192,7 @@ def containing(texts: Mapping[str, bytes], items: Iterable[IndexItem], query: Qu
         path: markdown_document.parse(texts[path], path).lines for path in {each.place.path for each in found}
     }
     said = ["\n".join(lines[at.path][at.line - 1 : at.end]) for at in (each.place for each in found)]
-    return [
-        each for each, is_meant in zip(found, index_words.containing(query, said), strict=True) if is_meant
-    ]
+    return [each for each, is_meant in zip(found, index_words.matching(query, said), strict=True) if is_meant]
 
 
 def piece(item: IndexItem) -> Piece:
@@ -225,8 +213,8 @@ def _lines(path: str, data: bytes, span: str, *, prose_only: bool = False) -> It
     first, last = statements.line_span(path, span, len(document.lines))
     unsaid = (BlockShape.RULE, *([BlockShape.HEADING, BlockShape.COMMENT] if prose_only else []))
     taken: set[int] = set()
-    for record in document.records:
-        if isinstance(record, Statement) and record.place.line <= last and first <= record.place.end:
+    for record in document.statements:
+        if record.place.line <= last and first <= record.place.end:
             taken.update(range(record.place.line, record.place.end + 1))
             yield of(record)
     for block in scan(document.lines, document.front_end):
@@ -255,11 +243,11 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
     means one session alone. `waits` are whole ids. NotFound with those there are, Usage with those that it
     may mean."""
     named = named.strip()
-    known = dict.fromkeys([*said, *map(short, waits)])
-    if any(is_session(one, named) for one in (*known, *waits)):
+    known = dict.fromkeys([*said, *map(ledger.short, waits)])
+    if any(traces.is_session(one, named) for one in (*known, *waits)):
         return named
     low = named.casefold()
-    begins = {short(one) for one in (*known, *waits) if one.casefold().startswith(low)}
+    begins = {ledger.short(one) for one in (*known, *waits) if one.casefold().startswith(low)}
     # More than a heading shows of an id, and less than all of it.
     begins |= {one for one in known if len(one) >= _SHOWN and low.startswith(f"{one.casefold()}-")}
     if len(begins) == 1:
@@ -343,11 +331,9 @@ class ForgetPlanner:
         """Let go of what rests on nothing else; whether there was any."""
         before = len(self.gone)
         for path in self.concerned():
-            for record in self.document(path).records:
-                if isinstance(record, Statement) and record.place not in self.gone:
-                    why = self._reason(record)
-                    if why:
-                        self._lose(record, why)
+            for record in self.document(path).statements:
+                if record.place not in self.gone and (why := self._reason(record)):
+                    self._lose(record, why)
         return len(self.gone) > before
 
     def _lose(self, record: Statement, why: str) -> None:
@@ -368,8 +354,8 @@ class ForgetPlanner:
             return []
         mark, own = f"^{record.id}".encode(), record.place.path
         there = (path for path, data in self.texts.items() if path != own and mark in data)
-        others = (each for path in there for each in self.document(path).records)
-        return [each for each in others if isinstance(each, Statement) and each.id == record.id]
+        others = (each for path in there for each in self.document(path).statements)
+        return [each for each in others if each.id == record.id]
 
     def lost(self, link: Proof | fields.Citation) -> bool:
         """Whether what a link means goes."""
@@ -449,10 +435,8 @@ class ForgetPlanner:
         if block not in self._said:
             mark = f"^{written_id(block)}".encode()
             there = (path for path, data in self.texts.items() if mark in data)
-            records = (record for path in there for record in self.document(path).records)
-            self._said[block] = next(
-                (each for each in records if isinstance(each, Statement) and each.ref == block), None
-            )
+            found = (record for path in there for record in self.document(path).statements)
+            self._said[block] = next((each for each in found if each.ref == block), None)
         return self._said[block]
 
     def piece(self, record: Statement, why: str) -> Piece:
@@ -468,22 +452,18 @@ class ForgetPlanner:
 # Whose lines are whose: a machine's, which may go with what they rest on, or a person's.
 
 
-class LineOwners:
-    """Who wrote each line, asked of the trail once for each file; of another history by `rev`."""
+def line_owners(store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> Ours:
+    """Whose lines are whose, asked of the trail once for each file; of another history by `rev`. Without a
+    trail nobody knows: then all count as a person's."""
 
-    def __init__(self, store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> None:
-        self.store, self.texts, self.rev = store, texts, rev
-        self._ours: dict[str, list[bool]] = {}
+    authors: dict[str, list[str]] = {}
 
-    def ours(self, path: str, line: int, end: int) -> bool:
-        """Whether a machine wrote all of these lines. Without a trail nobody knows: then they count as a
-        person's."""
-        if path not in self._ours:
-            history = self.store.history
-            rows = history.blame(path, self.texts[path], rev=self.rev) if history.exists else []
-            self._ours[path] = [row.author == MACHINE[0] for row in rows]
-        rows_ = self._ours[path][line - 1 : end]
-        return bool(rows_) and all(rows_)
+    def ours(path: str, line: int, end: int) -> bool:
+        if path not in authors:
+            authors[path] = [row.author for row in store.history.blame(path, texts[path], rev=rev)]
+        return {*authors[path][line - 1 : end]} == {MACHINE[0]}
+
+    return ours
 
 
 # -- edits -------------------------------------------------------------------------------------------------
@@ -537,8 +517,8 @@ class FileEdits:
         blocks = list(scan(lines, self.document.front_end))
         heads = [block.start for block in blocks if block.shape is BlockShape.HEADING]
         for start in reversed(heads):
-            level = heading_level(lines[start].strip())
-            ends = (n for n in heads if n > start and heading_level(lines[n].strip()) <= level)
+            level = markdown_lines.heading_level(lines[start].strip())
+            ends = (n for n in heads if n > start and markdown_lines.heading_level(lines[n].strip()) <= level)
             body = range(start + 1, next(ends, len(lines)))
             said = [n + 1 for n in body if lines[n].strip()]
             if level > 1 and gone.intersection(said) and all(
@@ -687,8 +667,8 @@ class ForgetEdits:
         for place in (place for place in deriving.gone if place.path == path):
             edits.drop(place.line, place.end)
             taken.update(range(place.line, place.end + 1))
-        for record in edits.document.records:
-            if isinstance(record, Statement) and record.place not in deriving.gone:
+        for record in edits.document.statements:
+            if record.place not in deriving.gone:
                 self._revise(edits, record)
         self._prose(edits, taken)
         return edits
@@ -910,7 +890,8 @@ class Forgetting(Cleanup):
             found, near = self._with_words(query, limit)
         elif session:
             said = sessions(self._texts())
-            session = choose_session(session, said, traces.sessions(self.store))
+            waits = [one.session.session for _, one in traces.of_sessions(self.store)]
+            session = choose_session(session, said, waits)
             meant = [name for name in said if traces.is_session(name, session)]
             found = [of(fact) for name in meant for fact in said[name]]
         else:
@@ -923,7 +904,7 @@ class Forgetting(Cleanup):
     def _with_words(self, query: str, limit: int | None) -> tuple[list[ForgetTarget], tuple[Piece, ...]]:
         """What contains all words of a query, at most `limit`, the best first; and what else a search for it
         finds. NotFound where nothing contains them, TooLarge where more than `MOST` do."""
-        index, words = self.index(), every_word(query)
+        index, words = self.index(), all_words_query(query)
         index.refresh(vectors=False)  # all files, however long it takes: what is not read is not found
         hits = self.search(query).hits
         keys = [hit.key for hit in index.words.search(words, MOST + 1)] if words.phrases else []
@@ -951,9 +932,8 @@ class Forgetting(Cleanup):
         texts = self._texts()
         for path in {each.place.path for each in chosen} - texts.keys():  # refused a moment ago
             texts[path] = self.store.truth(path)
-        owners = LineOwners(self.store, texts)
-        today = self.store.now().date()
-        deriving = ForgetPlanner(texts, chosen, owners.ours, today, take=take, patterns=self.config.redact)
+        ours, today = line_owners(self.store, texts), self.store.now().date()
+        deriving = ForgetPlanner(texts, chosen, ours, today, take=take, patterns=self.config.redact)
         return ForgetEdits(deriving).plan()
 
     def _sought(self, plan: Plan) -> tuple[Needle, ...]:
@@ -1002,7 +982,7 @@ def remove_derived(store: Store, draft: Draft, lost: Mapping[str, Statement]) ->
         if data is not None:
             texts[path] = data
     deriving = ForgetPlanner(
-        texts, [], LineOwners(store, texts).ours, store.now().date(), take=False,
+        texts, [], line_owners(store, texts), store.now().date(), take=False,
         patterns=store.config.redact, ids=lost.keys(), known=lost,
     )  # fmt: skip
     plan = ForgetEdits(deriving).plan()

@@ -22,9 +22,7 @@ from ua_memory.knowledge.statements import Statement, texts
 from ua_memory.markdown import blocks, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import lines as markdown_lines
-from ua_memory.markdown.blocks import scan
-from ua_memory.markdown.printer import strip_blank
-from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Place, Proof
+from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Proof
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -167,7 +165,7 @@ class Copies:
         yield from taken
         placed = [b for b, t in zip(blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
-        body = _without(note.data, [block.place for block in placed])
+        body = markdown_lines.without_places(note.data, [block.place for block in placed])
         yield self.take(replace(note, body=body), {PLACED: names or None})
 
     def _block(self, block: CoreBlock) -> ImportedItem:
@@ -178,7 +176,7 @@ class Copies:
         def told(state: State, why: str = "") -> ImportedItem:
             return ImportedItem("block", f"## {block.name}", path, state, why)
 
-        if ours and ours.value == strip_blank(self.draft.redact(block.value)):
+        if ours and ours.value == printer.strip_blank(self.draft.redact(block.value)):
             return told("same")
         if ours and ours.value:
             return told("left", "core memory already has a block of this name, which stays")
@@ -210,13 +208,6 @@ def marked(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
         return markdown_lines.insert_after(
             data, 0, markdown_document.set_front(b"", keys).decode().splitlines()
         )
-
-
-def _without(data: bytes, places: list[Place]) -> bytes:
-    """The bytes without the lines of these places."""
-    for place in sorted(places, key=lambda each: -each.line):
-        data = markdown_lines.replace_lines(data, place, [])
-    return data
 
 
 def _goes_on(old: bytes, new: bytes) -> bool:
@@ -304,8 +295,8 @@ class RecordImport:
         for path, data in texts(self.store):
             if wanted.isdisjoint(found.decode() for found in _ID.findall(data)):
                 continue
-            for record in markdown_document.parse(data, path).records:
-                if isinstance(record, Statement) and record.id in wanted:
+            for record in markdown_document.parse(data, path).statements:
+                if record.id in wanted:
                     self.known[record.id] = record
                     self.files[record.id] = path
 
@@ -340,7 +331,7 @@ class RecordImport:
         """The log of a day, or another of it while somebody is writing there (a code fence is still open)."""
         path = knowledge_facts.log_path(day)
         document = markdown_document.parse(self.draft.read(path), path)
-        is_open = any(block.unclosed for block in scan(document.lines, document.front_end))
+        is_open = any(block.unclosed for block in blocks.scan(document.lines, document.front_end))
         return knowledge_facts.log_path(f"{day}-import") if is_open else path
 
     def _moment(self, item: ImportedRecord) -> tuple[str | None, str]:
@@ -633,11 +624,8 @@ def _most_words(lines: Sequence[tuple[str, int, str]]) -> Ask:
 
     def ask(query: str, limit: int) -> list[Old]:
         wanted = set(_telling(query))
-        ranked = sorted(
-            ((len(wanted & has), -len(line), n) for n, (_, _, line, has) in enumerate(known) if wanted & has),
-            key=lambda each: (-each[0], -each[1], each[2]),
-        )
-        chosen = [(known[n], many) for many, _, n in ranked[:limit]]
+        ranked = sorted((-len(wanted & row[3]), len(row[2]), n) for n, row in enumerate(known))
+        chosen = [(known[n], -many) for many, _, n in ranked[:limit] if many]
         return [Old(p, text.strip(), at, at, many / len(wanted)) for (p, at, text, _), many in chosen]
 
     return ask

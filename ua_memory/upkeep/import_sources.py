@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import discovery
-from ua_memory.discovery import CORE_NAMES
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields
 from ua_memory.markdown import lines as markdown_lines
-from ua_memory.markdown.fields import write_links, write_tags
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
 from ua_memory.text import dates
@@ -271,10 +269,10 @@ def metadata(fact: Fact, title: str) -> list[str]:
         lines.append(f"  - when: {'/'.join(filter(None, effective.groups()))}")
     names = [name.strip() for name in _LINK.findall(first) if name.strip()]
     if names and not fact.entities:
-        lines.append(f"  - entities: {write_links(list(dict.fromkeys([title, *names])))}")
+        lines.append(f"  - entities: {fields.write_links(list(dict.fromkeys([title, *names])))}")
     category = _CATEGORY.match(first)
     if category and not _CLOCK.fullmatch(category[1]):
-        lines.append(f"  - tags: {write_tags([category[1].strip()])}")
+        lines.append(f"  - tags: {fields.write_tags([category[1].strip()])}")
     return lines
 
 
@@ -629,7 +627,7 @@ def read_openclaw(name: str, files: Files) -> SourceContents:
 
 
 def _is_workspace(files: Files) -> bool:
-    return any(p in CORE_NAMES or (p.startswith("memory/") and p.endswith(".md")) for p in files)
+    return any(p in discovery.CORE_NAMES or (p.startswith("memory/") and p.endswith(".md")) for p in files)
 
 
 def _workspace(name: str, files: Files, root: str) -> SourceContents:
@@ -641,9 +639,9 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
     for path in (p for p in CURATED if files.get(p, b"").strip()):
         notes.insert(0, note(path, files[path], True))
     core = None
-    if path := next((path for path in CORE_NAMES if files.get(path, b"").strip()), ""):
+    if path := next((path for path in discovery.CORE_NAMES if files.get(path, b"").strip()), ""):
         core = CopiedNote(path, fitting(path, None), files[path], None, True)
-        problems = [*trouble(core, CORE_NAMES[0]), *problems]
+        problems = [*trouble(core, discovery.CORE_NAMES[0]), *problems]
     told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
     if told:
         left.append(f"{', '.join(told)}: instructions for the agent, not memories")

@@ -17,6 +17,7 @@ from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_blank
 from ua_memory.errors import CannotWrite, GitFailed, Usage, writing
 from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
+from ua_memory.markdown.lines import insert_after
 from ua_memory.paths import Bank, git_around, locate, make_private, without_git
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
@@ -109,9 +110,8 @@ def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[s
             draft.write(SETTINGS, _toml(store.config), restored=True)
         elif missing:
             # A table's keys run to the end of the file, so what belongs to none goes to its start.
-            bom, rest = _split_bom(draft.read(SETTINGS))
-            lines = "".join(f'{key} = "{value}"\n' for key, value in missing.items())
-            draft.write(SETTINGS, bom + lines.encode() + rest, restored=True)
+            lines = [f'{key} = "{value}"' for key, value in missing.items()]
+            draft.write(SETTINGS, insert_after(draft.read(SETTINGS), 0, lines), restored=True)
         made = tuple(draft.changed())
         draft.subject = "init: make this folder a bank"
     return made, draft.result
@@ -131,11 +131,6 @@ def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Resul
             draft.write(SETTINGS, after, restored=True)
             draft.subject = f"config: set {key}"
     return draft.result if after != before else None
-
-
-def _split_bom(data: bytes) -> tuple[bytes, bytes]:
-    mark = b"\xef\xbb\xbf"
-    return (mark, data[len(mark) :]) if data.startswith(mark) else (b"", data)
 
 
 def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
@@ -185,11 +180,8 @@ def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], dat
 
 
 def _toml(config: Config) -> bytes:
-    zone = (
-        f'timezone = "{config.timezone}"'
-        if config.timezone
-        else '# timezone = "Europe/Kyiv"   # else the system\'s'
-    )
+    unset = '# timezone = "Europe/Kyiv"   # else the system\'s'
+    zone = f'timezone = "{config.timezone}"' if config.timezone else unset
     return f"""\
 # The settings of this memory bank. `ua-memory config` lists all of them and where each value comes from.
 id = "{config.id}"

@@ -24,7 +24,6 @@ from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import plain
-from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, Tombstones, add, parse
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import printer
@@ -45,20 +44,17 @@ from ua_memory.records import (
 from ua_memory.store import swap
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.files import MAX_FILE
-from ua_memory.store.merge3 import merge_parts
+from ua_memory.store.merge3 import lines_of, merge_parts
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
-    ASKED,
-    SHOWN,
     ForgetEdits,
     ForgetPlanner,
     ForgetTarget,
-    LineOwners,
     Ours,
     Plan,
+    line_owners,
     refuse_held,
-    summarize,
 )
 
 # -- units -------------------------------------------------------------------------------------------------
@@ -148,7 +144,7 @@ def key_in(part: bytes) -> Key | None:
 def _cut(
     data: bytes, path: str, found: dict[Key, MergeUnit], seen: Counter[Key]
 ) -> Iterator[tuple[Key | None, bytes]]:
-    lines = BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
+    lines = lines_of(data)
     if not path.endswith(".md"):
         yield from ((None, line) for line in lines)
         return
@@ -170,20 +166,6 @@ def _cut(
             found.setdefault(key, MergeUnit(key, path, raw, record))
         yield key, raw
         at = max(end, at + 1)
-
-
-def joined(parts: Iterable[bytes], lines_of: Callable[[Key], bytes]) -> bytes:
-    """The file that parts make up. Two texts from different machines do not run into each other."""
-    out: list[bytes] = []
-    for part in parts:
-        key = key_in(part)
-        raw = lines_of(key) if key else part
-        if not raw:
-            continue
-        if out and _is_text(raw) and out[-1].strip() and not out[-1].startswith((b"#", b"---")):
-            out.append(b"\r\n" if out[-1].endswith(b"\r\n") else b"\n")
-        out.append(raw)
-    return b"".join(out)
 
 
 def _is_text(raw: bytes) -> bool:
@@ -249,7 +231,7 @@ def _both(base: MergeUnit | None, ours: MergeUnit, theirs: MergeUnit, path: str)
         return SettledUnit(theirs, why="theirs")
     if isinstance(ours.record, CoreBlock):
         # Two readings of one line stand below each other.
-        both = parts(_rows(base.lines) if base else None, _rows(ours.lines), _rows(theirs.lines))
+        both = parts(lines_of(base.lines) if base else None, lines_of(ours.lines), lines_of(theirs.lines))
         unit = _read(theirs.key, path, b"".join(both))
         return SettledUnit(replace(unit or theirs, path=path), why="both")
     record = _by_field(base.record if base else None, ours.record, theirs.record)
@@ -265,11 +247,7 @@ def merged_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None
         return None
     old, one, other = (BytesIO(text).readlines() for text in (base, ours, theirs))
     out, clashes = merge_parts(old, one, other)
-    return None if clashes else b"".join(out)
-
-
-def _rows(text: bytes) -> list[bytes]:
-    return BytesIO(text if text.endswith(b"\n") else text + b"\n").readlines()
+    return b"".join(out) if all(clash.inserted for clash in clashes) else None
 
 
 def parts(
@@ -277,9 +255,7 @@ def parts(
 ) -> list[bytes]:
     """The same of texts in parts. Without a base what both have in common stands for it. `met` hears of each
     stretch that both changed: base, ours, theirs."""
-    if base is None:
-        alike = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-        base = [part for block in alike for part in ours[block.a : block.a + block.size]]
+    base = common(ours, theirs) if base is None else base
 
     def both(*sides: list[bytes]) -> list[bytes]:
         if met:
@@ -287,6 +263,12 @@ def parts(
         return side_by_side(*sides)
 
     return merge_parts(base, ours, theirs, both)[0]
+
+
+def common(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    """The parts that two texts share, in order."""
+    alike = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return [part for block in alike for part in ours[block.a : block.a + block.size]]
 
 
 def side_by_side(old: list[bytes], ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
@@ -630,7 +612,16 @@ class _Merging:
         return texts[2] or b""
 
     def _joined(self, rows: list[bytes]) -> bytes:
-        return joined(rows, lambda key: self.units[key].lines)
+        """The file that parts make up. Two texts from different machines do not run into each other."""
+        out: list[bytes] = []
+        for part in rows:
+            raw = self.units[key].lines if (key := key_in(part)) else part
+            if not raw:
+                continue
+            if out and _is_text(raw) and out[-1].strip() and not out[-1].startswith((b"#", b"---")):
+                out.append(b"\r\n" if out[-1].endswith(b"\r\n") else b"\n")
+            out.append(raw)
+        return b"".join(out)
 
     def _restamp(self, path: str, data: bytes) -> bool:
         """Say in a fact's own lines who said it, where the heading above it does not any more."""
@@ -741,17 +732,16 @@ class ForgottenPlans:
         gone = {*self.ours.ids, *self.theirs.ids}
         for path, data in files.items():
             if path != PATH and data and any(f"^{written_id(block)}".encode() in data for block in gone):
-                records = markdown_document.parse(data, path).records
-                gone -= {str(each.ref) for each in records if isinstance(each, Statement)}
+                gone -= {str(each.ref) for each in markdown_document.parse(data, path).statements}
         return gone
 
     def notes(self) -> list[str]:
         """What rested on the forgotten and went with it or was revised, in numbers."""
-        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != ASKED)
+        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != forget.ASKED)
         both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
-        return [f"removed with what depended on it: {summarize(both)}"]
+        return [f"removed with what depended on it: {forget.summarize(both)}"]
 
     def record(self, store: Store, draft: Draft) -> None:
         """Write tombstones for what went with it, as `forget` does. A line without an id has the other's
@@ -780,8 +770,8 @@ def losses(store: Store, base: str | None, other: str, ours: Read, edited: Colle
     if new_here:
         names = {path: blob for path, blob in history.blobs(rev=other).items()
                  if is_truth(path) and path.endswith(".md")}  # fmt: skip
-        read = history.read_all([(blob, "") for blob in names.values()])
-        texts = {path: data for path, data in zip(names, read, strict=True) if data is not None}
+        read = history.contents(names.values())
+        texts = {path: read[blob] for path, blob in names.items()}
         found = replace(found, theirs=_plan(store, texts, new_here, old, other))
     return found
 
@@ -790,7 +780,7 @@ def _plan(
     store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
 ) -> Plan:
     fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
-    ours, today = LineOwners(store, texts, rev).ours, store.now().date()
+    ours, today = line_owners(store, texts, rev), store.now().date()
     return forgetting(texts, Tombstones(new, store.config.redact), fresh, ours, today)
 
 
@@ -804,10 +794,8 @@ def forgetting(
         if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
             continue
         document = markdown_document.parse(data, path)
-        for record in document.records:
-            if isinstance(record, Statement) and (
-                forgotten.names(record) or (path in fresh and forgotten.forbid(record))
-            ):
+        for record in document.statements:
+            if forgotten.names(record) or (path in fresh and forgotten.forbid(record)):
                 targets.append(forget.of(record))
         said = {each.place.line for each in targets if each.place.path == path}
         for _, rows in forgotten.found(data, path) if path in fresh else ():
@@ -840,7 +828,7 @@ def _dropped(base: Files, side: str, files: Files, plan: Plan, gone: Collection[
     pieces = [
         (piece.id or "", piece.place)
         for piece in plan.gone
-        if piece.why == ASKED or piece.by_person or piece.what == "fact"
+        if piece.why == forget.ASKED or piece.by_person or piece.what == "fact"
     ]
     left = read(plan.without(files)).units
     pieces += [(name, unit.record.place) for name in gone if (unit := left.get(("id", name))) and unit.record]
@@ -901,7 +889,7 @@ def foreign_files(
     if not store.bank.own:
         what = "the other history has files that are not memory"
         hint = "give this history a remote of its own: ua-memory git remote set-url origin ADDRESS"
-        raise Conflict(what, where=", ".join(sorted(foreign)[:SHOWN]), hint=hint)
+        raise Conflict(what, where=", ".join(sorted(foreign)[: forget.SHOWN]), hint=hint)
     history = store.history
     head = history.head()
     here = history.differing(base, head) if head else {}
@@ -991,12 +979,11 @@ def merged(
     paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)} | lost.paths)
     old = history.blobs(paths, rev=base) if base and paths else {}
     new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
-    wanted = sorted({blob for blob in (*old.values(), *new.values()) if blob})
-    read = dict(zip(wanted, history.read_all([(blob, "") for blob in wanted]), strict=True))
+    read = history.contents(blob for blob in (*old.values(), *new.values()) if blob)
     sides = (
-        {path: read[blob] or b"" for path, blob in old.items()},
+        {path: read[blob] for path, blob in old.items()},
         {path: data for path in paths if (data := ours(path)) is not None},
-        {path: read[blob] or b"" for path, blob in new.items() if blob},
+        {path: read[blob] for path, blob in new.items() if blob},
     )
     done = together(*sides, lost, other, fresh=fresh)
     return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, lost

@@ -8,13 +8,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Conflict, NotFound, StillThere, Usage, writing
 from ua_memory.git import rewrite
 from ua_memory.git.history import CommitStamp, History, commit_stamps
-from ua_memory.git.rewrite import unmarked
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document
@@ -25,11 +23,7 @@ from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
 from ua_memory.upkeep.forget import ForgetEdits, ForgetPlanner, ForgetResult, ForgetTarget, tombstone_id
-from ua_memory.upkeep.traces import MARK, Needle, needles
-
-if TYPE_CHECKING:
-    from ua_memory.upkeep.traces import TraceReport
-
+from ua_memory.upkeep.traces import MARK, Needle, TraceReport, needles
 
 # -- purging -----------------------------------------------------------------------------------------------
 # Purge: remove forgotten statements from the history as well. A backup lies outside the bank until its owner
@@ -38,6 +32,7 @@ if TYPE_CHECKING:
 
 RECORD = "purges.json"
 WORK = "purge-work"
+INSIDE = "a backup inside the bank would keep the forgotten text"
 REWROTE = "Rewrote"
 """The trailer of a purge with `REF OLD NEW` for each ref that was rewritten."""
 
@@ -157,8 +152,8 @@ def texts(
         if kind == "blob" and (not path or is_truth(path)) and path != tombstones.PATH:
             lines.update(data.split(b"\n"))
             if any(mark in data for mark in marks):
-                for record in document.parse(data, path or "memory/unknown.md").records:
-                    if isinstance(record, Statement) and _names(record) & forgotten.keys():
+                for record in document.parse(data, path or "memory/unknown.md").statements:
+                    if _names(record) & forgotten.keys():
                         # What nothing leads to any more has no path: it counts as derived.
                         (facts if path and isinstance(record, Fact) else derived)[record.text] = None
                         met |= _names(record) & forgotten.keys()
@@ -168,11 +163,8 @@ def texts(
         found = [tombstones.Tombstones({block: stone}, patterns) for block, stone in lost.items()]
         met |= {next(iter(each.by_id)) for each in found if any(map(each.has, facts))}
     sure = [*more, *(needle for needle in needles(facts, patterns) if not needle.short)]
-    for path, data in now.items():
-        for needle in sure:
-            if place := needle.pattern.search(data):
-                line = data.count(b"\n", 0, place.start()) + 1
-                raise _still(f"{path}:{line}")
+    for trace in traces.within(now, sure).found:
+        raise _still(trace.where)
     rest = needles((text for text in derived if text not in facts), patterns)
     sure += [n for n in rest if not n.short and not any(map(n.within, now.values()))]
     return tuple(dict.fromkeys(sure)), forgotten.keys() - met
@@ -213,8 +205,8 @@ def without(
     """A file of the past as if some ids had never been: their lines, what cited only them, and the texts."""
     marks = [f"^{written_id(block)}".encode() for block in ids]
     if path != tombstones.PATH and is_truth(path) and any(mark in data for mark in marks):
-        records = (r for r in document.parse(data, path).records if isinstance(r, Statement))
-        targets = [ForgetTarget(r.place, r.text, r) for r in records if not _names(r).isdisjoint(ids)]
+        said = document.parse(data, path).statements
+        targets = [ForgetTarget(r.place, r.text, r) for r in said if not _names(r).isdisjoint(ids)]
         past = ForgetPlanner(
             {path: data}, targets, lambda *_: True, date.min, take=True, patterns=patterns, ids=ids,
             strict=False,
@@ -233,7 +225,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     outside(store, backup)
     work = store.bank.state / WORK
     with store.locked(), writing(work):
-        unmarked(store.history)
+        rewrite.unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
         lock.remove_work_folder(store.bank.state)
         rewrite.back_up(store.history, backup)
@@ -257,11 +249,13 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     return PurgeResult(planned.ids, rewrote, str(backup), draft.result.revision, proof)
 
 
-def outside(store: Store, backup: Path) -> None:
+def outside(
+    store: Store, file: Path, what: str = INSIDE, hint: str = "give a folder outside the bank"
+) -> None:
+    """Usage for a file that would lie in the bank."""
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
-        if backup.resolve().is_relative_to(inner.resolve()):
-            what = "a backup inside the bank would keep the forgotten text"
-            raise Usage(what, where=str(backup), hint="give a folder outside the bank")
+        if file.resolve().is_relative_to(inner.resolve()):
+            raise Usage(what, where=str(file), hint=hint)
 
 
 def unfinished(store: Store) -> list[Unfinished]:
@@ -355,8 +349,7 @@ def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, 
         known = tombstones.parse(history.read(one.id, tombstones.PATH))
         if strange := sorted(ids - known.keys()):
             what = f"a purge lists ^{strange[0]}, which has no tombstone"
-            hint = HINT
-            raise Conflict(what, where=f"{one.id[:10]} {tombstones.PATH}", hint=hint)
+            raise Conflict(what, where=f"{one.id[:10]} {tombstones.PATH}", hint=HINT)
         each.append(ids)
         forgotten |= {block: known[block] for block in ids}
         words += one.trailers.get(tombstones.WORDS, ())
@@ -389,8 +382,7 @@ def counterparts(
         raise Conflict(why, where=wrong, hint=HINT)
     lost = history.show(at or old)
     what = "the history was rewritten, and no purge explains why it lacks a revision"
-    hint = HINT
-    raise Conflict(what, where=f"{lost.id[:10]} ({lost.subject[:60]})", hint=hint)
+    raise Conflict(what, where=f"{lost.id[:10]} ({lost.subject[:60]})", hint=HINT)
 
 
 def _side_by_side(

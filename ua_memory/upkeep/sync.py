@@ -26,10 +26,8 @@ from ua_memory.errors import (
 from ua_memory.git import process, rewrite
 from ua_memory.git.history import History
 from ua_memory.git.remotes import REMOTE, shown
-from ua_memory.git.rewrite import unmarked
 from ua_memory.knowledge import statements, tombstones
 from ua_memory.knowledge.sessions import SessionFiles
-from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
 from ua_memory.markdown import document
 from ua_memory.records import Tombstone, written_id
@@ -37,7 +35,6 @@ from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.upkeep import purge, traces
 from ua_memory.upkeep.merge import JoinResult, Merge, join, prepare, refuse, refuse_push, settings
-from ua_memory.upkeep.purge import Purges
 from ua_memory.upkeep.traces import BEGUN, Cleanup, Needle, TraceReport, needles, unmentioned
 
 if TYPE_CHECKING:
@@ -241,8 +238,8 @@ def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[
         record.text
         for path, data in (*here, *old)
         if data
-        for record in document.parse(data, path).records
-        if isinstance(record, Statement) and forgotten.forbid(record)
+        for record in document.parse(data, path).statements
+        if forgotten.forbid(record)
     ]
     return needles(dict.fromkeys(said), store.config.redact)
 
@@ -466,8 +463,7 @@ class _Syncing:
         if not purged:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             what = "the remote's history was rewritten, but not by a purge"
-            hint = purge.HINT
-            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=hint)
+            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=purge.HINT)
         base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
         seen = _foreseen(self.store, other, base=base)
         sought = self._words(purged, [head, other], seen.files)
@@ -491,7 +487,7 @@ class _Syncing:
         self.done.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
         return replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
 
-    def _words(self, purged: Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
+    def _words(self, purged: purge.Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
         """What the purged ids ever said here. StillThere where the files would have it still."""
         history = self.store.history
         try:
@@ -511,7 +507,7 @@ class _Syncing:
         purge.outside(store, backup)
         store.require_settled()
         with store.locked():
-            unmarked(store.history)
+            rewrite.unmarked(store.history)
         rewrite.back_up(store.history, backup)
         self._note(backup, False)
         return backup
@@ -522,7 +518,7 @@ class _Syncing:
         purge.note(self.store, one)
 
     def _moved(
-        self, other: str, base: str, parents: Mapping[str, str], purged: Purges,
+        self, other: str, base: str, parents: Mapping[str, str], purged: purge.Purges,
         sought: Sequence[Needle],
     ) -> str:  # fmt: skip
         """Put this machine's own revisions on the other history, and let go of the old one; where the branch
@@ -551,7 +547,7 @@ class _Syncing:
             shutil.rmtree(work, ignore_errors=True)
 
     def _replanted(
-        self, space: History, tip: str, without: list[str], parents: Mapping[str, str], purged: Purges,
+        self, space: History, tip: str, without: list[str], parents: Mapping[str, str], purged: purge.Purges,
         sought: Sequence[Needle],
     ) -> str:  # fmt: skip
         """Revisions as they are without what was purged, on what their parents were rewritten to. Files that
@@ -570,7 +566,7 @@ class _Syncing:
         left = [one for one in purge.unfinished(self.store) if one.sync and not one.done]
         for one in left:
             with self.store.locked():
-                unmarked(self.store.history)
+                rewrite.unmarked(self.store.history)
                 rewrite.let_go(self.store.history, self.store.bank.state / WORK)
             purge.note(self.store, replace(one, done=True))
 

@@ -10,14 +10,14 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, writing
 from ua_memory.git import rewrite
-from ua_memory.index.sync import within as within_reading
+from ua_memory.index.sync import stop_after
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.core_proposals import forget_edits
@@ -316,19 +316,14 @@ def queues(store: Store) -> Iterator[TurnQueue]:
     yield TextQueue(store.bank.pending, str)
 
 
+def of_sessions(store: Store) -> Iterator[tuple[TurnQueue, QueueEntry]]:
+    """What waits of any session, which has its whole id."""
+    return ((queue, one) for queue in queues(store) for one in queue.all() if one.session.session)
+
+
 def of_session(store: Store, session: str) -> list[tuple[TurnQueue, QueueEntry]]:
     """What waits of a session, by its whole id or the part of it that headings show."""
-    return [
-        (queue, one)
-        for queue in queues(store)
-        for one in queue.all()
-        if one.session.session and is_session(one.session.session, session)
-    ]
-
-
-def sessions(store: Store) -> list[str]:
-    """The whole ids of the sessions of which something waits."""
-    return [one.session.session for queue in queues(store) for one in queue.all() if one.session.session]
+    return [row for row in of_sessions(store) if is_session(row[1].session.session, session)]
 
 
 def is_session(whole: str, named: str) -> bool:
@@ -411,7 +406,7 @@ def _answers(store: Store, needles: Sequence[Needle], ids: Collection[str]) -> b
 
 
 def _plain(answer: BatchOutcome) -> str:
-    row = [[each.plain() for each in answer.operations], answer.refused, answer.aside]
+    row = [[*map(asdict, answer.operations)], answer.refused, answer.aside]
     return json.dumps(row, ensure_ascii=False)
 
 
@@ -419,18 +414,18 @@ def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) 
     """Begin the index anew and let go of the embeddings that nothing has any more. Words are read at once;
     the vectors, which have all gone, the next search or the daemon puts back from the cache."""
     if index.generations.folder.exists():
-        with index.turn:
+        with index.lock:
             index.close()
             fresh = CurrentIndex(index.generations)
             # Of a row that is only deleted, free pages and the log keep the text.
-            fresh.anew("something was forgotten")
+            fresh.reset("something was forgotten")
             fresh.close()
             done = index.refresh(vectors=False)
             kept = any(store.bank.cache.glob("embeddings*")) if store.bank.cache.is_dir() else False
             if kept and not done.left_files:
                 cleared.embeddings = index.cache.keep_only(index.words.text_ids())
             if store.config.chroma_url:  # rows on a server go with the next look at it, which is now
-                done = index.refresh(stop=within_reading(seconds))
+                done = index.refresh(stop=stop_after(seconds))
         cleared.left = done.left_files + done.left_texts
     elif store.bank.cache.is_dir():
         for file in store.bank.cache.glob("embeddings*"):

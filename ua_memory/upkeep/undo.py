@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from io import BytesIO
-from itertools import islice, pairwise
+from itertools import dropwhile, islice, pairwise
 
-from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
+from ua_memory.errors import Conflict, GitFailed, NotFound, Usage, at_least
+from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, give_back_all
-from ua_memory.knowledge.lineage import Chain
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
-from ua_memory.records import CoreBlock, Entity, Record
+from ua_memory.paths import is_truth
+from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.merge3 import Clash, merge
@@ -27,6 +28,7 @@ from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.audit import StatementChange, parent
 from ua_memory.upkeep.forget import remove_derived
+from ua_memory.upkeep.merge import common
 
 SHOWN = 5
 """So many places of a conflict are shown in full."""
@@ -62,30 +64,9 @@ class UndoPlan:
     notes: tuple[str, ...] = ()
 
 
-def undo(store: Store, revision: str | None = None, *, door: str, by_person: bool = False) -> UndoResult:
-    """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
-    nothing is written.
-
-    Without a revision: restore what disappeared and is held, else take back the newest one that was not
-    taken back yet, so that undoing again goes further back. Who asks for it is the author: `by_person`.
-    """
-    done = _chosen(store, "undo", revision)
-    if done is None:
-        return _restore_held(store, door, by_person)
-    return _take_back(store, done, "undo", door, by_person)
-
-
-def redo(store: Store, *, door: str, by_person: bool = False) -> UndoResult:
-    """Take back the newest undo that was not taken back yet."""
-    done = _chosen(store, "redo")
-    assert done is not None
-    return _take_back(store, done, "redo", door, by_person)
-
-
-def plan(store: Store, revision: str | None = None, *, door: str, redone: bool = False) -> UndoPlan:
-    """What `undo` of a revision would change, or `redo` if `redone`. Nothing is written; what undo refuses
-    for another reason than a conflict of lines is raised."""
-    op = "redo" if redone else "undo"
+def _plan(store: Store, op: str, door: str, revision: str | None = None) -> UndoPlan:
+    """What `undo` of a revision would change, or `redo`. Nothing is written; what undo refuses for another
+    reason than a conflict of lines is raised."""
     done = _chosen(store, op, revision)
     op = op if done else "restore"
     with store.revision(op, door=door) as draft:
@@ -158,11 +139,9 @@ def _lost(draft: Draft) -> dict[str, Statement]:
     was: dict[str, Statement] = {}
     stay: set[str | None] = set()
     for path, data in draft.changed().items():
-        records = markdown_document.parse(draft.touched[path].start or b"", path).records
-        was |= {r.ref: r for r in records if isinstance(r, Statement) and r.ref}
-        stay |= {
-            r.ref for r in markdown_document.parse(data or b"", path).records if isinstance(r, Statement)
-        }
+        before = markdown_document.parse(draft.touched[path].start or b"", path)
+        was |= {r.ref: r for r in before.statements if r.ref}
+        stay |= {r.ref for r in markdown_document.parse(data or b"", path).statements}
     return {block: record for block, record in was.items() if block not in stay}
 
 
@@ -180,8 +159,8 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
         raise Conflict("it was purged from the history and cannot be restored", where=done.id[:10], hint=hint)
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
-        for record in markdown_document.parse(data or b"", path).records:
-            if isinstance(record, Statement) and record not in old and forgotten.forbid(record):
+        for record in markdown_document.parse(data or b"", path).statements:
+            if record not in old and forgotten.forbid(record):
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
                 hint = "undo the forgetting first (ua-memory log --op forget)"
                 raise Conflict("it would restore what was forgotten", where=name, hint=hint)
@@ -197,9 +176,11 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
         return ()
     added, there = _added(then or b"", before or b"", path), saves.keys(now, path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
-        merged = merge(then or b"", now or b"", before or b"")
+        # Of a file that was made anew since, what both have in common is no change of either.
+        base = b"".join(common(_lines(now or b""), _lines(before or b""))) if then is None else then
+        merged = merge(base, now or b"", before or b"")
         draft.write(path, merged.data, restored=True)
-        return merged.clashes
+        return merged.clashes if _stand_together(merged.data, path) else merged.clashes + merged.inserted
     # A log grows at its end, where the lines around a fact come and go: it is taken back fact by fact.
     changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
     # A block of core memory is known by its value, too: one of the same name has another value now.
@@ -214,6 +195,15 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
     _set(draft, path, None if before is None and bare else left)
     return ()
+
+
+def _stand_together(data: bytes, path: str) -> bool:
+    """Whether lines that two revisions inserted at one spot may both stay: facts may, two values of a
+    setting, a block of core memory, a page or an entity may not."""
+    records = markdown_document.parse(data, path).records if path.endswith(".md") else ()
+    named = [(type(r), r.name) for r in records if isinstance(r, CoreBlock | Entity)]
+    whole = any(isinstance(r, Page | MentalModel) for r in records) or not path.endswith(".md")
+    return not whole and len(named) == len(set(named))
 
 
 def _set(draft: Draft, path: str, data: bytes | None) -> None:
@@ -312,6 +302,10 @@ def _shown(clashes: Sequence[tuple[str, Clash]]) -> str:
 # The revisions of a bank, and what can be done with them.
 
 
+MANY = 50
+"""Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
+
+
 class BankHistory:
     """The history of one bank; `door` names who takes something back, `known` tells an id's files."""
 
@@ -322,18 +316,55 @@ class BankHistory:
         self, about: str | None = None, *, op: str | None = None, limit: int | None = 20,
         since: datetime | None = None, until: datetime | None = None, before: str | None = None,
     ) -> Sequence[Revision]:  # fmt: skip
-        """Revisions, newest first: all, of a file, or of a fact (`^id`); made at `since` or later, and before
-        `until`. `before` is the last revision of the page before: those after it are given. NotFound."""
-        return audit.log(
-            self._store, about=about, op=op, limit=limit, since=since, until=until, before=before
-        )
+        """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact
+        (`^id`); made at `since` or later, and before `until`. `before` is the last revision of the page
+        before: those alone that come after it in that order are given.
+
+        NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
+        """
+        at_least(0, limit=limit)
+
+        def wanted(one: Revision) -> bool:
+            made = (since is None or one.when >= since) and (until is None or one.when < until)
+            return made and op in (None, one.trailer("Memory-Op"))
+
+        history = self._store.history
+        every = history.revisions()
+        if before is not None:
+            sha = history.resolve(statements.bare(before))
+            every = islice(dropwhile(lambda one: one.id != sha, every), 1, None)
+        if not about and op is None:
+            return list(islice(filter(wanted, every), limit))
+        done = audit.revisions_of(self._store, about) if about else history.with_trailer("Memory-Op", str(op))
+        if before is not None:
+            older = {one.id for one in every}
+            done = [one for one in done if one.id in older]
+        found = [one for one in done if wanted(one)][:limit]
+        return found if about else history.with_paths(found)
 
     def brought(
         self, revisions: Sequence[Revision], about: str | None = None
     ) -> Mapping[str, tuple[Statement, ...]]:
-        """{revision: the statements it added or changed}, without what was forgotten since; of a file or
-        fact (`^id`) alone where it is `about` one."""
-        return audit.changes_of(self._store, revisions, about)
+        """{revision: the statements it added or changed}, each as it stood there; those of a file, or of a
+        fact (`^id`), where it is `about` one. What was forgotten since is left out, secrets are taken out,
+        and what brought MANY files or more is not read."""
+        store = self._store
+        rows: dict[tuple[str, str], set[int]] = {}
+        for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
+            meant = not about or about.startswith("^") or each.path == about
+            if meant and is_truth(each.path) and each.path.endswith(".md"):
+                lines = range(each.line, each.line + each.text.count("\n") + 1)
+                rows.setdefault((each.revision, each.path), set()).update(lines)
+        forgotten = tombstones.read(store)
+        found: dict[str, list[Statement]] = {}
+        for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
+            for record in markdown_document.parse(data or b"", path).statements:
+                here = range(record.place.line, record.place.end + 1)
+                meant = not about or about in (path, f"^{record.id}")
+                if meant and not rows[revision, path].isdisjoint(here) and not forgotten.forbid(record):
+                    said = replace(record, text=store.redacted(record.text))
+                    found.setdefault(revision, []).append(said)
+        return {revision: tuple(records) for revision, records in found.items()}
 
     def undone_by(self, revisions: Sequence[Revision]) -> list[Revision]:
         """What these took or brought back, and what that had; without those that the history has no more."""
@@ -356,25 +387,35 @@ class BankHistory:
 
     def plan_undo(self, revision: str | None = None) -> UndoPlan:
         """What `undo` would change against the files as they are; writes nothing."""
-        return plan(self._store, revision, door=self._door)
+        return _plan(self._store, "undo", self._door, revision)
 
     def plan_redo(self) -> UndoPlan:
         """What `redo` would change; writes nothing."""
-        return plan(self._store, door=self._door, redone=True)
+        return _plan(self._store, "redo", self._door)
 
     def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
-        """Take back a revision (the newest, unless one is named), or restore what is held."""
-        return undo(self._store, revision, door=self._door, by_person=by_person)
+        """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
+        nothing is written.
+
+        Without a revision: restore what disappeared and is held, else take back the newest one that was not
+        taken back yet, so that undoing again goes further back. Who asks for it is the author: `by_person`.
+        """
+        done = _chosen(self._store, "undo", revision)
+        if done is None:
+            return _restore_held(self._store, self._door, by_person)
+        return _take_back(self._store, done, "undo", self._door, by_person)
 
     def redo(self, *, by_person: bool = False) -> UndoResult:
-        """Reverse the newest undo."""
-        return redo(self._store, door=self._door, by_person=by_person)
+        """Take back the newest undo that was not taken back yet."""
+        done = _chosen(self._store, "redo")
+        assert done is not None
+        return _take_back(self._store, done, "redo", self._door, by_person)
 
     def blame(self, target: str) -> Sequence[BlameLine]:
         """Who wrote each line of a file, a range or a fact."""
         return audit.blame(self._store, target)
 
-    def why(self, target: str) -> Chain:
+    def why(self, target: str) -> lineage.Chain:
         """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
         return lineage.why(self._store, target, self._known)
 
