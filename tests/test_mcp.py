@@ -668,8 +668,30 @@ def test_a_client_asks_for_tools_by_name_or_set(
     rows = "".join(json.dumps(row) + "\n" for row in (asks("tools/list", 1), call))
     done = place.run("mcp", *asked, daemon="off", stdin=rows)
     said = [json.loads(line) for line in done.out.splitlines()]
-    assert [tool["name"] for tool in said[0]["result"]["tools"]] == names
+    assert [tool["name"] for tool in said[0]["result"]["tools"]] == names and not done.err
     assert said[1].get("error") or said[1]["result"]["isError"], refused
+
+
+def test_a_tool_that_settings_misspell_is_told(place: Place) -> None:
+    place.env = {"UA_MEMORY_MCP_TOOLS": "bogus,recal,core"}
+    wrong = "mcp.tools: no tool or set of tools is called bogus, recal; did you mean recall?\n"
+    rows = "".join(json.dumps(asks("tools/list", number)) + "\n" for number in (1, 2))
+    assert place.run("mcp", daemon="off", stdin=rows).err == f"ua-memory: {wrong}"
+    checked = place.run("doctor", daemon="off")
+    assert checked.code == 12 and "did you mean recall?" in checked.out
+    assert "did you mean recall?" in place.run("mcp", "--tools", "recal", daemon="off").err
+
+
+def test_it_ends_quietly_when_nobody_reads_its_answers(place: Place) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "ua_memory", "mcp"], cwd=place.root, env=place.environment("off"),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as server:  # fmt: skip
+        assert server.stdin and server.stdout and server.stderr
+        server.stdout.close()
+        server.stdin.write(json.dumps(asks("ping", 1)).encode() + b"\n")
+        server.stdin.flush()
+        assert server.stderr.read() == b"" and server.wait(20) == 141
 
 
 @pytest.mark.parametrize("wrong", [["--tools", "recall,forget"], ["--tool", "all"], ["all"]])

@@ -22,6 +22,7 @@ from ua_memory.discovery import LOGS, SETTINGS, USER
 from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger
+from ua_memory.mcp import relay
 from ua_memory.memory import Memory
 from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.upkeep.init import set_setting
@@ -233,7 +234,12 @@ def doctor(
     Looks at git, the disk, unfinished writes, the history, the index, the embedding model and the
     daemon. The exit code is 12 if problems remain.
     """
+    from ua_memory.upkeep.doctor import Check
+
     checks = [*memory.health.doctor(mend=mend), *spawn.checks(memory.store.bank, call.env)]
+    if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_known()):
+        hint = f"correct mcp.tools in {memory.config.sources['mcp_tools']}"
+        checks.append(Check("mcp.tools", False, wrong, hint))
     show(call, checks, views.checks_shape, views.show_checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(ProblemsFound.exit_code)

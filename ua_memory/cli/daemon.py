@@ -224,6 +224,8 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
     with caller.opened(call) as memory:
         root, folder = memory.store.bank.root, memory.store.bank.local
         names = offered(memory.config, asked)
+        if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_known()):
+            note(call, f"mcp.tools: {wrong}")
     mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
     words = ["--bank", str(root), "mcp"]
     at = tools.bound(port)

@@ -74,8 +74,20 @@ def _tools_named(words: list[str], known: dict[str, Any]) -> list[str] | None:
             found += split_names(value) if option == "--tools" else ()
         elif word != "mcp":
             return None
-    tools = {tool["name"] for tool in known["tools"]}
-    return found if all(name in tools or name in known["sets"] for name in found) else None
+    return None if unknown_names(found, known) else found
+
+
+def unknown_names(names: Sequence[str], known: dict[str, Any]) -> str:
+    """What is wrong where names are of no tool and no set, else ''."""
+    there = [*known["sets"], *(tool["name"] for tool in known["tools"])]
+    unknown = [name for name in names if name not in there]
+    if not unknown:
+        return ""
+    from difflib import get_close_matches
+
+    near = ", ".join(dict.fromkeys(each for name in unknown for each in get_close_matches(name, there, 1)))
+    what = f"no tool or set of tools is called {', '.join(unknown)}"
+    return f"{what}; did you mean {near}?" if near else what
 
 
 def split_names(text: str) -> list[str]:
@@ -162,8 +174,11 @@ class Relay:
 
     def _send(self, number: Any, answer: dict[str, Any]) -> None:
         line = json.dumps({"jsonrpc": "2.0", "id": number, **answer}, separators=(",", ":")) + "\n"
-        sys.stdout.write(line)  # one write a line: threads do not mix them
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(line)  # one write a line: threads do not mix them
+            sys.stdout.flush()
+        except BrokenPipeError:  # nobody reads the answers any more; the exit code is that of other commands
+            os._exit(141)
 
     def result(self, method: str, params: dict[str, Any], era: str, running: list[Any]) -> Any:
         """The result of a request; `running` as `ask` has it. Fault."""
@@ -189,6 +204,8 @@ class Relay:
 
     def _tools(self) -> list[Any]:
         left, reads = _enabled_tools(self.words)
+        if wrong := unknown_names(left, self.known):
+            self._note(f"ua-memory: mcp.tools: {wrong}")
         names = self._expanded(self.names or left or ["default"]) & self._expanded(left or ["all"])
         return [
             tool
@@ -229,10 +246,13 @@ class Relay:
         who = {"client": self.client, "session": session, "process": os.getppid()}
         found = ask(self.words, {**request, **who}, self.mode, running)
         for line in found.pop("notes", ()):
-            if line not in self._noted:  # each call is a command of its own and would repeat it
-                self._noted.add(line)
-                _log(line)
+            self._note(line)
         return found
+
+    def _note(self, line: str) -> None:
+        if line not in self._noted:  # each call is a command of its own and would repeat it
+            self._noted.add(line)
+            _log(line)
 
 
 def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, CannotWrite, Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core_proposals import CoreProposal
-from ua_memory.mcp.relay import read_known
+from ua_memory.mcp.relay import read_known, unknown_names
 from ua_memory.memory import Memory
 from ua_memory.paths import DATED, make_private
 from ua_memory.recall import readonly
@@ -775,9 +775,9 @@ INSTEAD = {
 
 def chosen(names: Sequence[str]) -> list[str]:
     """The tools that names of tools and sets mean, in the order in which they are listed. Usage."""
-    if unknown := [name for name in names if name not in TOOLS and name not in SETS]:
+    if wrong := unknown_names(names, _KNOWN):
         hint = f"sets: {', '.join(SETS)}; tools: {', '.join(TOOLS)}"
-        raise Usage(f"no tool or set of tools is called {', '.join(unknown)}", where="--tools", hint=hint)
+        raise Usage(wrong, where="--tools", hint=hint)
     wanted = {each for name in names for each in SETS.get(name, (name,))}
     return [name for name in TOOLS if name in wanted]
 
