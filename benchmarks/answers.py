@@ -63,7 +63,7 @@ def asked(root: Path, now: datetime, questions: Sequence[Question], source: str)
     plain = fusion.chance
 
     def watched(query: ParsedQuery, hits: Sequence[Ranked]) -> float:
-        if hits and hits[0].score and not (query.window and query.window.alone):
+        if hits and hits[0].score and not (query.window and query.window.only):
             found.setdefault(query.text, fusion.features(query, hits))  # of the first hit; then of the others
         return plain(query, hits)
 

@@ -16,7 +16,7 @@ from ua_memory.index.sync import Index
 from ua_memory.recall import arms as entity
 from ua_memory.recall import fusion
 from ua_memory.recall.arms import ArmHit as Found
-from ua_memory.recall.arms import Ranked, read
+from ua_memory.recall.arms import Ranked, parse_query
 from ua_memory.recall.search import search
 from ua_memory.text.names import drawn
 
@@ -56,7 +56,7 @@ def test_what_a_statement_names(text: str, sure: str, unsure: str) -> None:
 
 
 def _found(index: Index, query: str, limit: int = 10) -> list[Found]:
-    return entity.find_by_names(index.words, read(index.words, query), limit, Filters())
+    return entity.find_by_names(index.words, parse_query(index.words, query), limit, Filters())
 
 
 def _texts(found: Sequence[Found]) -> list[str]:
@@ -77,7 +77,7 @@ def test_names_in_the_text_are_found_and_mere_words_are_none(tmp_path: Path) -> 
         assert _texts(_found(index, "what is in src/foo.py?")) == [facts[3]]
         assert _found(index, "did the rain stop") == [], "it opens a sentence, and nothing says it is a name"
         assert _texts(_found(index, "who is called Rain")) == [facts[2]], "but the query may say so"
-        assert read(index.words, "rome").named.declared == {}, "what is drawn lifts nobody"
+        assert parse_query(index.words, "rome").named.declared == {}, "what is drawn lifts nobody"
 
 
 def test_an_alias_holds_both_ways_and_from_the_next_search_on(tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_who_stands_everywhere_leads_nowhere(tmp_path: Path, monkeypatch: pytest
     with an_index(a_bank(tmp_path, {DAY: log(*facts)})) as index:
         index.refresh()
         assert len(_found(index, "Eve", 50)) == 10
-        monkeypatch.setattr(entity, "COMMON", 9)
+        monkeypatch.setattr(entity, "COMMON_NAME_ITEMS", 9)
         assert _texts(_found(index, "Eve", 50)) == facts[:1], "a bound on how many items a name leads to"
         monkeypatch.undo()
-        monkeypatch.setattr(entity, "LEAST", 5.0)
+        monkeypatch.setattr(entity, "LEAST_ASSOCIATION", 5.0)
         assert _texts(_found(index, "Eve", 50)) == facts[:1], "in every fourth item by chance"
 
 
@@ -192,13 +192,13 @@ def test_no_seed_is_passed_and_few_are_moved() -> None:
     items = {one.item.key: one.item for one in hits}
     found = [Found(items["s"], 1, 2.0), Found(items["t"], 2, 1.0)]
     found += [Found(items[f"h{n}"], 3 + n, 0.5, ("s",), 1.0) for n in range(5)]
-    moved = entity.linked(hits, found)
+    moved = entity.lift_linked(hits, found)
     assert [one.item.key for one in moved] == ["s", "x", "t", "h0", "h1", "h2", "h3", "h4"]
     assert [one.item.key for one in moved if one.parts] == ["h0", "h1", "h2"], "the best three"
     assert moved[2].score == 0.5 > moved[3].score, "t is no seed of theirs, and not passed either"
     found[1] = Found(items["x"], 2, 1.0)
-    assert [one.item.key for one in entity.linked(hits, found)][:4] == ["s", "x", "h0", "h1"]
-    assert entity.linked(hits, found[:2]) == hits
+    assert [one.item.key for one in entity.lift_linked(hits, found)][:4] == ["s", "x", "h0", "h1"]
+    assert entity.lift_linked(hits, found[:2]) == hits
 
 
 def test_a_name_is_kept_as_it_is_written_and_where_it_stands(tmp_path: Path) -> None:

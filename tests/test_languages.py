@@ -16,7 +16,7 @@ from test_words import made
 from ua_memory.index.terms import distinct_words, fts_text, guess_languages, is_english, read_query
 from ua_memory.index.words import WordIndex
 from ua_memory.memory import Memory
-from ua_memory.recall.arms import read, shares, stems
+from ua_memory.recall.arms import coverage, matching_stems, parse_query
 from ua_memory.recall.readonly import ENOUGH, ReadOnlySearch, look
 
 BIKE = "Das Fahrrad von Jonas steht im Keller"
@@ -156,12 +156,14 @@ def test_a_tuesday_is_no_form_of_a_name() -> None:
 
 
 def test_another_form_counts_as_the_word_itself(words: WordIndex) -> None:
-    asked = read(words, "vergaderingen")
+    asked = parse_query(words, "vergaderingen")
     assert asked.query.forms == {"vergaderingen": ("vergadering",)} and not asked.meant
     (key,) = (hit.key for hit in words.search(asked.query, 9))
     item = words.get([key])
-    assert shares(words, asked.weights, item) == {key: 1.0}
-    assert stems(words, item, asked.weights.idf.keys(), asked.weights.forms)[key] == {"vergaderingen"}
+    assert coverage(words, asked.weights, item) == {key: 1.0}
+    assert matching_stems(words, item, asked.weights.idf.keys(), asked.weights.forms)[key] == {
+        "vergaderingen"
+    }
 
 
 def test_a_small_word_beside_it_stands_in_no_way(memory: Memory) -> None:
@@ -169,12 +171,12 @@ def test_a_small_word_beside_it_stands_in_no_way(memory: Memory) -> None:
 
 
 def test_a_word_that_fts5_stems_right_goes_by_its_letters_too(words: WordIndex) -> None:
-    asked = read(words, "Vertrag")
+    asked = parse_query(words, "Vertrag")
     assert asked.query.forms == {"vertrag": ()} and asked.words[0].whole == "vertrag"
 
 
 def test_a_phrase_stays_as_it_was_quoted(words: WordIndex) -> None:
-    assert not words.search(read(words, '"de vergaderingen"').query, 9)
+    assert not words.search(parse_query(words, '"de vergaderingen"').query, 9)
 
 
 def test_forms_of_what_is_gone_are_not_looked_for() -> None:
@@ -199,7 +201,7 @@ def test_the_index_and_the_light_search_look_for_the_same(
     memory: Memory, light: ReadOnlySearch, asked: list[str]
 ) -> None:
     index, query = memory._index.words, " ".join(asked)
-    found = index.search(read(index, query).query, 40)
+    found = index.search(parse_query(index, query).query, 40)
     texts = {item.text for item in index.get([hit.key for hit in found])}
     sql = "SELECT text FROM items WHERE rowid = ?"
     numbers = list(light._ranked(query, 0.0))

@@ -22,7 +22,7 @@ from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
 from ua_memory.recall import dedupe, fusion
 from ua_memory.recall import rerank as feedback
-from ua_memory.recall.arms import DateRange, Ranked, read
+from ua_memory.recall.arms import DateRange, Ranked, parse_query
 from ua_memory.recall.fusion import in_time
 from ua_memory.recall.readonly import latest
 from ua_memory.recall.search import search
@@ -120,7 +120,7 @@ def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
         there = links.names_in_query(index.words.db, "where did alice smith and BOB go")
         assert there.declared == there.every == {"alice smith": 1, "bob": 1}
         (first, second) = entity.find_by_names(
-            index.words, read(index.words, "Bob, Alice Smith"), 10, Filters()
+            index.words, parse_query(index.words, "Bob, Alice Smith"), 10, Filters()
         )
         assert {first.item.line, second.item.line} == {3, 5} and (first.rank, second.rank) == (1, 2)
         write(tmp_path / DAY, log("Nothing"))
@@ -129,10 +129,10 @@ def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
 
 
 def test_the_common_do_not_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entity, "COMMON", 2)
+    monkeypatch.setattr(entity, "COMMON_NAME_ITEMS", 2)
     with an_index(a_bank(tmp_path, {DAY: log("[[Bob]] a", "[[Bob]] b", "[[Bob]] c", "[[Eve]] d")})) as index:
         index.refresh()
-        found = entity.find_by_names(index.words, read(index.words, "Bob and Eve"), 10, Filters())
+        found = entity.find_by_names(index.words, parse_query(index.words, "Bob and Eve"), 10, Filters())
         assert [one.item.text for one in found] == ["[[Eve]] d"]
 
 

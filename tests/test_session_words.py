@@ -35,7 +35,7 @@ from ua_memory.knowledge.sessions import (
     shortened,
     show,
 )
-from ua_memory.recall.arms import Ranked, read
+from ua_memory.recall.arms import Ranked, parse_query
 from ua_memory.recall.fusion import recent_first
 from ua_memory.recall.search import for_prompt
 from ua_memory.transcripts.turns import Session, Turn
@@ -272,7 +272,7 @@ def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     said(memory, "the vet for the goats was late")
     fact, passage = (hit.item for hit in memory.search("vet for the goats").hits)
     assert (fact.record, passage.record) == ("fact", "session")
-    query = read(memory.index.words, "vet for the goats", None, ())
+    query = parse_query(memory.index.words, "vet for the goats", None, ())
     earlier = Ranked(replace(passage, key="earlier", day="2026-01-12"), 0.5, {})
     found = [Ranked(fact, 0.74, {}), Ranked(passage, 0.7, {}), earlier]
     assert recent_first(found, query)[0].item.record == "fact"

@@ -12,7 +12,7 @@ from test_words import made
 from ua_memory.index.terms import edit_distance, nearest_spellings, read_query
 from ua_memory.index.words import WordIndex as Words
 from ua_memory.recall.arms import ParsedQuery as Asked
-from ua_memory.recall.arms import read
+from ua_memory.recall.arms import parse_query
 
 LINES = (
     "We moved the cluster to Kubernetes in May",
@@ -47,10 +47,10 @@ def found(words: Words, asked: Asked) -> list[str]:
     ],
 )
 def test_a_misspelt_word_finds_what_was_meant(words: Words, typed: str, word: str) -> None:
-    asked = read(words, f"about {typed}")
-    assert asked.meant[typed.casefold()] == word
+    asked = parse_query(words, f"about {typed}")
+    assert asked.corrections[typed.casefold()] == word
     assert word in found(words, asked)[0].casefold()
-    assert f"no match for “{typed.casefold()}”: searched for “{word}”" in asked.guesses
+    assert f"no match for “{typed.casefold()}”: searched for “{word}”" in asked.correction_notes
 
 
 @pytest.mark.parametrize(
@@ -66,22 +66,26 @@ def test_a_misspelt_word_finds_what_was_meant(words: Words, typed: str, word: st
     ],
 )
 def test_what_is_not_guessed_at(words: Words, query: str) -> None:
-    asked = read(words, query)
-    assert asked.meant == {} or asked.query.phrases
+    asked = parse_query(words, query)
+    assert asked.corrections == {} or asked.query.phrases
     assert asked.query.terms == read_query(query).terms or asked.query.phrases
 
 
 def test_a_quoted_misspelling_finds_nothing(words: Words) -> None:
-    assert found(words, read(words, '"recieve"')) == []
+    assert found(words, parse_query(words, '"recieve"')) == []
 
 
 def test_a_misspelt_small_word_says_nothing(words: Words) -> None:
-    asked = read(words, "thier parcel")
-    assert asked.meant == {"thier": ""} and asked.query.terms == ("parcel",) and asked.guesses == ()
+    asked = parse_query(words, "thier parcel")
+    assert (
+        asked.corrections == {"thier": ""}
+        and asked.query.terms == ("parcel",)
+        and asked.correction_notes == ()
+    )
 
 
 def test_a_guess_weighs_less_than_a_word_that_was_typed(words: Words) -> None:
-    typed, guessed = read(words, "Lisbon receive"), read(words, "Lisbon recieve")
+    typed, guessed = parse_query(words, "Lisbon receive"), parse_query(words, "Lisbon recieve")
     assert guessed.weights.idf["receiv"] == pytest.approx(0.8 * typed.weights.idf["receiv"])
     assert guessed.words[1].weight == pytest.approx(0.8 * typed.words[1].weight)
     assert guessed.weights.idf["lisbon"] == typed.weights.idf["lisbon"]
@@ -90,33 +94,35 @@ def test_a_guess_weighs_less_than_a_word_that_was_typed(words: Words) -> None:
 def test_nothing_is_looked_up_where_every_word_is_known(words: Words) -> None:
     seen: list[str] = []
     words.db.set_trace_callback(seen.append)
-    read(words, "receive the parcel")
+    parse_query(words, "receive the parcel")
     assert not [sql for sql in seen if "grams" in sql]
-    read(words, " ".join(f"unknown{chr(97 + n)}word" for n in range(20)))
+    parse_query(words, " ".join(f"unknown{chr(97 + n)}word" for n in range(20)))
     assert 0 < len([sql for sql in seen if "FROM grams" in sql]) <= 6
     words.db.set_trace_callback(None)
 
 
 def test_a_word_that_is_gone_is_not_meant(tmp_path: Path) -> None:
     words = made("the zeppelin lands", words=Words(tmp_path / "words.db"))
-    assert read(words, "zepelin").meant == {"zepelin": "zeppelin"}
+    assert parse_query(words, "zepelin").corrections == {"zepelin": "zeppelin"}
     made("the balloon lands", words=words)
-    assert read(words, "zepelin").meant == {}
+    assert parse_query(words, "zepelin").corrections == {}
     words.close()
 
 
 def test_of_equally_near_words_the_likelier(words: Words) -> None:
     both = made("relieve the guard", "relieve me", "we receive guests")
     assert nearest_spellings(both.db, "recieve") == ["receive", "relieve"]
-    assert read(both, "recieve").meant == {"recieve": "receive"}  # two letters changed places
-    assert read(made("a mister", "a minster", "the minster"), "minister").meant == {"minister": "minster"}
+    assert parse_query(both, "recieve").corrections == {"recieve": "receive"}  # two letters changed places
+    assert parse_query(made("a mister", "a minster", "the minster"), "minister").corrections == {
+        "minister": "minster"
+    }
 
 
 def test_a_word_that_the_model_knows_is_no_typo(words: Words) -> None:
     better = made("it is better now")
-    assert read(better, "the letter").meant == {"letter": "better"}
-    assert read(better, "the letter", None, [(0, 3), (4, 10)]).meant == {}
-    assert read(words, "recieve", None, [(0, 3), (3, 5), (5, 7)]).meant == {"recieve": "receive"}
+    assert parse_query(better, "the letter").corrections == {"letter": "better"}
+    assert parse_query(better, "the letter", None, [(0, 3), (4, 10)]).corrections == {}
+    assert parse_query(words, "recieve", None, [(0, 3), (3, 5), (5, 7)]).corrections == {"recieve": "receive"}
 
 
 @given(st.text("abc", max_size=5), st.text("abc", max_size=5))

@@ -1,4 +1,4 @@
-"""Interpreting a query, and the four retrievers: by words, meaning, entities and days."""
+"""Parse a query, and find candidates by four retrievers ("arms"): words, embeddings, entities and dates."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# -- arms --------------------------------------------------------------------------------------------------
-# What an arm finds: items in the arm's own order, with the arm's own score.
+# -- hits --------------------------------------------------------------------------------------------------
 
 
 class ArmHit(NamedTuple):
     """An item that a retriever found: its rank (from 1) and the retriever's score, higher is better.
 
-    For items that the entity retriever found through a related name, `seeds` has the keys of the items that
-    lead there, and `bond` the strength, 0 to 1.
+    If the entity retriever found it through a related name, `seeds` has the keys of the items that link to
+    it, and `bond` the strength of the link, 0 to 1.
     """
 
     item: IndexItem
@@ -54,7 +53,7 @@ class ArmHit(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A candidate: its score, 0 to 1, and the parts of the score by name."""
+    """A candidate with its score, 0 to 1, and the score's parts by name."""
 
     item: IndexItem
     score: float
@@ -62,15 +61,15 @@ class Ranked(NamedTuple):
 
 
 Arms: TypeAlias = Mapping[str, Sequence[ArmHit]]
-"""What each arm found, by the arm's name: 'semantic' (cosine), 'keyword' (BM25), 'entity', 'temporal'."""
+"""The hits of each retriever: 'semantic' (scored by cosine), 'keyword' (BM25), 'entity', 'temporal'."""
 
 
-# -- keyword -----------------------------------------------------------------------------------------------
-# The keyword arm: items by BM25 over their words, and how much of the query each of them matches.
+# -- keyword retriever -------------------------------------------------------------------------------------
+# Items by BM25, the weights of query terms, and the share of the query's weight that an item matches.
 
 
 def find_by_words(words: WordIndex, query: Query, limit: int, where: Filters) -> list[ArmHit]:
-    """The best items by BM25. Empty for a query without words."""
+    """The best items by BM25, [] for a query without words."""
     hits = words.search(query, limit, where)
     items = {item.key: item for item in words.get([hit.key for hit in hits])}
     return [ArmHit(items[hit.key], rank, hit.score) for rank, hit in enumerate(hits, 1) if hit.key in items]
@@ -78,8 +77,8 @@ def find_by_words(words: WordIndex, query: Query, limit: int, where: Filters) ->
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each query term: {stem: inverse document frequency}. `forms` has the query's stems for
-    which another stem of the bank counts, too: {that: these}."""
+    """The weights of a query's terms: {stem: inverse document frequency}. `forms` is {other stem of the bank:
+    the query's stems of which it is an inflected form}."""
 
     idf: dict[str, float]
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -89,22 +88,20 @@ class Weights:
         return sum(self.idf.values())
 
 
-GUESSED = 0.8
-"""What a word that was not typed, but perhaps meant, counts beside one that was."""
+CORRECTION_WEIGHT = 0.8
+"""The factor on the weight of a word that was corrected."""
 
 
-def weigh(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> Weights:
-    """The weights of the query's terms; terms with one stem count once.
-
-    A term that no item has weighs as much as one that a single item has. `guessed` terms weigh less.
-    """
+def term_weights(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> Weights:
+    """The weights of a query's terms; terms with the same stem count once. A term that no item has weighs as
+    much as one that a single item has. `guessed` terms, which are corrections, weigh less."""
     terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
     stems, known = words.vocabulary.stems(terms), _frequencies(words, terms, query.forms)
     total = words.count()
-    least = {stems[t]: GUESSED for t in terms if t in guessed} | {
+    factors = {stems[t]: CORRECTION_WEIGHT for t in terms if t in guessed} | {
         stems[t]: 1.0 for t in terms if t not in guessed
     }
-    idf = {stems[t]: inverse(known[t], total) * least[stems[t]] for t in terms if stems[t]}
+    idf = {stems[t]: inverse_frequency(known[t], total) * factors[stems[t]] for t in terms if stems[t]}
     forms = defaultdict[str, list[str]](list)
     for term, others in query.forms.items():
         for other in words.vocabulary.stems(others).values() if stems[term] else ():
@@ -115,7 +112,7 @@ def weigh(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> We
 def _frequencies(
     words: WordIndex, terms: Sequence[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, int]:
-    """{term: how many items have it or another form of it, at most}."""
+    """{term: document frequency, including its other forms (an upper bound)}."""
     known = words.vocabulary.frequencies(terms)
     for term in known.keys() & forms.keys():
         known[term] += sum(words.vocabulary.frequencies(forms[term]).values())
@@ -123,81 +120,80 @@ def _frequencies(
     return known
 
 
-def inverse(known: int, total: int) -> float:
+def inverse_frequency(known: int, total: int) -> float:
     """The inverse document frequency of a term that `known` of `total` items have."""
     return math.log(1 + (max(total, 1) - known + 0.5) / (max(known, 1) + 0.5))
 
 
-def stems(
+def matching_stems(
     words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
-    """{key: those of the wanted stems that an item's words have, heading and tags included}. `forms` as in
-    `Weights`."""
+    """{item key: the wanted stems in its text, heading or tags}. `forms` as in `Weights`."""
     texts = words.vocabulary.tokens([item.key for item in items])
     known = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
-    telling: dict[str, tuple[str, ...]] = {word: (stem,) for word, stem in known.items() if stem in wanted}
+    matching: dict[str, tuple[str, ...]] = {word: (stem,) for word, stem in known.items() if stem in wanted}
     if forms:
-        telling = {word: own for word, stem in known.items() if (own := _standing_for(stem, wanted, forms))}
+        matching = {word: own for word, stem in known.items() if (own := _query_stems(stem, wanted, forms))}
     return {
-        key: frozenset(stem for word in text & telling.keys() for stem in telling[word])
+        key: frozenset(stem for word in text & matching.keys() for stem in matching[word])
         for key, text in texts.items()
     }
 
 
-def _standing_for(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The wanted stems that a stem of an item is, or is another form of."""
+def _query_stems(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The wanted stems that are equal to an item's stem, or of which it is an inflected form."""
     return tuple(each for each in (stem, *forms.get(stem, ())) if each in wanted)
 
 
-def stems_over(
+def heading_stems(
     words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
-    """{key: those of the wanted stems that stand over an item}, its headings, its title, tags and names;
-    without those that have none. A session's title is most often its first words, which stand in it."""
+    """{item key: the wanted stems in its headings, tags and names}, without items that have none. Sessions
+    are left out: their title is mostly their first words."""
     items = [item for item in items if item.record != index_items.SESSION]
-    places = {item.key: (item.heading, (*item.tags, *item.entities)) for item in items}
-    said = {place: frozenset(index_items.heading_words(*place)) for place in set(places.values())}
-    known = words.vocabulary.stems(set().union(*said.values()))
+    headings = {item.key: (item.heading, (*item.tags, *item.entities)) for item in items}
+    texts = {heading: frozenset(index_items.heading_words(*heading)) for heading in set(headings.values())}
+    known = words.vocabulary.stems(set().union(*texts.values()))
     found = {
-        place: frozenset(stem for word in over for stem in _standing_for(known[word], wanted, forms))
-        for place, over in said.items()
+        heading: frozenset(stem for word in text for stem in _query_stems(known[word], wanted, forms))
+        for heading, text in texts.items()
     }
-    return {key: found[place] for key, place in places.items() if found[place]}
+    return {key: found[heading] for key, heading in headings.items() if found[heading]}
 
 
-def shares(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
-    """{key: share of the query's weight whose terms the item has, 0 to 1}, heading and tags included."""
+def coverage(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:
+    """{item key: the share of the query's weight that its text, heading and tags match, 0 to 1}."""
     total = weights.total or 1.0
     return {
         key: sum(weights.idf[stem] for stem in sorted(have)) / total
-        for key, have in stems(words, items, weights.idf.keys(), weights.forms).items()
+        for key, have in matching_stems(words, items, weights.idf.keys(), weights.forms).items()
     }
 
 
-# -- asked -------------------------------------------------------------------------------------------------
-# How a query was read: its terms, its words and what each is worth, whom it names, which days it means.
+# -- query parsing -----------------------------------------------------------------------------------------
 
 
-SMALL = 0.5
-"""What a word that every text has counts beside its rarity: "when" and "who" say a little."""
+STOP_WORD_WEIGHT = 0.5
+"""The factor on the weight of stop words: "when" and "who" help a little."""
 
-DATED = 0.02
-"""What a word counts that says when, beside what is asked of that time: next to nothing."""
+DATE_WORD_WEIGHT = 0.02
+"""The factor on the weight of words that only say when: they are matched with dates instead."""
 
-FEW_ITEMS = 100
-"""So many texts are added, half of which have a small word: few items cannot tell how common it is."""
+PRIOR_ITEMS = 100
+"""A prior for the frequency of stop words: this many items, half of which have it, since a small bank cannot
+tell how common it is."""
 
-MOST = 256
-"""Words of a query that are weighed one by one; the model reads no further either."""
+MOST_WORDS = 256
+"""Words of a query that are weighted; the model reads no more, either."""
 
-_TELLING = """
+_GENERIC = """
 all anything did done else everything going happen happened happening happens new news recall remember said
 show something talk talked talking tell work worked working ll m re s t ve
 """
-_ASKS_WHAT_WAS = tuple(
+_FOREIGN_GENERIC = tuple(
     "passier gescheh gemacht pasó pasado hice hizo hicimos hecho passé fait".split()  # noqa: SIM905
 )
-"""How words of other languages begin that ask what there was."""
+"""Prefixes of words in other languages that ask what happened."""
 _ASKS_FOR_NOTES = re.compile(
     r"\W*(?:what (?:did|have|had) (?:i|we) (?:write|written|note|noted|log|logged|jot|jotted)(?: down)?"
     r"|what (?:was|were|have|had) (?:i|we) (?:been )?up to"
@@ -207,9 +203,9 @@ _ASKS_FOR_NOTES = re.compile(
     r"\W*(?:on|in|during|at|between|el|en|le|am|im)?\W*",
     re.IGNORECASE,
 )
-"""What asks for all that was written down, where nothing else is said but the time."""
-IDLE = STOP_WORDS | frozenset(_TELLING.split())
-"""English words that ask what there was, and say nothing about what it was."""
+"""Queries for all notes of a time."""
+GENERIC_WORDS = STOP_WORDS | frozenset(_GENERIC.split())
+"""English words of queries such as "what happened", which say nothing about the content."""
 
 _WORD = re.compile(r"[^\W_]+")
 _KANA = re.compile(r"[ぁ-ゖ]+")
@@ -217,48 +213,49 @@ _KANA = re.compile(r"[ぁ-ゖ]+")
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """A word of the query: where it stands, its weight, its stems, and whether it is part of a name of the
-    bank's or of an identifier (then that, whole)."""
+    """A word of a query: its span, weight and stems. `stop`: it is a stop word. `named`: it is part of a name
+    of the bank. `whole`: the identifier it is part of, '' for none."""
 
     start: int
     end: int
     weight: float
     stems: tuple[str, ...]
-    small: bool = False
+    stop: bool = False
     named: bool = False
     whole: str = ""
 
     @property
-    def telling(self) -> bool:
-        """Whether it says something of what is asked: no small word, no single letter."""
-        return not self.small and self.end - self.start > 1
+    def specific(self) -> bool:
+        """Whether it says something about the content: it is no stop word and no single letter."""
+        return not self.stop and self.end - self.start > 1
 
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """The days a query means: ISO, `end` exclusive; an open side is ''. `alone`: the query asks for nothing
-    but what there was in them ("what happened last week?"). `at` is where the query says them; `loose`: by
-    something that happened alone ("after the race"): what is near in time often tells of it too."""
+    """The days a query asks about, ISO; `end` is exclusive, an open side is ''. `only`: the query asks for
+    nothing else ("what happened last week?"). `spans` are the places of the dates in the query.
+    `approximate`: the range is only given by an event ("after the race"), of which notes of other days may
+    tell, too."""
 
     start: str = ""
     end: str = ""
-    alone: bool = False
-    at: tuple[tuple[int, int], ...] = ()
-    loose: bool = False
+    only: bool = False
+    spans: tuple[tuple[int, int], ...] = ()
+    approximate: bool = False
 
-    def holds(self, day: str) -> bool:
-        """Whether an ISO day lies in it."""
+    def contains(self, day: str) -> bool:
+        """Whether an ISO day is in the range."""
         return bool(day) and self.start <= day and (not self.end or day < self.end)
 
     def covers(self, item: IndexItem) -> bool:
-        """Whether an item is of these days; where nothing else is asked for, also what was said in them."""
-        return self.holds(item.date) or (self.alone and self.holds(item.day or ""))
+        """Whether an item is about these days or, if the query asks for nothing else, was said in them."""
+        return self.contains(item.date) or (self.only and self.contains(item.day or ""))
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """One query as all arms see it. `meant` is {word that no item has: the word of the bank it was taken for,
-    '' where that is a small one}."""
+    """A query, parsed for all retrievers. `corrections` is {word that no item has: its correction, '' if that
+    is a stop word}; `window` are the days it asks about."""
 
     text: str
     query: Query
@@ -266,117 +263,119 @@ class ParsedQuery:
     words: tuple[QueryWord, ...]
     named: NamedInQuery
     window: DateRange | None = None
-    meant: Mapping[str, str] = field(default_factory=dict)
+    corrections: Mapping[str, str] = field(default_factory=dict)
 
-    def naming(self, words: Sequence[QueryWord]) -> list[bool]:
-        """Of each word whether it is part of a name that the bank knows."""
+    def are_names(self, words: Sequence[QueryWord]) -> list[bool]:
+        """Of each word whether it is part of a name of the bank."""
         known = {part for name in self.named.every for part in name.split()}
-        said = (index_items.folded(self.text[word.start : word.end]) for word in words)
-        return [word.named or each in known for word, each in zip(words, said, strict=True)]
+        texts = (index_items.folded(self.text[word.start : word.end]) for word in words)
+        return [word.named or text in known for word, text in zip(words, texts, strict=True)]
 
     @property
-    def guesses(self) -> tuple[str, ...]:
-        """What the words that no item has were taken for, to be told with the answer."""
-        told = {typed: word for typed, word in self.meant.items() if word}
-        parts = {typed for typed in told for other in told if typed != other and typed in other}
+    def correction_notes(self) -> tuple[str, ...]:
+        """Messages about corrected words, for the answer's notes."""
+        found = {typed: word for typed, word in self.corrections.items() if word}
+        parts = {typed for typed in found for other in found if typed != other and typed in other}
         return tuple(
-            f"no match for “{typed}”: searched for “{told[typed]}”" for typed in told if typed not in parts
+            f"no match for “{typed}”: searched for “{found[typed]}”" for typed in found if typed not in parts
         )
 
 
-def read(
+def parse_query(
     words: WordIndex, text: str, window: DateRange | None = None, pieces: Iterable[tuple[int, int]] = (),
     *, typed: bool = False,
 ) -> ParsedQuery:  # fmt: skip
-    """Read a query against a bank's words. Never raises. In a question, a phrase that no item has is not
-    required. `pieces` are the places of what a model reads at once: a whole word there is no typo. With
-    `typed` the last word may be the beginning of one."""
+    """Parse a query with a bank's vocabulary. Never raises. A phrase that no item has is not required in a
+    question. `pieces` are the spans of the model's tokens: a word that is a single token is not corrected.
+    With `typed` the last word may be incomplete."""
     text = clean(text)
     query = read_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
-        # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
+        # Quotes are no operator around a title in a question: "Did you read “The Four Seasons”?"
         query = Query(query.terms, (), query.repeats)
     forms = words.vocabulary.forms(query.terms)
     last = query.terms[-1] if typed and query.terms else ""
     if last and text.casefold().endswith(last):
-        begun = index_terms.completions(words.db, words.vocabulary.frequencies, last)
-        forms = {**forms, last: begun} if begun else forms
-    meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces} | forms.keys())
-    terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.repeats))
-    query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again), forms)
+        completed = index_terms.completions(words.db, words.vocabulary.frequencies, last)
+        forms = {**forms, last: completed} if completed else forms
+    known = {text[start:end].casefold() for start, end in pieces} | forms.keys()
+    fixed = spelling_corrections(words, query, known)
+    terms, repeats = ([fixed.get(t, t) for t in part] for part in (query.terms, query.repeats))
+    query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(repeats), forms)
     named = index_items.names_in_query(words.db, text)
-    weights = weigh(words, query, frozenset(meant.values()))
-    own = _words(words, text, named.declared, meant, forms)
+    weights = term_weights(words, query, frozenset(fixed.values()))
+    own = _query_words(words, text, named.declared, fixed, forms)
     if window:
-        own = tuple(_dated(one, text, window) for one in own)
-    return ParsedQuery(text, query, weights, own, named, window, meant)
+        own = tuple(_reweighted(one, window) for one in own)
+    return ParsedQuery(text, query, weights, own, named, window, fixed)
 
 
-def _dated(word: QueryWord, text: str, window: DateRange) -> QueryWord:
-    """A word of a query with a time: what says the time is looked for in days, not in texts."""
-    if window.alone:
+def _reweighted(word: QueryWord, window: DateRange) -> QueryWord:
+    """A word of a query with dates: words that say when are matched with dates, not with texts."""
+    if window.only:
         return replace(word, weight=0.0)
-    if any(start <= word.start and word.end <= end for start, end in window.at):
-        return replace(word, weight=word.weight * DATED, small=True)
+    if any(start <= word.start and word.end <= end for start, end in window.spans):
+        return replace(word, weight=word.weight * DATE_WORD_WEIGHT, stop=True)
     return word
 
 
-def idle(text: str, at: Iterable[tuple[int, int]], *, foreign: bool = False) -> bool:
-    """Whether a query has nothing to search for besides the text at these places; `foreign`: they are not in
+def is_generic(text: str, spans: Iterable[tuple[int, int]], *, foreign: bool = False) -> bool:
+    """Whether a query has no content to search for besides these spans of dates; `foreign`: it is not in
     English."""
-    for start, end in at:
+    for start, end in spans:
         text = text[:start] + " " * (end - start) + text[end:]
     if _ASKS_FOR_NOTES.fullmatch(text):
         return True
     words = [word.casefold() for word in _WORD.findall(text)]
     if not foreign:
-        return IDLE.issuperset(words)
-    known = IDLE | all_stop_words()
-    return all(word in known or word.startswith(_ASKS_WHAT_WAS) for word in words)
+        return GENERIC_WORDS.issuperset(words)
+    known = GENERIC_WORDS | all_stop_words()
+    return all(word in known or word.startswith(_FOREIGN_GENERIC) for word in words)
 
 
-def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:
-    """{unknown term: the bank's word that was meant}. Costs nothing if every term is known."""
-    many = words.vocabulary.frequencies(query.terms)
-    unknown = (term for term in query.terms if not many[term] and term not in known)
+def spelling_corrections(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:
+    """{term that no item has: its correction}, without `known` terms."""
+    counts = words.vocabulary.frequencies(query.terms)
+    unknown = (term for term in query.terms if not counts[term] and term not in known)
     return index_terms.corrections(words.db, words.vocabulary.frequencies, unknown)
 
 
-def _words(
+def _query_words(
     words: WordIndex,
     text: str,
     names: Mapping[str, int],
-    meant: Mapping[str, str],
+    fixed: Mapping[str, str],
     forms: Mapping[str, tuple[str, ...]],
 ) -> tuple[QueryWord, ...]:
-    spans = index_terms.spans(text)[:MOST]
+    spans = index_terms.spans(text)[:MOST_WORDS]
     typed = [words_of(text[start:end]) for start, end in spans]
-    pieces = [[each for each in (meant.get(piece, piece) for piece in part) if each] for part in typed]
-    joined = [(start, end, meant.get(whole) or whole) for start, end, whole in _joined(text)]
-    every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in joined})
+    pieces = [[each for each in (fixed.get(piece, piece) for piece in part) if each] for part in typed]
+    identifiers = [(start, end, fixed.get(whole) or whole) for start, end, whole in _identifiers(text)]
+    every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in identifiers})
     stems, known, total = words.vocabulary.stems(every), _frequencies(words, every, forms), words.count()
-    naming = {word for name in names for word in name.split()}
-    little = stop_words(piece for part in typed for piece in part)
+    name_words = {word for name in names for word in name.split()}
+    stopping = stop_words(piece for part in typed for piece in part)
     found = []
     for (start, end), part, before in zip(spans, pieces, typed, strict=True):
-        # What follows "web02" in "web02はどこですか" is grammar.
-        grammar = len(spans) > 1 and _KANA.fullmatch(text, start, end)
-        small = bool(grammar) or all(piece in little for piece in part)
-        few = FEW_ITEMS if small else 0
-        rare = max((inverse(known[piece] + few // 2, total + few) for piece in part), default=0.0)
-        weight = rare * (SMALL if small else 1.0) * (1.0 if part == before else GUESSED)
+        # Japanese particles, as after "web02" in "web02はどこですか", count as stop words.
+        particle = len(spans) > 1 and _KANA.fullmatch(text, start, end)
+        stop = bool(particle) or all(piece in stopping for piece in part)
+        prior = PRIOR_ITEMS if stop else 0
+        idfs = (inverse_frequency(known[piece] + prior // 2, total + prior) for piece in part)
+        weight = max(idfs, default=0.0)
+        weight *= (STOP_WORD_WEIGHT if stop else 1.0) * (1.0 if part == before else CORRECTION_WEIGHT)
         own = tuple(stems[piece] for piece in part if stems[piece])
-        named = bool(part) and all(piece in naming for piece in part)
-        whole = next((stems[each] for low, high, each in joined if low <= start and end <= high), "")
+        named = bool(part) and all(piece in name_words for piece in part)
+        whole = next((stems[each] for low, high, each in identifiers if low <= start and end <= high), "")
         if not whole and (part != before or not forms.keys().isdisjoint(part)) and len(own) == 1:
-            # The model reads the letters that were typed, in English; go by those that were meant, too.
+            # The model embeds the word as it was typed, and English only: match the correction by letters.
             whole = own[0]
-        found.append(QueryWord(start, end, weight, own, small, named, whole))
+        found.append(QueryWord(start, end, weight, own, stop, named, whole))
     return tuple(found)
 
 
-def _joined(text: str) -> list[tuple[int, int, str]]:
-    """(start, end, as indexed) of the identifiers in a text."""
+def _identifiers(text: str) -> list[tuple[int, int, str]]:
+    """[(start, end, indexed form)] of the identifiers in a text."""
     found = []
     for match in re.finditer(r"\S+", text):
         whole = compound_terms(match[0]) if match[0].isascii() else []
@@ -385,18 +384,14 @@ def _joined(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
-# -- explain -----------------------------------------------------------------------------------------------
-# How a query is read before anything is searched: its time, whom it names, the terms it is looked up by.
+# -- explanation -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class QueryExplanation:
-    """What was understood.
-
-    `time` is what the dates say, `entities` the names as the query writes them, `terms` what the keyword arm
-    looks for (OR-ed), `phrases` what was quoted and is required. `meant` is {term that the bank does not
-    have: the word it is taken for}; `why` says why the query was skipped or condensed, if it was.
-    """
+    """How a query is interpreted: its dates, its names as written, the terms that are searched (OR-ed), the
+    quoted phrases that are required, {term that no item has: correction} as `meant`, and why the query was
+    skipped or condensed, if it was."""
 
     time: dates.Reading
     entities: tuple[str, ...]
@@ -409,39 +404,39 @@ class QueryExplanation:
 def explain(
     wanted: QueryText, now: datetime, zone: tzinfo | None = None, words: WordIndex | None = None
 ) -> QueryExplanation:
-    """Interpret a query asked at `now`; days are in `zone` (default: that of `now`). `words` is the index
-    used for spelling."""
+    """Interpret a query asked at `now`; days are in `zone` (default: that of `now`). Without `words` spelling
+    is not corrected."""
     query = clean(wanted.text)
     time = dates.read(query, now, zone)
     rest = query
-    for at, to in time.at:  # what was read as a date names nobody
-        rest = rest[:at] + "\0" * (to - at) + rest[to:]
-    read = read_query(query)
-    phrases = tuple(" ".join(each) for each in read.phrases)
-    forms = words.vocabulary.forms(read.terms) if words else {}
-    meant = misspelt(words, read, forms.keys()) if words else {}
-    terms = Query(read.terms, forms=forms).every_term
+    for start, end in time.at:  # a date is no name
+        rest = rest[:start] + "\0" * (end - start) + rest[end:]
+    parsed = read_query(query)
+    phrases = tuple(" ".join(each) for each in parsed.phrases)
+    forms = words.vocabulary.forms(parsed.terms) if words else {}
+    meant = spelling_corrections(words, parsed, forms.keys()) if words else {}
+    terms = Query(parsed.terms, forms=forms).every_term
     return QueryExplanation(time, entities(rest), terms, phrases, meant, wanted.why)
 
 
-# -- semantic ----------------------------------------------------------------------------------------------
-# The semantic arm: items whose text lies nearest to the query in the model's space.
+# -- semantic retriever ------------------------------------------------------------------------------------
+# The items whose embeddings are nearest to the query's.
 
 
 if TYPE_CHECKING:
     Row = NDArray[np.float32]
 
-FEW_EMBEDDED = 2000
-"""So many texts that pass a filter are compared one by one, exactly, without Chroma."""
+EXACT_SEARCH_TEXTS = 2000
+"""If at most this many texts pass the filters, their cosines are computed without Chroma."""
 
 WIDEST = 4096
-"""More than this is not asked of Chroma at once."""
+"""Chroma is asked for more and more texts, up to this number, until enough pass the filters."""
 
 
 def find_by_meaning(
     index: Index, vector: Row, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query
 ) -> list[ArmHit]:
-    """The nearest items that pass the filters. `near` is Chroma's result for this query, best first."""
+    """The nearest items that pass the filters. `near` is Chroma's result without filters, best first."""
     if where or query.phrases:
         return _filtered(index, vector, limit, where, query)
     return _ranked(index, near, limit, where, query)
@@ -457,7 +452,7 @@ def _ranked(
 
 
 def _filtered(index: Index, vector: Row, limit: int, where: Filters, query: Query) -> list[ArmHit]:
-    names = index.words.allowed_texts(where, query, FEW_EMBEDDED)
+    names = index.words.allowed_texts(where, query, EXACT_SEARCH_TEXTS)
     if names is not None:
         return _ranked(index, list(cosines(index, vector, names).items()), limit, where, query)
     width = limit * 4
@@ -469,52 +464,55 @@ def _filtered(index: Index, vector: Row, limit: int, where: Filters, query: Quer
 
 
 def cosines(index: Index, vector: Row, names: Sequence[str]) -> dict[str, float]:
-    """{name: cosine} of texts whose embedding is kept; exact, and rounded as the arm's own are."""
+    """{text id: cosine} of the texts whose embedding is cached, rounded to six digits."""
     import numpy as np
 
-    kept = index.cache.get(index.embeds.model, names)
-    if not kept:
+    cached = index.cache.get(index.embeds.model, names)
+    if not cached:
         return {}
-    rows = np.stack(list(kept.values())).astype(np.float64)
+    rows = np.stack(list(cached.values())).astype(np.float64)
     lengths = np.maximum(np.linalg.norm(rows, axis=1) * float(np.linalg.norm(vector)), 1e-12)
     found = rows @ vector.astype(np.float64) / lengths
-    return {name: round(float(cosine), 6) for name, cosine in zip(kept, found, strict=True)}
+    return {name: round(float(cosine), 6) for name, cosine in zip(cached, found, strict=True)}
 
 
-# -- entity ------------------------------------------------------------------------------------------------
-# The entity arm: items in which somebody or something stands that the query names, and what these lead to.
+# -- entity retriever --------------------------------------------------------------------------------------
+# Items with a name of the query, and items linked to them.
 #
-# Seeds hold a rare name of the query. Names that stand beside it more often than chance would have it lead
-# on, one step: "Alice's brother is Tom" to "Tom works at Initech". What is found so comes after every seed.
+# Seeds are items with a rare name of the query. Other names that occur in the seeds more often than by chance
+# link to further items, in one hop: from "Alice's brother is Tom" to "Tom works at Initech". These rank after
+# all seeds.
 
 
-COMMON = 200
-"""Who stands in more items than this says too little about which is meant, and would flood the rest."""
+COMMON_NAME_ITEMS = 200
+"""Names in more items than this are not searched: they are not specific, and would flood the results."""
 
-LEAST = 2.0
-"""So many times oftener than chance must a name stand beside the query's to lead on."""
+LEAST_ASSOCIATION = 2.0
+"""A name links further if it occurs in seeds this many times more often than by chance."""
 
-BESIDE, BRIDGES, HOPS = 128, 8, 20
-"""Names beside the query's that are weighed, the most frequent; those that lead on; items they lead to."""
+CO_OCCURRING, BRIDGES, HOPS = 128, 8, 20
+"""Other names in the seeds that are scored, the most frequent; the best of them, which link further; the
+items that these link to."""
 
-LINKED = 0.8
-"""How much of the way to its seed an item goes whose bond is 1: what stands beside in a talk lends as much
-(`rerank.BEFORE`). On 40 made-up questions over two facts each, among 1,200, the second is among the first ten
-hits of 27, of none without."""
+LINK_LIFT = 0.8
+"""How far the score of a linked item with bond 1 is raised towards its seed's; a neighbour in a conversation
+lends as much (`rerank.BEFORE`). Of 40 invented questions that need two of 1,200 facts, the second fact is
+among the first ten hits for 27, without it for none."""
 
-NEARER = 3
-"""Items that are moved so: the rest stands where its own words put it."""
+LIFTED = 3
+"""Linked items whose score is raised."""
 
-TIE = 1e-6
-"""The last digit of a score: so far it stays below a seed."""
+EPSILON = 1e-6
+"""A raised item stays this much below the next seed."""
 
-BELOW = 0.9
-"""What the closest bound counts beside the least of the seeds: less than any of them."""
+HOP_SCORE = 0.9
+"""The score of a linked item with bond 1, relative to the last seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedName:
-    """A related name: how closely it is tied to the query's, 0 to 1, and the items it occurs in."""
+    """A name that links to further items: its association with the query's names, 0 to 1, and the seeds in
+    which it occurs."""
 
     name: str
     bond: float
@@ -522,15 +520,15 @@ class LinkedName:
 
 
 def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filters) -> list[ArmHit]:
-    """The items with most of the query's rare names, then those of related names. Empty if the query names
-    nobody, or only common names."""
-    rare = {name: count for name, count in asked.named.every.items() if count <= COMMON}
+    """The items with most of the query's rare names, then linked items. [] if the query has no name, or only
+    common ones."""
+    rare = {name: count for name, count in asked.named.every.items() if count <= COMMON_NAME_ITEMS}
     if not rare:
         return []
     total, worth = words.count(), defaultdict[str, float](float)
     numbers: dict[str, int] = {}
-    for name, key, number in _items(words, rare, where):
-        worth[key] += inverse(rare[name], total)
+    for name, key, number in _items_naming(words, rare, where):
+        worth[key] += inverse_frequency(rare[name], total)
         numbers[key] = number
     seeds = sorted(worth, key=lambda key: (-worth[key], key))[:limit]
     room = min(HOPS, limit - len(seeds))
@@ -542,30 +540,28 @@ def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filte
     for rank, item in enumerate(words.get([*seeds, *far]), 1):
         hop = hops.get(item.key)
         if hop:
-            score = BELOW * least * hop.bond
+            score = HOP_SCORE * least * hop.bond
             found.append(ArmHit(item, rank, round(score, 6), hop.seeds, hop.bond))
         else:
             found.append(ArmHit(item, rank, round(worth[item.key], 6)))
     return found
 
 
-def linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranked]:
-    """Hits, best first, the best of what the entity arm found at one remove nearer to the seed it hangs on.
-
-    It answers what its seed leaves open of the query. No seed that scores above it by itself is passed.
-    """
-    far = {one.item.key: one for one in found if one.seeds}
-    if not far:
+def lift_linked(ranked: Sequence[Ranked], found: Sequence[ArmHit]) -> list[Ranked]:
+    """Raise the best linked items of the entity retriever (`found`) towards their seeds, since they may
+    answer the rest of the query. No seed with a higher score is passed."""
+    linked = {one.item.key: one for one in found if one.seeds}
+    if not linked:
         return list(ranked)
-    seeds = {one.item.key for one in found} - far.keys()
+    seeds = {one.item.key for one in found} - linked.keys()
     scores = {one.item.key: one.score for one in ranked if one.item.key in seeds}
-    lifted, left = [], NEARER
+    lifted, left = [], LIFTED
     for one in ranked:
-        hop = far.get(one.item.key)
+        hop = linked.get(one.item.key)
         best = max((scores.get(key, 0.0) for key in hop.seeds), default=0.0) if hop else 0.0
         if hop and left and best > one.score:
             above = min(score for score in scores.values() if score > one.score)
-            score = min(one.score + LINKED * hop.bond * (best - one.score), above - TIE)
+            score = min(one.score + LINK_LIFT * hop.bond * (best - one.score), above - EPSILON)
             one = _raised(one, score)
             left -= 1
         lifted.append(one)
@@ -577,8 +573,8 @@ def _raised(one: Ranked, score: float) -> Ranked:
     return one._replace(score=score, parts={**one.parts, "linked": round(score - one.score, 4)})
 
 
-def _items(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[tuple[str, str, int]]:
-    """(name, key, number) of each item that has one of the names and passes."""
+def _items_naming(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[tuple[str, str, int]]:
+    """Yield (name, item key, rowid) of each item that has one of the names and passes the filters."""
     condition, values = where.sql()
     for part in chunks(sorted(names)):
         yield from words.db.execute(
@@ -588,31 +584,33 @@ def _items(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[t
 
 
 def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], total: int) -> list[LinkedName]:
-    """The names beside the query's that lead on, the closest bound first: by their normalised pointwise
-    mutual information with it (Bouma 2009). `seeds` has the keys of items by their numbers."""
-    beside = defaultdict[str, list[str]](list)
+    """The names that link further, by their normalised pointwise mutual information with the query's names
+    (Bouma 2009), best first. `seeds` is {rowid: item key}."""
+    co_occurring = defaultdict[str, list[str]](list)
     for part in chunks(sorted(seeds)):
         sql = f"SELECT name, item FROM names WHERE item IN ({placeholders(part)}) AND how > ?"
         for name, item in words.db.execute(sql, (*part, index_items.SENTENCE_START)):
             if name not in asked.named.every:
-                beside[name].append(seeds[item])
-    names = sorted(beside, key=lambda name: (-len(beside[name]), name))[:BESIDE]
-    counts = _counts(words, names)
+                co_occurring[name].append(seeds[item])
+    names = sorted(co_occurring, key=lambda name: (-len(co_occurring[name]), name))[:CO_OCCURRING]
+    counts = _name_counts(words, names)
     bridges = []
     for name in names:
-        both, there = len(beside[name]), counts[name]
-        if both < there <= COMMON and both * total >= LEAST * there * len(seeds):
-            bond = math.log(both * total / (there * len(seeds))) / math.log(total / both)
-            bridges.append(LinkedName(name, round(min(bond, 1.0), 6), tuple(sorted(beside[name]))))
+        both, count = len(co_occurring[name]), counts[name]
+        if both < count <= COMMON_NAME_ITEMS and both * total >= LEAST_ASSOCIATION * count * len(seeds):
+            bond = math.log(both * total / (count * len(seeds))) / math.log(total / both)
+            bridges.append(LinkedName(name, round(min(bond, 1.0), 6), tuple(sorted(co_occurring[name]))))
     return sorted(bridges, key=lambda one: (-one.bond, one.name))[:BRIDGES]
 
 
-def _counts(words: WordIndex, names: Sequence[str]) -> Mapping[str, int]:
-    """{name: in how many items it stands}, counted no further than it is of use."""
+def _name_counts(words: WordIndex, names: Sequence[str]) -> Mapping[str, int]:
+    """{name: number of items, at most COMMON_NAME_ITEMS + 1}."""
     found: dict[str, int] = {}
     for part in chunks(list(names), 250):
         rows = f"(VALUES {','.join(['(?)'] * len(part))})"
-        counted = f"(SELECT count(*) FROM (SELECT 1 FROM names WHERE name = column1 LIMIT {COMMON + 1}))"
+        counted = (
+            f"(SELECT count(*) FROM (SELECT 1 FROM names WHERE name = column1 LIMIT {COMMON_NAME_ITEMS + 1}))"
+        )
         found.update(words.db.execute(f"SELECT column1, {counted} FROM {rows}", part))
     return found
 
@@ -620,28 +618,27 @@ def _counts(words: WordIndex, names: Sequence[str]) -> Mapping[str, int]:
 def _hops(
     words: WordIndex, bridges: Sequence[LinkedName], seeds: Collection[str], where: Filters
 ) -> dict[str, LinkedName]:
-    """{key of an item: the closest bound name that leads to it}."""
+    """{key of a linked item: the name with the strongest bond that links to it}."""
     found: dict[str, LinkedName] = {}
     by_name = {one.name: one for one in bridges}
-    for name, key, _ in _items(words, by_name, where):
+    for name, key, _ in _items_naming(words, by_name, where):
         if key not in seeds and (key not in found or found[key].bond < by_name[name].bond):
             found[key] = by_name[name]
     return found
 
 
-# -- temporal ----------------------------------------------------------------------------------------------
-# The temporal arm: items of the days that the query means, the newest first.
+# -- temporal retriever ------------------------------------------------------------------------------------
 
 
 def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: Filters) -> list[ArmHit]:
-    """The items within the window; empty without one. The score is 1."""
+    """The items of the days that a query asks about, newest first, with score 1; [] without a window."""
     if window is None:
         return []
     condition, values = where.sql()
     within = "(date >= ? AND date != '' AND (? = '' OR date < ?))"
-    if window.alone:
+    if window.only:
         within = f"({within} OR (day >= ? AND day != '' AND (? = '' OR day < ?)))"
-    days = (window.start, window.end, window.end) * (1 + window.alone)
+    days = (window.start, window.end, window.end) * (1 + window.only)
     rows = words.db.execute(
         f"SELECT key FROM items WHERE {within} AND {condition} ORDER BY date DESC, path, line LIMIT ?",
         (*days, *values, limit),

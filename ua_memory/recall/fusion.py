@@ -131,7 +131,7 @@ def ordered(
             ranked = _late(index, asked, said, arms, where)
     if ranked is None:
         ranked = _scored(index, asked, said, arms, strict)
-    return [one for one in recall_arms.linked(ranked, arms["entity"]) if one.score > 0]
+    return [one for one in recall_arms.lift_linked(ranked, arms["entity"]) if one.score > 0]
 
 
 def by_words(index: Index, asked: ParsedQuery, depth: int, where: Filters) -> Arms:
@@ -167,9 +167,9 @@ def _late(
         known.update(item.key for item in new)
         kept.add(index.cache.read(index.embeds.model, kept.missing(item.vhash for item in new)))
         spelt = new if kept.spelt else kept.unread(new)
-        stems.over.update(recall_arms.stems_over(index.words, new, wanted_stems, forms))
+        stems.over.update(recall_arms.heading_stems(index.words, new, wanted_stems, forms))
         if spelt:
-            stems.within.update(recall_arms.stems(index.words, spelt, wanted_stems, forms))
+            stems.within.update(recall_arms.matching_stems(index.words, spelt, wanted_stems, forms))
 
     read(found)
     if not kept.any_tokens or not kept.weights.any():
@@ -217,7 +217,7 @@ def _timely(ranked: list[Ranked], window: DateRange | None) -> list[Ranked]:
         return ranked
     lifted = [
         one._replace(score=min(1.0, one.score + lift), parts={**one.parts, "when": lift})
-        if (one.score > 0 or window.alone) and (lift := timely(window, one.item))
+        if (one.score > 0 or window.only) and (lift := timely(window, one.item))
         else one
         for one in ranked
     ]
@@ -228,7 +228,7 @@ def _evidence(
     index: Index, asked: ParsedQuery, said: EmbeddedQuery | None, arms: Arms, items: list[IndexItem]
 ) -> list[Signals]:
     bm25 = {one.item.key: one.score for one in arms["keyword"]}
-    share = recall_arms.shares(index.words, asked.weights, items)
+    share = recall_arms.coverage(index.words, asked.weights, items)
     cosine: dict[str, float] = {}
     if said is not None:
         cosine = {one.item.vhash: one.score for one in arms["semantic"]}
@@ -302,7 +302,7 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
 
 def _asks_again(asked: ParsedQuery, text: str) -> bool:
     """Whether a text has a question with most of the query's words."""
-    words = [asked.text[word.start : word.end].casefold() for word in asked.words if word.telling]
+    words = [asked.text[word.start : word.end].casefold() for word in asked.words if word.specific]
     questions = _QUESTION.findall(text.casefold())
     return bool(words) and any(
         sum(word in question for word in words) >= SAME * len(words) for question in questions
@@ -346,10 +346,10 @@ MATTER = 0.2
 def within(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
     """Hits, best first, with those of the days that the query means before all others. Scores still fall."""
     inside = [one for one in ranked if window.covers(one.item)]
-    if inside and window.alone:
+    if inside and window.only:
         return _by_day(inside)
     near = [one for one in inside if one.score >= MATTER * ranked[0].score]
-    if not near or window.loose:
+    if not near or window.approximate:
         return list(ranked)
     first = {one.item.key for one in near}
     # What is of those days, but about something else, comes last.
@@ -435,8 +435,8 @@ def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
     one, best first."""
     first, late = hits[0], "every" in hits[0].parts
     fifth = hits[:FIFTH][-1].score if len(hits) >= (FIFTH if late else 2) else 0.0
-    words = [word for word in asked.words if word.stems and word.telling]
-    others = len(words) - sum(asked.naming(words))
+    words = [word for word in asked.words if word.stems and word.specific]
+    others = len(words) - sum(asked.are_names(words))
     found = {
         "score": first.score,
         "fifth": max(FAINT, fifth),
@@ -454,7 +454,7 @@ def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:
     """The chance, 0 to 1, that one of the first three of these hits answers the query."""
     if not hits or not hits[0].score:
         return 0.0
-    if asked.window and asked.window.alone and asked.window.covers(hits[0].item):
+    if asked.window and asked.window.only and asked.window.covers(hits[0].item):
         return max(hits[0].score, ANSWERED)  # of these days, and nothing else was asked
     found = features(asked, hits)
     sure = likelihood("late" if "every" in found else "words", found)
@@ -511,13 +511,13 @@ def _of_another(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
     if not numbered:
         return False
     texts = [one.item.text[:LOOKED_INTO] for one in hits]
-    rest = [word for word in asked.words if word.telling]
+    rest = [word for word in asked.words if word.specific]
     others = False
     for match in numbered:
         within = [word for word in asked.words if match.start() <= word.start and word.end <= match.end()]
         what = len(asked.text[: match.start()].rstrip())  # the end of "ticket" in "the ticket BUG-78"
         rest = [word for word in rest if word not in within and word.end != what]
-        if any(word.small and word.end <= match.end(1) for word in within) or _PARTICLE.search(match[1]):
+        if any(word.stop and word.end <= match.end(1) for word in within) or _PARTICLE.search(match[1]):
             continue  # "in 2026", "at 5"
         found = [[n for name, n in _NUMBERED.findall(text) if _one_name(name, match[1])] for text in texts]
         same = any(_one_number(n, match[2]) for numbers in found for n in numbers)

@@ -297,10 +297,10 @@ def _met(asked: ParsedQuery, kept: TokenMatches, best: Table) -> tuple[Table, Ta
     among them that the bank knows (from 0 to 1; 1 where there are none), and how well the other words."""
     import numpy as np
 
-    weights = kept.weights * np.array([word.telling for word in kept.words])
+    weights = kept.weights * np.array([word.specific for word in kept.words])
     if not weights.any():
         weights = kept.weights
-    named = np.array(asked.naming(kept.words))
+    named = np.array(asked.are_names(kept.words))
     ours, others = weights * named, weights * ~named
     every: Table = weights.sum() / (weights @ (1 / np.clip(best, LEAST_MET, 1)))
     names = ours @ np.clip((best - UNMET) / (MET - UNMET), 0, 1) / (ours.sum() or 1)
@@ -420,4 +420,4 @@ def timely(window: DateRange | None, item: IndexItem) -> float:
     """The bonus of an item for being within the days that the query means."""
     if window is None or not window.covers(item):
         return 0.0
-    return ALONE if window.alone else LIFT
+    return ALONE if window.only else LIFT

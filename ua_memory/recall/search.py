@@ -31,9 +31,9 @@ from ua_memory.recall.arms import (
     QueryExplanation,
     Ranked,
     explain,
-    idle,
-    inverse,
-    read,
+    inverse_frequency,
+    is_generic,
+    parse_query,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
 from ua_memory.recall.fusion import (
@@ -382,10 +382,10 @@ class _SearchOptions:
         taken: list[str] = []
         if window is None:
             window, taken = self._event_days(text)
-        asked = read(self.index.words, text, window, said.spans if said else (), typed=self.typed)
-        depth = max(self.depth, WHOLE_DAYS) if window and window.alone else self.depth
+        asked = parse_query(self.index.words, text, window, said.spans if said else (), typed=self.typed)
+        depth = max(self.depth, WHOLE_DAYS) if window and window.only else self.depth
         arms = by_words(self.index, asked, depth, self.where)
-        return _AnsweredQuery(asked, newest, past, (*asked.guesses, *taken), arms)
+        return _AnsweredQuery(asked, newest, past, (*asked.correction_notes, *taken), arms)
 
     def _event_days(self, text: str) -> tuple[DateRange | None, list[str]]:
         """The days that a query tells by an event, once that is found, and what it was taken for."""
@@ -397,7 +397,7 @@ class _SearchOptions:
         if hit is None:
             return None, []
         start, end = event.window(date.fromisoformat(hit.item.date))
-        alone = idle(clean(text), (event.at,))
+        alone = is_generic(clean(text), (event.at,))
         days = (start.isoformat() if start else "", end.isoformat() if end else "")
         window = DateRange(*days, alone, (event.at,) if alone or event.days else (), not event.days)
         told = f"{hit.item.path}:{hit.item.line}: {hit.snippet.splitlines()[0][:LONGEST_EVENT]}"
@@ -428,14 +428,14 @@ class _SearchOptions:
         notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
         mode, passed = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
-        days = None if window is None or window.loose else window
+        days = None if window is None or window.approximate else window
         if days:
             hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
         return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
 
     def _limit(self, one: _AnsweredQuery, there: _Candidates) -> int:
         window = one.asked.window
-        if not (self.whole_days and window and window.alone):
+        if not (self.whole_days and window and window.only):
             return self.limit
         inside = any(window.covers(each.item) for each in there.found)
         return max(self.limit, WHOLE_DAYS) if inside else self.limit
@@ -512,7 +512,7 @@ def _time(index: Index, text: str, now: datetime | None) -> tuple[DateRange | No
     text = clean(text)
     now = now or index.store.now()
     time = dates.read(text, now, index.store.config.zone)
-    alone = idle(text, time.at, foreign=time.foreign)
+    alone = is_generic(text, time.at, foreign=time.foreign)
     window = DateRange(time.start or "", time.end or "", alone, time.at) if time else None
     today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
@@ -931,7 +931,7 @@ def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str
     words = max(1.0, len(_WORD.findall(prompt)) / PROMPT_WORDS)
     return {
         "match": max(hit.match for hit in hits),
-        "shared": shared / inverse(1, items) / words,
+        "shared": shared / inverse_frequency(1, items) / words,
         "size": math.log(max(items, 1)),
     }
 
