@@ -59,15 +59,17 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "no step from name to name": [(entity, "LIFTED", 0)],
     "time words not read": [(search, "_time", lambda index, text: (None, None))],
     "turns embedded one by one": [(talk, "RUN_LENGTH", 0)],
-    "nothing from beside": [(rerank, name, 0.0) for name in ("BEFORE", "ASKED", "AFTER", "EARLIER", "NEAR")],
-    "questions lend no more": [(rerank, "ASKED", 0.8)],
+    "nothing from beside": [
+        (rerank, name, 0.0) for name in ("BEFORE", "QUESTION_BEFORE", "AFTER", "EARLIER", "NEIGHBOUR")
+    ],
+    "questions lend no more": [(rerank, "QUESTION_BEFORE", 0.8)],
     "nothing from two before": [(rerank, "EARLIER", 0.0)],
-    "what is unlike the best loses nothing": [(feedback, "ALIKE", 0.0)],
+    "what is unlike the best loses nothing": [(feedback, "FEEDBACK_PENALTY", 0.0)],
     "who is named, no lift": [(rerank, "LIFT", 0.0)],
     "small words weigh in full": [(asked, "STOP_WORD_WEIGHT", 1.0), (asked, "PRIOR_ITEMS", 0)],
     "all words weigh the same": [(asked, "inverse_frequency", lambda known, total: 1.0)],
-    "scores added up": [(fusion, "_late", lambda *_: None)],
-    "reciprocal ranks": [(fusion, "_late", reciprocal)],
+    "scores added up": [(fusion, "_rank_by_tokens", lambda *_: None)],
+    "reciprocal ranks": [(fusion, "_rank_by_tokens", reciprocal)],
 }
 
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 from ua_memory.index.embedding import CrossEncoder, CrossUnavailable
 from ua_memory.index.sync import Index
 from ua_memory.recall.arms import Ranked
-from ua_memory.recall.fusion import crossed
+from ua_memory.recall.fusion import apply_cross_encoder
 from ua_memory.recall.search import search
 
 BEFORE = 2.0
@@ -108,7 +108,7 @@ def test_it_reads_the_best_alone(index: Index, tmp_path: Path) -> None:
     read = list[str]()
     found = search(index, "puppy").hits
     many = [Ranked(found[0].item, 0.9, {})] * 100
-    assert len(crossed(Counting(tmp_path), "puppy", many)) == 100 and len(read) == 30
+    assert len(apply_cross_encoder(Counting(tmp_path), "puppy", many)) == 100 and len(read) == 30
 
 
 def test_without_it_the_order_stays_and_the_answer_says_so(index: Index, tmp_path: Path) -> None:

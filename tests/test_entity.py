@@ -135,7 +135,7 @@ def test_a_step_on_is_lifted_but_never_over_its_seed(
     tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     if not late:
-        monkeypatch.setattr(fusion, "_late", lambda *_: None)
+        monkeypatch.setattr(fusion, "_rank_by_tokens", lambda *_: None)
     with an_index(a_bank(tmp_path, {DAY: log(*TWO_STEPS)}), model) as index:
         hits = {hit.item.text: hit for hit in search(index, "where does Alice's brother work", limit=50).hits}
         seed, far = (hits[text] for text in TWO_STEPS[:2])

@@ -23,7 +23,7 @@ from ua_memory.recall import arms as temporal
 from ua_memory.recall import dedupe, fusion
 from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, parse_query
-from ua_memory.recall.fusion import in_time
+from ua_memory.recall.fusion import order_by_time
 from ua_memory.recall.readonly import latest
 from ua_memory.recall.search import search
 from ua_memory.text import wording
@@ -159,7 +159,9 @@ def test_a_hit_tells_what_its_score_is_made_of(
             assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
             assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
             assert set(hits[0].parts) == parts
-            monkeypatch.setattr(fusion, "_late", lambda *_: None)  # as where no text has token vectors
+            monkeypatch.setattr(
+                fusion, "_rank_by_tokens", lambda *_: None
+            )  # as where no text has token vectors
 
 
 def test_the_whole_of_a_query_counts_beside_its_words(tmp_path: Path, model: Embedder) -> None:
@@ -174,13 +176,13 @@ def test_the_whole_of_a_query_counts_beside_its_words(tmp_path: Path, model: Emb
 def test_a_processor_that_speaks_of_invalid_values_stops_no_search(
     tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late = fusion._late
+    late = fusion._rank_by_tokens
 
     def spoken(*given: Any) -> Any:
         assert np.isnan(np.float32("inf") - np.float32("inf"))  # sets the flag, which warns
         return late(*given)
 
-    monkeypatch.setattr(fusion, "_late", spoken)
+    monkeypatch.setattr(fusion, "_rank_by_tokens", spoken)
     with an_index(a_bank(tmp_path, {DAY: log("Lunch with Bob")}), model) as index:
         hits = search(index, "lunch with Bob").hits
     assert hits and all(math.isfinite(part) for part in hits[0].parts.values())
@@ -235,13 +237,13 @@ def test_what_is_unlike_the_best_falls_behind() -> None:
     rows[:6, 8], rows[7] = 1, 0  # six are of one kind, one of another, and one was written a moment ago
     rows[:7] /= np.linalg.norm(rows[:7], axis=1, keepdims=True)
     raw = np.linspace(0.8, 0.1, 8, dtype=np.float32)
-    gained = feedback.gains(rows[0], rows, raw)
+    gained = feedback.feedback_penalties(rows[0], rows, raw)
     assert gained[:5].tolist() == [0] * 5, "the best stay"
-    assert -feedback.ALIKE * 2 <= gained[6] < gained[7] < 0 and gained[6] < gained[5] <= 0
-    mixed = feedback.gains(rows[0], rows[::-1], raw)  # the one without a vector leads
+    assert -feedback.FEEDBACK_PENALTY * 2 <= gained[6] < gained[7] < 0 and gained[6] < gained[5] <= 0
+    mixed = feedback.feedback_penalties(rows[0], rows[::-1], raw)  # the one without a vector leads
     assert mixed[:5].tolist() == [0] * 5 and not np.isnan(mixed).any()
     for few in (rows[:5], rows[:0], np.zeros_like(rows)):
-        assert not feedback.gains(rows[0], few, raw[: len(few)]).any()
+        assert not feedback.feedback_penalties(rows[0], few, raw[: len(few)]).any()
 
 
 def test_the_days_that_a_query_means_come_first(tmp_path: Path) -> None:
@@ -300,7 +302,7 @@ def test_among_equals_time_decides_and_nothing_else_is_moved() -> None:
         ("2025-04-01", 0.72, 0.06),
         ("2026-11-01", 0.60, 0.06),  # not as good
     )
-    latest = in_time(rows, "latest")
+    latest = order_by_time(rows, "latest")
     assert [one.item.day for one in latest] == [
         "2026-04-01", "2026-03-01", "2026-05-01", "2025-04-01", None, "2026-11-01",
     ]  # fmt: skip
@@ -310,8 +312,8 @@ def test_among_equals_time_decides_and_nothing_else_is_moved() -> None:
         -0.01,
         False,
     )
-    assert [one.item.day for one in in_time(rows, "earliest")][:2] == ["2025-04-01", "2026-03-01"]
-    assert in_time([], "latest") == []
+    assert [one.item.day for one in order_by_time(rows, "earliest")][:2] == ["2025-04-01", "2026-03-01"]
+    assert order_by_time([], "latest") == []
 
 
 def test_the_last_and_the_first_time_are_told_apart(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Late interaction: how well each item answers the single words of the query, with feedback."""
+"""Rerank candidates by late interaction between the words of the query and of the items."""
 
 from __future__ import annotations
 
@@ -21,111 +21,108 @@ if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
 
 
-# -- feedback ----------------------------------------------------------------------------------------------
-# What the best hits have in common: candidates that are less like them fall behind.
+# -- pseudo-relevance feedback -----------------------------------------------------------------------------
+# Candidates that are unlike the best hits are penalised (pseudo-relevance feedback, Rocchio 1971): a question
+# about "activities" matches the hike by that word, and the museum only since it is like the hike.
 #
-# A question about "activities" finds the hike by that word, and the museum by nothing but being like the
-# hike. What the best few of a first order say is taken for more of the query (pseudo-relevance feedback;
-# Rocchio 1971):
+#     offset   vector of a text minus the mean of all candidates, normalised
+#     target   mean of the offsets of the best FEEDBACK_HITS, normalised,
+#              + FEEDBACK_QUERY_WEIGHT * the offset of the query
+#     like     cosine of offset and target; 0 for a text without a vector
+#     penalty  FEEDBACK_PENALTY * (like - mean of like over the best), at most 0; 0 for the best
 #
-#     away     of a text's vector, what sets it apart from the mean of all candidates, brought to length 1
-#     aim      mean of `away` over the best FIRST, brought to length 1, and QUERY times that of the query
-#     like     cosine of `away` and `aim`; 0 for a text that has no vector yet
-#     gain     ALIKE * (like - mean of like over the best FIRST), at most 0; 0 for those themselves
-#
-# Apart from the mean, since all candidates are like the query: what they share tells none of them from
-# another. The best stay where they are, as good or as bad as they are: what is believed of them cannot make
-# them better.
+# The mean is subtracted since all candidates are similar to the query, which does not tell them apart.
 
 
 if TYPE_CHECKING:
     Table = NDArray[np.float32]
 
-FIRST = 5
-"""Hits that are taken for right."""
-QUERY = 0.5
-"""What the query itself counts beside them: they may be wrong."""
-ALIKE = 0.2
-"""What a candidate loses that is like none of this. From 0.1 to 0.3, with 4 to 8 hits and 0.5 to 1 times the
-query, R@2000t is 94.2 to 95.6 on the two development conversations, 93.7 without."""
+FEEDBACK_HITS = 5
+"""Hits that are assumed to be relevant."""
+FEEDBACK_QUERY_WEIGHT = 0.5
+"""The weight of the query in the target: the best hits may be wrong."""
+FEEDBACK_PENALTY = 0.2
+"""The maximum penalty. With 0.1 to 0.3, 4 to 8 hits and a query weight of 0.5 to 1, R@2000t is 94.2 to 95.6
+on the two development conversations, without it 93.7."""
 
 
-def gains(query: Table, rows: Table, raw: Table) -> Table:
-    """(n,) what each of n candidates gains, which is 0 or less. `query` and `rows` (n, d) are vectors of
-    length 1, zeros where there is none; `raw` are the candidates' scores, ties by place."""
+def feedback_penalties(query: Table, rows: Table, raw: Table) -> Table:
+    """(n,) the penalties of n candidates, 0 or less. `query` (d,) and `rows` (n, d) are vectors of length 1,
+    zero for texts without one; `raw` (n,) are the candidates' scores, ties by place."""
     import numpy as np
 
-    gained = np.zeros(len(rows), dtype=np.float32)
-    there = np.asarray(rows.any(axis=1))
+    penalties = np.zeros(len(rows), dtype=np.float32)
+    embedded = np.asarray(rows.any(axis=1))
     order = np.argsort(-np.round(raw, 6), kind="stable")
-    first, rest = order[:FIRST], order[FIRST:]
-    known = first[there[first]]
+    first, rest = order[:FEEDBACK_HITS], order[FEEDBACK_HITS:]
+    known = first[embedded[first]]
     if not len(known) or not len(rest):
-        return gained
-    mean = rows.sum(axis=0) / np.float32(there.sum())
-    aim = _unit(_unit(rows[known] - mean).mean(axis=0)) + QUERY * _unit(query - mean)
-    # (row - mean) @ aim / |row - mean|, without a second table of that size
-    far = np.sqrt(np.maximum(1 - 2 * (rows @ mean) + mean @ mean, 1e-6))
-    like = there * (rows @ aim - mean @ aim) / far / max(float(np.linalg.norm(aim)), 1e-6)
-    gained[rest] = ALIKE * np.minimum(like[rest] - like[known].mean(), 0)
-    return gained
+        return penalties
+    mean = rows.sum(axis=0) / np.float32(embedded.sum())
+    target = _normalized(_normalized(rows[known] - mean).mean(axis=0))
+    target = target + FEEDBACK_QUERY_WEIGHT * _normalized(query - mean)
+    # (row - mean) @ target / |row - mean|, without a second table of that size
+    norms = np.sqrt(np.maximum(1 - 2 * (rows @ mean) + mean @ mean, 1e-6))
+    like = embedded * (rows @ target - mean @ target) / norms / max(float(np.linalg.norm(target)), 1e-6)
+    penalties[rest] = FEEDBACK_PENALTY * np.minimum(like[rest] - like[known].mean(), 0)
+    return penalties
 
 
-def _unit(rows: Table) -> Table:
-    """Rows, or one, brought to length 1; zeros stay zeros."""
+def _normalized(rows: Table) -> Table:
+    """A row or rows scaled to length 1; zero rows stay zero."""
     import numpy as np
 
-    brought: Table = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-6)
-    return brought
+    scaled: Table = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-6)
+    return scaled
 
 
-# -- rerank ------------------------------------------------------------------------------------------------
-# Late interaction: how well an item, with those beside it, answers each word of the query.
+# -- late interaction --------------------------------------------------------------------------------------
+# How well an item and its neighbours match each word of the query:
 #
-#     own      m = the best match of the word's tokens with any token of the item, a mean over the word's
-#     tokens
-#     beside   m = the best of its own and, fainter, of what stands beside it under the same heading
-#     item     s = mean of m over the words, rare ones weighing more, + 0.06 if it is about whom the query
-#     names
-#              and + 0.06 if it is of the days that it means; + 0.5 if these are all that is asked for;
-#              and up to 0.14 more, or 0.06 less, for what it means as a whole;
-#              less up to 0.2 for being unlike the five that are best so far (`feedback`)
-#     score    s placed between 0 and 1, so that 0.35 parts good hits from others
+#     own        m = mean, over the word's tokens, of the best similarity with any token of the item
+#     neighbours m = max of own and a fraction of the neighbours' own, under the same heading
+#     item       s = mean of m weighted by the words' rarity
+#                    + 0.06 if it is about somebody the query names
+#                    + 0.06 if it is of the days the query asks about, + 0.5 if it asks for nothing else
+#                    + up to 0.14, - up to 0.06 for the similarity of the whole texts
+#                    - up to 0.2 for being unlike the best five (pseudo-relevance feedback)
+#     score      s scaled to 0 to 1, so that 0.35 is between good hits and others
 #
-# A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts
-# 0.9. In a talk anything before counts 0.8, what stands after 0.8, and two before 0.65; elsewhere
-# neighbours are less related, 0.5. Who is named must be named in the item itself: a neighbour speaks of
-# somebody else. Identifiers and words that the model does not know go by their letters, and so does all of
-# a text that was written a moment ago and has no tokens yet.
+# A reply ("Yes, last Tuesday!") has none of the words of its question, so a question before it counts 0.9. In
+# conversations the turns before and after count 0.8, the one before that 0.65; elsewhere neighbours are less
+# related, 0.5. Names must occur in the item itself, since a neighbour may be about somebody else. Identifiers
+# and words unknown to the model are matched by their stems, and so are new texts without token vectors.
 
 
-EXACT = 0.8
-"""What a word counts that is there by its letters: the best match that two tokens reach."""
-OVER = 0.8
-"""What one counts that stands in a tag, a heading or the title over the text: what the text is about."""
-BEFORE, ASKED, AFTER, EARLIER, NEAR = 0.8, 0.9, 0.8, 0.65, 0.5
+STEM_MATCH = 0.8
+"""The match of a word by its stem: the highest that two tokens reach."""
+HEADING_MATCH = 0.8
+"""The match of a word in a tag, heading or title of the item."""
+BEFORE, QUESTION_BEFORE, AFTER, EARLIER, NEIGHBOUR = 0.8, 0.9, 0.8, 0.65, 0.5
+"""The fractions of neighbours' matches: in a conversation the turn before, a question before (anywhere), the
+turn after, two before; elsewhere."""
 LIFT = 0.06
-"""What an item gains that is about whom the query names, and once more one of the days that it means."""
-ALONE = 0.5
-"""What the days give where the query says nothing else: more than a word of the date can."""
-REACH = (-3, -2, -1, 1, 2, 3)
-"""Places around a candidate that are looked at: those it helps, and what helps those."""
-FLOOR, RANGE, PLACED = 0.1, 0.65, 0.8
-"""Where the scale begins, how far it goes and how it bends. On the development conversations the best hit for
-ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.28 becomes 0.35."""
+"""The bonus for being about somebody the query names, and for being of the days it asks about."""
+ONLY_DAYS_LIFT = 0.5
+"""The bonus for the days if the query asks for nothing else."""
+NEIGHBOUR_STEPS = (-3, -2, -1, 1, 2, 3)
+"""Offsets of the turns that are scored with a candidate: those it lends to, and those that lend to them."""
+SCORE_FLOOR, SCORE_RANGE, SCORE_EXPONENT = 0.1, 0.65, 0.8
+"""The scaling of scores. On the development conversations the best hits for ten unrelated queries reach 0.24
+unscaled, 99 of 100 right answers 0.32; 0.28 becomes 0.35."""
 
-FOREIGN = 0.8
-"""What a match counts in a query that is not English: to the model any two texts of another language are
-alike, so the words go by their letters, too."""
-MEANING, UNRELATED = 0.2, 0.3
-"""What the cosine of the whole query and the whole text counts beside its words, and that of unrelated texts.
-Not of a turn of a talk, whose meaning is in the turns around it: there R@5 would be 80.0 instead of 82.7."""
+FOREIGN_WEIGHT = 0.8
+"""The factor on similarities for queries that are not English: the model finds any two texts of another
+language similar, so words are matched by their stems, too."""
+MEANING_WEIGHT, UNRELATED_COSINE = 0.2, 0.3
+"""The weight of the cosine of query and text, and the cosine of unrelated texts. Not for turns of
+conversations, whose meaning depends on others: R@5 would be 80.0 instead of 82.7."""
 
-UNMET, MET, LEAST_MET = 0.3, 0.65, 0.05
-"""The best match of a word that is not met, and of one that is; and the least that counts as one."""
+UNMATCHED, MATCHED, LEAST_MATCH = 0.3, 0.65, 0.05
+"""The best match of a word that does not occur, and of one that does; the minimum in a harmonic mean."""
 
-KIND = 0.1
-"""What an item gains that has the kind of answer that is asked for: a time, an amount, a number."""
+KIND_LIFT = 0.1
+"""The bonus for containing the kind of answer that is asked for: a time, an amount, a number."""
 _CLOCK = (
     r"\b\d{1,2}[:.h]\d\d\b|\b\d{1,2} ?(?:am|pm|uhr|h|o'clock)\b"
     r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
@@ -146,144 +143,143 @@ _KINDS = [
         (r"\b(?:how many|(?:phone )?number|port|version|limit|code|pin|iban|size|weighs?|tall)\b", _NUMBER),
     )
 ]
-"""What a query asks for by its words, and what a text has that answers it."""
+"""(pattern of queries, pattern of texts that may answer them)."""
 
 PARTS = ("words", "beside", "named", "when", "meaning", "alike", "every", "names", "rest", "kind")
-"""What a hit's score is made of, in the order of `rerank`'s columns."""
-PLACE = attrgetter("path", "seq")
-NONE: frozenset[str] = frozenset()
+"""The names of a score's parts, in the order of `rerank`'s columns."""
+by_place = attrgetter("path", "seq")
 
 
 class Stems(NamedTuple):
-    """Those of the query's stems, by item, that stand in its text and what belongs to it (read only where
-    words go by their letters), and in what stands over it."""
+    """{item key: the query's stems in its text, heading and tags} (only where words are matched by stems),
+    and {item key: those in its headings, tags and names}."""
 
-    within: dict[str, frozenset[str]]
-    over: dict[str, frozenset[str]]
+    text: dict[str, frozenset[str]]
+    heading: dict[str, frozenset[str]]
 
 
 class TokenMatches:
-    """Texts held against a query: the best match of each of its tokens with any of theirs.
+    """The similarities between a query's tokens and texts.
 
-    `words` are those of the query that count, `weights` what each is worth, 1 together; `spelt` those that
-    are looked for by their letters, since the model does not know them well. `any_tokens` is whether any text
-    has tokens.
+    `words` are the query's words with stems, `weights` their weights, which sum to 1; `by_stems` are those
+    that are matched by stems, since the model does not know them well. `any_tokens`: whether any text has
+    token vectors.
     """
 
-    def __init__(self, asked: ParsedQuery, said: EmbeddedQuery) -> None:
+    def __init__(self, asked: ParsedQuery, embedded: EmbeddedQuery) -> None:
         import numpy as np
 
-        self._said, self.any_tokens, self._english = said, False, is_english(asked.text)
-        # In "boat in spring" the vector would look for spring, too; who is called otherwise it does not know.
-        alone = asked.window is None and not asked.named.aliases
-        self._as_whole = self._english and alone and len(asked.words) > 1
+        self._embedded, self.any_tokens, self._english = embedded, False, is_english(asked.text)
+        # The vector of "boat in spring" would match spring as well, and it knows no aliases.
+        whole = asked.window is None and not asked.named.aliases
+        self._use_meaning = self._english and whole and len(asked.words) > 1
         self.words = [word for word in asked.words if word.stems]
-        tokens = [_tokens(asked, word, said) for word in self.words]
-        self.spelt = {
+        tokens = [_tokens(asked, word, embedded) for word in self.words]
+        self.by_stems = {
             word
             for word, own in zip(self.words, tokens, strict=True)
             if word.whole or not own or not self._english
         }
         weights = np.array([word.weight for word in self.words], dtype=np.float32)
         self.weights: Table = weights / (weights.sum() or 1)
-        self._means: Table = np.zeros((len(self.words), len(said.tokens)), dtype=np.float32)
+        self._averaging: Table = np.zeros((len(self.words), len(embedded.tokens)), dtype=np.float32)
         for number, own in enumerate(tokens):
-            self._means[number, own] = (1.0 if self._english else FOREIGN) / max(len(own), 1)
-        self._at: dict[str, int] = {}
-        self._table: Table = np.zeros((len(said.tokens), 1), dtype=np.float32)
-        self.query: Table = said.vector
-        self._vectors = [bytes(2 * len(said.vector))]
+            self._averaging[number, own] = (1.0 if self._english else FOREIGN_WEIGHT) / max(len(own), 1)
+        self._column: dict[str, int] = {}
+        self._table: Table = np.zeros((len(embedded.tokens), 1), dtype=np.float32)
+        self.query: Table = embedded.vector
+        self._vectors = [bytes(2 * len(embedded.vector))]
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Those that were not held against it yet, in order."""
-        return [name for name in dict.fromkeys(names) if name not in self._at]
+        """The text ids that were not added yet, in order."""
+        return [name for name in dict.fromkeys(names) if name not in self._column]
 
     def add(self, texts: Mapping[str, tuple[bytes, bytes]]) -> None:
-        """Hold texts against it, by their packed tokens; their vectors are kept for `gains`."""
+        """Add {text id: (float16 vector, packed tokens)}."""
         import numpy as np
 
         first, codes = self._table.shape[1], [tokens for _, tokens in texts.values()]
-        self._at.update((name, first + n) for n, name in enumerate(texts))
-        found = embedding.max_similarities(self._said.tokens, codes)
+        self._column.update((name, first + n) for n, name in enumerate(texts))
+        found = embedding.max_similarities(self._embedded.tokens, codes)
         self._table = np.concatenate([self._table, found], axis=1)
         self._vectors += [vector for vector, _ in texts.values()]
         self.any_tokens = self.any_tokens or any(codes)
 
-    def unread(self, items: Iterable[IndexItem]) -> list[IndexItem]:
-        """Those whose text the model has not read yet, written a moment ago, or does not read well: of a
-        script without spaces, whose letters it takes for one word with a name that stands among them."""
-        return [item for item in items if item.vhash not in self._at or is_unspaced(item.text)]
+    def without_tokens(self, items: Iterable[IndexItem]) -> list[IndexItem]:
+        """The items that have not been embedded yet, or whose script has no spaces: the model reads a name in
+        such a text as one word with its surroundings."""
+        return [item for item in items if item.vhash not in self._column or is_unspaced(item.text)]
 
-    def means(self, names: Sequence[str]) -> Table:
-        """(words, texts): of each word's tokens the mean; zeros for a text that nothing is known of."""
-        means: Table = self._means @ self._table[:, [self._at.get(name, 0) for name in names]]
-        return means
+    def word_scores(self, names: Sequence[str]) -> Table:
+        """(words, texts): the mean similarity of each word's tokens; zeros for unknown texts."""
+        scores: Table = self._averaging @ self._table[:, [self._column.get(name, 0) for name in names]]
+        return scores
 
     def vectors(self, items: Sequence[IndexItem]) -> Table:
-        """(items, d) their vectors; zeros for a text that has none yet."""
+        """(items, d) the items' vectors; zeros for unknown texts."""
         import numpy as np
 
-        packed = b"".join(self._vectors[self._at.get(item.vhash, 0)] for item in items)
+        packed = b"".join(self._vectors[self._column.get(item.vhash, 0)] for item in items)
         rows: Table = np.frombuffer(packed, dtype="<f2").reshape(len(items), -1).astype(np.float32)
         return rows
 
     def meaning(self, items: Sequence[IndexItem], rows: Table) -> Table:
-        """(items,) what each with these vectors gains or loses for what it means as a whole."""
+        """(items,) the bonus or penalty for the cosine of the items' vectors `rows` and the query's."""
         import numpy as np
 
-        if not self._as_whole:
+        if not self._use_meaning:
             return np.zeros(len(items), dtype=np.float32)
         counts = rows.any(axis=1) & np.array([not item.speaker for item in items])
-        gained: Table = MEANING * counts * (rows @ self.query - UNRELATED)
-        return gained
+        bonus: Table = MEANING_WEIGHT * counts * (rows @ self.query - UNRELATED_COSINE)
+        return bonus
 
 
-def foremost(
+def best_alone(
     asked: ParsedQuery,
     items: Sequence[IndexItem],
-    kept: TokenMatches,
+    matches: TokenMatches,
     stems: Stems,
     most: int,
 ) -> list[IndexItem]:
-    """The best items by their own scores, in order; ties by path and line. For `stems` see `rerank`."""
+    """The best items without their neighbours, at most `most`; ties by path and line."""
     import numpy as np
 
-    items = sorted(items, key=PLACE)
-    alone = kept.weights @ _own(asked, items, kept, stems)
-    alone += _lifts(asked, items).sum(axis=1)
-    return [items[n] for n in np.argsort(-np.round(alone, 6), kind="stable")[:most]]
+    items = sorted(items, key=by_place)
+    scores = matches.weights @ _own(asked, items, matches, stems)
+    scores += _lifts(asked, items).sum(axis=1)
+    return [items[n] for n in np.argsort(-np.round(scores, 6), kind="stable")[:most]]
 
 
 def rerank(
     asked: ParsedQuery,
     items: Sequence[IndexItem],
-    kept: TokenMatches,
+    matches: TokenMatches,
     stems: Stems,
     wanted: Set[str],
 ) -> list[Ranked]:
-    """The items whose keys are wanted by score, ties by path and line; the others only lend to them. `stems`
-    by item are needed where words are `spelt`."""
+    """The items whose keys are `wanted`, best first, ties by path and line; the others only count as
+    neighbours."""
     import numpy as np
 
-    items = sorted(items, key=PLACE)
-    own = _own(asked, items, kept, stems)
-    best = _beside(kept.words, items, own)
+    items = sorted(items, key=by_place)
+    own = _own(asked, items, matches, stems)
+    best = _with_neighbours(matches.words, items, own)
     chosen = [n for n, item in enumerate(items) if item.key in wanted]
     items = [items[n] for n in chosen]
-    met = _met(asked, kept, best[:, chosen])
+    features = _match_features(asked, matches, best[:, chosen])
     lift = _lifts(asked, items)
-    alone, together = (kept.weights @ table[:, chosen] for table in (own, best))
+    alone, together = (matches.weights @ table[:, chosen] for table in (own, best))
     kind = _kinds(asked, items)
-    rows = kept.vectors(items)
-    meaning = kept.meaning(items, rows)
-    raw = together + lift.sum(axis=1) + KIND * np.maximum(kind, 0) + meaning
-    alike = gains(kept.query, rows, raw)
+    rows = matches.vectors(items)
+    meaning = matches.meaning(items, rows)
+    raw = together + lift.sum(axis=1) + KIND_LIFT * np.maximum(kind, 0) + meaning
+    alike = feedback_penalties(matches.query, rows, raw)
     raw = raw + alike
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
-    placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
-    scores = placed.astype(float).round(6).tolist()
+    scaled = np.clip((raw - SCORE_FLOOR) / SCORE_RANGE, 0, 1) ** SCORE_EXPONENT
+    scores = scaled.astype(float).round(6).tolist()
     parts = (
-        np.stack([alone, together - alone, *lift.T, meaning, alike, *met, kind], axis=1)
+        np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
         .astype(float)
         .round(4)
         .tolist()
@@ -291,106 +287,114 @@ def rerank(
     return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order.tolist()]
 
 
-def _met(asked: ParsedQuery, kept: TokenMatches, best: Table) -> tuple[Table, Table, Table]:
-    """What tells an answer from a text that only shares words, of each item: how well all of the query's
-    words but the small ones are met (their harmonic mean, so that one that is not counts), how well the names
-    among them that the bank knows (from 0 to 1; 1 where there are none), and how well the other words."""
+def _match_features(asked: ParsedQuery, matches: TokenMatches, best: Table) -> tuple[Table, Table, Table]:
+    """Features that distinguish answers from texts that share some words, each (items,): the harmonic mean of
+    the matches of all words but stop words, so that a missing one counts; the mean match of names of the
+    bank, 0 to 1 (1 without names); and the mean match of the other words."""
     import numpy as np
 
-    weights = kept.weights * np.array([word.specific for word in kept.words])
+    weights = matches.weights * np.array([word.specific for word in matches.words])
     if not weights.any():
-        weights = kept.weights
-    named = np.array(asked.are_names(kept.words))
-    ours, others = weights * named, weights * ~named
-    every: Table = weights.sum() / (weights @ (1 / np.clip(best, LEAST_MET, 1)))
-    names = ours @ np.clip((best - UNMET) / (MET - UNMET), 0, 1) / (ours.sum() or 1)
+        weights = matches.weights
+    named = np.array(asked.are_names(matches.words))
+    of_names, of_others = weights * named, weights * ~named
+    every: Table = weights.sum() / (weights @ (1 / np.clip(best, LEAST_MATCH, 1)))
+    names = of_names @ np.clip((best - UNMATCHED) / (MATCHED - UNMATCHED), 0, 1) / (of_names.sum() or 1)
     return (
         every,
-        names if ours.any() else np.ones_like(every),
-        others @ best / others.sum() if others.any() else every,
+        names if of_names.any() else np.ones_like(every),
+        of_others @ best / of_others.sum() if of_others.any() else every,
     )
 
 
-def _tokens(asked: ParsedQuery, word: QueryWord, said: EmbeddedQuery) -> list[int]:
-    """The rows of a word's tokens; none where the model, which is English, does not know it."""
+def _tokens(asked: ParsedQuery, word: QueryWord, embedded: EmbeddedQuery) -> list[int]:
+    """The rows of a word's tokens; [] if it is not in the model's (English) vocabulary."""
     letters = unicodedata.normalize("NFKD", asked.text[word.start : word.end])
-    if not all(sign.isascii() or unicodedata.combining(sign) for sign in letters):
+    if not all(letter.isascii() or unicodedata.combining(letter) for letter in letters):
         return []
-    own = [n for n, (start, end) in enumerate(said.spans) if word.start <= start and end <= word.end]
-    return own if all(said.known[n] for n in own) else []
+    own = [n for n, (start, end) in enumerate(embedded.spans) if word.start <= start and end <= word.end]
+    return own if all(embedded.known[n] for n in own) else []
 
 
-def _own(asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, stems: Stems) -> Table:
-    """(words, items): how well each item alone answers each word."""
+def _own(asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, stems: Stems) -> Table:
+    """(words, items): how well each item, without its neighbours, matches each word."""
     import numpy as np
 
-    own = kept.means([item.vhash for item in items])
-    fresh = {item.key for item in kept.unread(items)}
-    spelt = [(n, i.key in fresh, have) for n, i in enumerate(items) if (have := stems.within.get(i.key))]
-    for w, word in enumerate(kept.words):
-        by_letters = word in kept.spelt
-        for n, unread, have in spelt:
-            if by_letters or unread:
-                own[w, n] = max(own[w, n], EXACT * _letters(word, have))
-        others = _called(asked, word)
+    own = matches.word_scores([item.vhash for item in items])
+    untokenized = {item.key for item in matches.without_tokens(items)}
+    with_stems = [
+        (n, item.key in untokenized, have)
+        for n, item in enumerate(items)
+        if (have := stems.text.get(item.key))
+    ]
+    for w, word in enumerate(matches.words):
+        for n, by_stems, have in with_stems:
+            if by_stems or word in matches.by_stems:
+                own[w, n] = max(own[w, n], STEM_MATCH * _stem_share(word, have))
+        others = _aliases(asked, word)
         if others:
-            own[w] = np.maximum(own[w], [EXACT * index_items.mentions(item, others) for item in items])
-    for n, item in enumerate(items):  # few stand below something that has a word of the query
-        for w, word in enumerate(kept.words) if item.key in stems.over else ():
-            own[w, n] = max(own[w, n], OVER * _letters(word, stems.over[item.key]))
+            own[w] = np.maximum(own[w], [STEM_MATCH * index_items.mentions(item, others) for item in items])
+    for n, item in enumerate(items):
+        for w, word in enumerate(matches.words) if item.key in stems.heading else ():
+            own[w, n] = max(own[w, n], HEADING_MATCH * _stem_share(word, stems.heading[item.key]))
     return own
 
 
-def _called(asked: ParsedQuery, word: QueryWord) -> frozenset[str]:
-    """What else the one is called whose settled name a word is part of."""
+def _aliases(asked: ParsedQuery, word: QueryWord) -> frozenset[str]:
+    """The other names of the settled name that a word is part of."""
     if not asked.named.aliases:
         return frozenset()
-    said = index_items.folded(asked.text[word.start : word.end])
+    text = index_items.folded(asked.text[word.start : word.end])
     return frozenset(
-        other for name, others in asked.named.aliases.items() if said in name.split() for other in others
+        other for name, others in asked.named.aliases.items() if text in name.split() for other in others
     )
 
 
-def _letters(word: QueryWord, have: frozenset[str]) -> float:
-    """The share of a word's stems that an item has; of an identifier, 1 where it stands whole."""
+def _stem_share(word: QueryWord, have: frozenset[str]) -> float:
+    """The share of a word's stems that an item has; for an identifier 1 if it has the whole, else 0."""
     if word.whole:
         return float(word.whole in have)
     return sum(stem in have for stem in word.stems) / len(word.stems)
 
 
-def _beside(words: Sequence[QueryWord], items: Sequence[IndexItem], own: Table) -> Table:
-    """The best of each item's own and, fainter, of what stands beside it. The items are in file order."""
+def _with_neighbours(words: Sequence[QueryWord], items: Sequence[IndexItem], own: Table) -> Table:
+    """(words, items): the maximum of each item's own matches and the fractions of its neighbours'. The items
+    are in file order."""
     import numpy as np
 
-    places: dict[tuple[str, str, str | None], int] = {}
-    place = np.array([places.setdefault((i.path, i.heading, i.session), len(places)) for i in items])
+    sections: dict[tuple[str, str, str | None], int] = {}
+    section = np.array([sections.setdefault((i.path, i.heading, i.session), len(sections)) for i in items])
     seq = np.array([item.seq for item in items])
-    talks = np.array([bool(item.speaker) for item in items])
-    asking = np.array([index_items.is_question(item.text) for item in items])
-    free = np.array([not word.named for word in words])
+    is_turn = np.array([bool(item.speaker) for item in items])
+    is_question = np.array([index_items.is_question(item.text) for item in items])
+    not_name = np.array([not word.named for word in words])
     best = own.copy()
     for step in (-2, -1, 1):
-        for far in range(1, abs(step) + 1):  # so many rows away stands the item so many places away, if any
-            this, other = _rows(len(items), far if step > 0 else -far)
-            there = (place[this] == place[other]) & (seq[other] == seq[this] + step)
-            both = talks[this] & talks[other]
-            faint = {-2: both * EARLIER, 1: np.where(both, AFTER, NEAR * ~asking[other])}.get(step)
-            if faint is None:
-                faint = np.where(asking[other], ASKED, np.where(both, BEFORE, NEAR))
-            lent = own[:, other] * (there * faint).astype(np.float32) * free[:, None]
+        for rows in range(
+            1, abs(step) + 1
+        ):  # items between may be missing: the neighbour is this many rows away
+            this, other = _shifted(len(items), rows if step > 0 else -rows)
+            adjacent = (section[this] == section[other]) & (seq[other] == seq[this] + step)
+            turns = is_turn[this] & is_turn[other]
+            weight = {-2: turns * EARLIER, 1: np.where(turns, AFTER, NEIGHBOUR * ~is_question[other])}.get(
+                step
+            )
+            if weight is None:
+                weight = np.where(is_question[other], QUESTION_BEFORE, np.where(turns, BEFORE, NEIGHBOUR))
+            lent = own[:, other] * (adjacent * weight).astype(np.float32) * not_name[:, None]
             best[:, this] = np.maximum(best[:, this], lent)
     return best
 
 
-def _rows(count: int, step: int) -> tuple[slice, slice]:
-    """(these rows, the rows so many further) of all that have one."""
+def _shifted(count: int, step: int) -> tuple[slice, slice]:
+    """(rows, the rows `step` further), of those that have one."""
     size = min(abs(step), count)
     head, tail = slice(0, count - size), slice(size, count)
     return (head, tail) if step > 0 else (tail, head)
 
 
 def _lifts(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
-    """(items, 2): what each gains for whom the query names, and for its days; most queries do neither."""
+    """(items, 2): the bonuses for the query's names and for its days."""
     import numpy as np
 
     if not asked.named.declared and asked.window is None:
@@ -401,12 +405,12 @@ def _lifts(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
 def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     who = (item.speaker, *item.entities) if asked.named.declared else ()
     named = any(index_items.folded(name) in asked.named.declared for name in who)
-    return LIFT * named, timely(asked.window, item)
+    return LIFT * named, date_lift(asked.window, item)
 
 
 def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
-    """(items,) whether each has the kind of answer that is asked for: 1, or -1 where it has not; 0 where no
-    kind is asked for."""
+    """(items,): 1 if an item contains the kind of answer that is asked for, -1 if not, 0 if no kind is asked
+    for."""
     import numpy as np
 
     kinds = [answer for query, answer in _KINDS if query.search(asked.text)]
@@ -416,8 +420,8 @@ def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
     return np.where(has, 1.0, -1.0).astype(np.float32)
 
 
-def timely(window: DateRange | None, item: IndexItem) -> float:
-    """The bonus of an item for being within the days that the query means."""
+def date_lift(window: DateRange | None, item: IndexItem) -> float:
+    """The bonus of an item for being of the days that the query asks about."""
     if window is None or not window.covers(item):
         return 0.0
-    return ALONE if window.only else LIFT
+    return ONLY_DAYS_LIFT if window.only else LIFT

@@ -38,18 +38,18 @@ from ua_memory.recall.arms import (
 from ua_memory.recall.dedupe import KeptHit, folded
 from ua_memory.recall.fusion import (
     ANSWERED,
+    BASELINE_RANK,
     DEPTH,
-    FIFTH,
-    SAME_MATTER,
-    by_words,
+    SAME_TOPIC,
+    apply_cross_encoder,
     calibrated,
-    crossed,
-    in_time,
+    days_first,
+    find_without_model,
     likelihood,
-    lowered,
-    ordered,
+    order_by_time,
+    penalize_untrusted,
+    rank_candidates,
     recent_first,
-    within,
 )
 from ua_memory.records import Place
 from ua_memory.text import dates
@@ -384,7 +384,7 @@ class _SearchOptions:
             window, taken = self._event_days(text)
         asked = parse_query(self.index.words, text, window, said.spans if said else (), typed=self.typed)
         depth = max(self.depth, WHOLE_DAYS) if window and window.only else self.depth
-        arms = by_words(self.index, asked, depth, self.where)
+        arms = find_without_model(self.index, asked, depth, self.where)
         return _AnsweredQuery(asked, newest, past, (*asked.correction_notes, *taken), arms)
 
     def _event_days(self, text: str) -> tuple[DateRange | None, list[str]]:
@@ -407,7 +407,7 @@ class _SearchOptions:
         index, one, said = self.index, asked.read, asked.said
         known = said if said is not None and said.vector.any() else None
         arms = self._arms(one, known, asked.near)
-        scored = ordered(index, one.asked, known, arms, self.where)
+        scored = rank_candidates(index, one.asked, known, arms, self.where)
         every = scored
         if self.where.retired is None and not one.past:
             every = [each for each in every if not each.item.retired]
@@ -416,7 +416,7 @@ class _SearchOptions:
     def _shown(self, asked: _UnderstoodQuery, there: _Candidates) -> SearchResult:
         index, one, known, window = self.index, asked.read, there.known, asked.read.asked.window
         limit = self._limit(one, there)
-        kept, missing = self._kept(there.found, max(limit, FIFTH))
+        kept, missing = self._kept(there.found, max(limit, BASELINE_RANK))
         scores = calibrated(one.asked, [each.one for each in kept])
         hits = tuple(
             _hit(index, one.asked, each, score, there.arms, there.replaced)
@@ -524,18 +524,18 @@ def _placed(
 ) -> tuple[list[Ranked], Mapping[str, IndexItem], list[str]]:
     """The candidates after what has a say in their order besides their scores; which replaces which; and what
     could have no say."""
-    found, notes = lowered(dedupe.with_origin_of_proofs(index.words, found)), []
+    found, notes = penalize_untrusted(dedupe.with_origin_of_proofs(index.words, found)), []
     if index.cross is not None and text.strip():
         try:
-            found = crossed(index.cross, clean(text), found)
+            found = apply_cross_encoder(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
     if one.newest:
-        found = in_time(found, one.newest)
+        found = order_by_time(found, one.newest)
     elif not one.past:
         found = recent_first(found, one.asked)
     if one.asked.window:
-        found = within(found, one.asked.window)
+        found = days_first(found, one.asked.window)
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
 
 
@@ -627,7 +627,7 @@ class _SearchTracer:
 
     def _score(self, own: Ranked, kept: Sequence[KeptHit], rank: int | None) -> float:
         """As `Hit.score`, also of an item that is no hit."""
-        best = [each.one for each in kept[: max(self.limit, FIFTH)]]
+        best = [each.one for each in kept[: max(self.limit, BASELINE_RANK)]]
         at = min(rank - 1 if rank else len(best), len(best))
         return calibrated(self.one.asked, [*best[:at], own, *best[at + 1 :]])[at]
 
@@ -961,4 +961,4 @@ def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
     """The hits that are not far below the first, or all where the query asks for several things."""
     if not hits or _SEVERAL.search(query):
         return tuple(hits)
-    return tuple(hit for hit in hits if hit.match >= SAME_MATTER * hits[0].match)
+    return tuple(hit for hit in hits if hit.match >= SAME_TOPIC * hits[0].match)
