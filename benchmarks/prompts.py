@@ -68,7 +68,7 @@ def tasks(stories: Sequence[Any], banks: Path) -> list[Task]:
             answer = memory.search_many([query], limit=limit)[0]
             if answer.hits:
                 features = dict(search.prompt_features(answer.hits, query, answer.items))
-                given = search.likely(answer.hits, query, memory.config)
+                given = search.prompt_hits(answer.hits, query, memory.config)
                 met = any(carries(root, hit, must) for hit in given) if must else False
                 tokens = sum(len(hit.snippet) for hit in given) / 4
                 rows.append(Task(story["name"], banks, kind, features, met, tokens))

@@ -16,7 +16,7 @@ from ua_memory.index.embedding import Embedder
 from ua_memory.index.items import IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.markdown.document import parse
-from ua_memory.recall.search import IN_PROMPT, Hit, likely, search, search_many
+from ua_memory.recall.search import PROMPT_PASSAGE_LENGTH, Hit, prompt_hits, search, search_many
 from ua_memory.records import Passage
 from ua_memory.text import dates
 from ua_memory.text.dates import event_of
@@ -220,11 +220,13 @@ def test_a_prompt_is_shown_more_of_a_passage_than_a_list() -> None:
     text = " ".join(f"word{n}" for n in range(400))
     at = text.index("word200")
     hit = Hit(PASSAGE, 1.0, 1.0, f"…{text[at : at + 280]}…")
-    (shown,) = likely([replace(hit, item=replace(PASSAGE, text=text))], "word200", Config())
-    assert "word200" in shown.snippet and len(shown.snippet) <= IN_PROMPT + 2
+    (shown,) = prompt_hits([replace(hit, item=replace(PASSAGE, text=text))], "word200", Config())
+    assert "word200" in shown.snippet and len(shown.snippet) <= PROMPT_PASSAGE_LENGTH + 2
     assert shown.snippet.startswith("…") and shown.snippet.endswith("…")
     assert (
-        likely([replace(hit, snippet="short", item=replace(PASSAGE, text="short"))], "x", Config())[0].snippet
+        prompt_hits([replace(hit, snippet="short", item=replace(PASSAGE, text="short"))], "x", Config())[
+            0
+        ].snippet
         == "short"
     )
 

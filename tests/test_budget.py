@@ -17,7 +17,7 @@ from terminal import MORNING, Shell, new_shell
 
 from ua_memory.config import BUDGETS
 from ua_memory.errors import Usage
-from ua_memory.recall.readonly import PRESETS, block, preset
+from ua_memory.recall.readonly import PRESETS, budgeted_block, preset
 from ua_memory.text import noise as fence
 from ua_memory.text import tokens
 
@@ -29,7 +29,7 @@ ROWS = st.lists(st.tuples(st.text(), st.text(max_size=9)).map(lambda two: fence.
 @example([fence.row("", "的" * 90, "a#L1"), fence.row("", "b", "a#L2")], 80)
 @example(["- " + "  " * 5000 + "x"], 10_000)
 def test_never_over_and_greedy(lines: list[str], most: int) -> None:
-    text, left = block("search", "head", lines, most)
+    text, left = budgeted_block("search", "head", lines, most)
     assert tokens.count(text + "\n") <= most or not text
     kept = text.split("\n")[2:-1]
     clean = [fence.harmless(line) for line in lines]
@@ -40,7 +40,7 @@ def test_never_over_and_greedy(lines: list[str], most: int) -> None:
         fits = tokens.count(fence.fenced("search", "\n".join(["head", *here, line])) + "\n") <= most
         here += [line] if fits else []
     assert kept == here
-    assert (text, left) == block("search", "head", lines, most)
+    assert (text, left) == budgeted_block("search", "head", lines, most)
 
 
 def test_presets_grow_and_are_those_of_the_settings() -> None:

@@ -14,7 +14,7 @@ from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION
 from ua_memory.recall.arms import Ranked
-from ua_memory.recall.dedupe import folded, newer_first
+from ua_memory.recall.dedupe import fold, newer_first
 from ua_memory.recall.search import Hit, SearchResult, search
 
 DAY = "memory/2026-11-21.md"
@@ -403,5 +403,5 @@ def test_a_passage_stays_under_no_fact_that_was_lifted_over_it(tmp_path: Path) -
     placed, _ = newer_first([Ranked(old, 0.9, {}), Ranked(more, 0.7, {}), Ranked(new, 0.6, {})])
     assert placed[0].item == new and placed[0].score == 0.9
     with an_index(a_bank(tmp_path / "again", said_on(said))) as index:
-        kept, _ = folded(index.words, placed, lambda item: item, 10, beliefs=False)
+        kept, _ = fold(index.words, placed, lambda item: item, 10, beliefs=False)
     assert more.key in {one.one.item.key for one in kept}

@@ -12,7 +12,7 @@ from banks import NOON, Bank, git, new_bank
 from ua_memory.index.items import SCHEMA_VERSION
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly as glance
-from ua_memory.recall.readonly import ReadOnlySearch, core_block, look
+from ua_memory.recall.readonly import ReadOnlySearch, core_block, open_index
 from ua_memory.text.noise import MOST, RECALL_CLOSE
 from ua_memory.text.wording import CORE_INTRO
 from ua_memory.transcripts.turns import Session, Turn
@@ -41,7 +41,7 @@ def indexed(bank: Bank) -> None:
 
 
 def seen(bank: Bank) -> ReadOnlySearch | None:
-    return look(bank.store.bank, bank.store.config.few, bank.store.config.redact)
+    return open_index(bank.store.bank, bank.store.config.few, bank.store.config.redact)
 
 
 def test_it_finds_what_has_the_words(bank: Bank) -> None:
@@ -57,7 +57,7 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
     )
     assert len(found.recall("heroku", 1).splitlines()) == 4
     assert found.recall('"by hand"', 6).count("\n- ") == 1
-    assert "squeaks" in found.recall("sqeaks", 6) and not found.recall("sqeaks", 6, glance.ENOUGH)
+    assert "squeaks" in found.recall("sqeaks", 6) and not found.recall("sqeaks", 6, glance.COVERAGE)
     for nothing in ("", "?!", "otters", '"hand by"'):
         assert found.recall(nothing, 6) == "", nothing
     found.close()
@@ -66,9 +66,9 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
 def test_a_prompt_is_only_told_what_has_enough_of_its_words(bank: Bank) -> None:
     found = seen(bank)
     assert found
-    assert "Alice" in found.recall("is heroku cheaper?", 6, glance.ENOUGH)
+    assert "Alice" in found.recall("is heroku cheaper?", 6, glance.COVERAGE)
     assert not found.recall(
-        "please refactor the parser module, wind up its loops and tests", 6, glance.ENOUGH
+        "please refactor the parser module, wind up its loops and tests", 6, glance.COVERAGE
     )
     assert found.recall("x " * 5000 + " ".join(f"w{n}" for n in range(5000)), 6) == ""
     found.close()

@@ -17,7 +17,7 @@ from ua_memory.index.terms import distinct_words, fts_text, guess_languages, is_
 from ua_memory.index.words import WordIndex
 from ua_memory.memory import Memory
 from ua_memory.recall.arms import coverage, matching_stems, parse_query
-from ua_memory.recall.readonly import ENOUGH, ReadOnlySearch, look
+from ua_memory.recall.readonly import COVERAGE, ReadOnlySearch, open_index
 
 BIKE = "Das Fahrrad von Jonas steht im Keller"
 LINES = (
@@ -83,7 +83,7 @@ def memory(bank: Bank) -> Iterator[Memory]:
 
 @pytest.fixture(scope="module")
 def light(bank: Bank) -> Iterator[ReadOnlySearch]:
-    found = look(bank.store.bank, bank.store.config.few, bank.store.config.redact)
+    found = open_index(bank.store.bank, bank.store.config.few, bank.store.config.redact)
     assert found
     yield found
     found.close()
@@ -157,7 +157,7 @@ def test_a_tuesday_is_no_form_of_a_name() -> None:
 
 def test_another_form_counts_as_the_word_itself(words: WordIndex) -> None:
     asked = parse_query(words, "vergaderingen")
-    assert asked.query.forms == {"vergaderingen": ("vergadering",)} and not asked.meant
+    assert asked.query.forms == {"vergaderingen": ("vergadering",)} and not asked.corrections
     (key,) = (hit.key for hit in words.search(asked.query, 9))
     item = words.get([key])
     assert coverage(words, asked.weights, item) == {key: 1.0}
@@ -206,7 +206,7 @@ def test_the_index_and_the_light_search_look_for_the_same(
     sql = "SELECT text FROM items WHERE rowid = ?"
     numbers = list(light._ranked(query, 0.0))
     assert {light._db.execute(sql, (number,)).fetchone()[0] for number in numbers} == texts
-    assert set(light._ranked(query, ENOUGH)) <= set(numbers)
+    assert set(light._ranked(query, COVERAGE)) <= set(numbers)
 
 
 def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:

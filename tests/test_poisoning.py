@@ -537,7 +537,7 @@ def test_what_an_agent_alone_said_is_labelled_in_recall(memory: Memory) -> None:
     assert labelled == {"Redis", "Carol", "Porto"}, rows
     time.sleep(0.1)  # what was written in this tick of the file system's clock is not settled yet
     memory.refresh(vectors=False)
-    look = glance.look(memory.store.bank, memory.config.few, memory.config.redact)
+    look = glance.open_index(memory.store.bank, memory.config.few, memory.config.redact)
     assert look is not None
     rows = look.recall(words, 20).splitlines()
     look.close()

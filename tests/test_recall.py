@@ -20,7 +20,14 @@ from ua_memory.index.vectors import VectorLock
 from ua_memory.recall import search as searching
 from ua_memory.recall.fusion import Signals as Evidence
 from ua_memory.recall.fusion import fuse
-from ua_memory.recall.search import LENGTH, SearchResult, search, search_many, snippet, told
+from ua_memory.recall.search import (
+    SNIPPET_LENGTH,
+    SearchResult,
+    search,
+    search_many,
+    snippet,
+    without_weak_hits,
+)
 
 DAY = "memory/2026-11-21.md"
 NOTES = {
@@ -100,15 +107,15 @@ def test_naming_somebody_known_is_no_answer(tmp_path: Path, model: Embedder) -> 
         ):
             answer = search(index, query)
             assert not answer.answered and answer.hits and answer.hits[0].score < 0.5, query
-            assert told(answer, query).hits == (), query
+            assert without_weak_hits(answer, query).hits == (), query
 
 
 def test_a_prompt_is_given_nothing_far_below_the_first_hit(index: Index) -> None:
     one = search(index, "why did we leave Heroku")
     scores = [hit.score for hit in one.hits]
     assert one.answered and scores[-1] < scores[0] / 2
-    assert all(hit.score >= scores[0] / 2 for hit in told(one, "why did we leave Heroku").hits)
-    assert told(one, "list all that we know of Heroku").hits == one.hits
+    assert all(hit.score >= scores[0] / 2 for hit in without_weak_hits(one, "why did we leave Heroku").hits)
+    assert without_weak_hits(one, "list all that we know of Heroku").hits == one.hits
 
 
 def test_a_hit_says_where_and_why(index: Index) -> None:
@@ -322,10 +329,10 @@ def test_snippets_are_cut_around_the_match(index: Index) -> None:
     long = "filler words here " * 100 + "the zebra met a lion " + "more filler follows " * 100
     idf = index.words.vocabulary.stems(["zebra", "lion"])
     cut = snippet(index.words, long, dict.fromkeys(idf.values(), 1.0))
-    assert "the zebra met a lion" in cut and len(cut) <= LENGTH
+    assert "the zebra met a lion" in cut and len(cut) <= SNIPPET_LENGTH
     assert cut[0] == cut[-1] == "…"
     assert snippet(index.words, "short", {}) == "short"
-    assert len(snippet(index.words, "東京" * 1000, {"東京": 1.0})) <= LENGTH
+    assert len(snippet(index.words, "東京" * 1000, {"東京": 1.0})) <= SNIPPET_LENGTH
     assert snippet(index.words, long, {}).startswith("filler")
 
 
@@ -391,5 +398,5 @@ def test_a_batch_is_answered_portion_by_portion_as_each_query_alone(
 ) -> None:
     queries = ["why did we leave Heroku", "", "a young dog", "zzz", "UA_TRUNCATION_THRESHOLD"]
     alone = [search(index, query) for query in queries]
-    monkeypatch.setattr(searching, "TOGETHER", 2)
+    monkeypatch.setattr(searching, "QUERY_BATCH", 2)
     assert search_many(index, queries) == alone

@@ -283,12 +283,12 @@ class Memory:
         """Hits for each query, in order, embedded together unless `by_words`. An answer is `stale` if
         `search.seconds` was too short to read all changes."""
         from ua_memory.index.sync import stop_after
-        from ua_memory.recall.search import answered
+        from ua_memory.recall.search import search_cleaned
 
         at_least(0, limit=limit)
         stop = stop_after(self.config.search_seconds)
         queries = knowledge_facts.listed(queries, "queries")
-        return answered(
+        return search_cleaned(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth,
             refresh=lambda: self.refresh(progress, vectors=not by_words, stop=stop), by_words=by_words,
         )  # fmt: skip
@@ -296,11 +296,11 @@ class Memory:
     def explain(self, query: str, now: datetime | None = None) -> QueryExplanation:
         """How a query asked at `now` is interpreted. Nothing is searched or indexed."""
         from ua_memory.index import sync
-        from ua_memory.recall.search import explained
+        from ua_memory.recall.search import explain_query
 
         with self.index.lock:
             words = None if sync.is_missing(self.store) else self.index.words
-            return explained(query, self.config, now or self.store.now(), words)
+            return explain_query(query, self.config, now or self.store.now(), words)
 
     def list(
         self, *, filters: Filters | None = None, person: str = "", session: str = "", day: str = "",
@@ -315,7 +315,7 @@ class Memory:
         """
         from ua_memory.index.filters import Filters
         from ua_memory.index.sync import stop_after
-        from ua_memory.recall.search import listed
+        from ua_memory.recall.search import list_items
         from ua_memory.retain.ledger import short
 
         at_least(0, limit=limit)
@@ -326,7 +326,7 @@ class Memory:
         sessions = tuple({session, short(session)}) if session else ()
         where = replace(filters or Filters(), names=names, sessions=sessions, day=day)
         stop = stop_after(self.config.search_seconds)
-        return listed(
+        return list_items(
             self.index, where, limit, lambda: self.refresh(progress, vectors=False, stop=stop)
         )  # fmt: skip
 
@@ -360,7 +360,7 @@ class Memory:
         budget.
         """
         from ua_memory.recall.readonly import hits_block, preset
-        from ua_memory.recall.search import RecallResult, told
+        from ua_memory.recall.search import RecallResult, without_weak_hits
 
         at_least(1, max_tokens=max_tokens, limit=limit)
         budget = budget or self.config.recall_budget
@@ -373,7 +373,7 @@ class Memory:
             [query], limit=limit or lines, min_score=min_score, filters=filters, progress=progress,
             depth=depth,
         )[0]  # fmt: skip
-        return RecallResult(*hits_block(told(found, query), most), most, found)
+        return RecallResult(*hits_block(without_weak_hits(found, query), most), most, found)
 
     # -- with or without a model ------------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ def _bank(words: list[str]) -> tuple[Folders, Any]:
 def _glance(bank: Folders, settings: Any) -> ReadOnlySearch | None:
     from ua_memory.recall import readonly
 
-    return readonly.look(bank, settings.few, settings.redact)
+    return readonly.open_index(bank, settings.few, settings.redact)
 
 
 def _reply(event: Event, settings: Any, bank: Folders) -> str | None:

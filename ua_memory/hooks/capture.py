@@ -223,5 +223,5 @@ def _start_text(memory: Memory, event: Event) -> str:
         known = readonly.rules(db, project), readonly.latest(db, project, whole)
     look = None
     if event.why == "compact":
-        look = readonly.look(bank, memory.config.few, memory.config.redact)
+        look = readonly.open_index(bank, memory.config.few, memory.config.redact)
     return context.start_text(event, bank, core, look, known) or ""

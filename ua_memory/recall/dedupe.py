@@ -1,4 +1,4 @@
-"""Duplicates among hits, and the origin of observations."""
+"""Fold duplicates among hits, rank newer values before older ones, and label beliefs by their sources."""
 
 from __future__ import annotations
 
@@ -23,68 +23,64 @@ if TYPE_CHECKING:
     from ua_memory.index.words import WordIndex
 
 
-# -- fold --------------------------------------------------------------------------------------------------
-# From an order to what is shown: a belief stands for the facts it was made of, and one of those that say
-# the same for all of them.
+# -- folding duplicates ------------------------------------------------------------------------------------
+# A hit stands for its duplicates, and an observation for its facts; the hit lists them with their days.
 #
-# **Observations.** A fact that an observation names as its proof goes under that observation, which takes
-# the fact's place where it stood lower, if by itself it answers nearly as well (`NEARLY`): "Alice chooses
-# by price" is no answer to when she moved. Whoever asks for kinds gets what they asked for, unfolded.
+# **Observations.** A fact is folded under an observation that cites it, which takes the fact's rank if it
+# ranked lower, provided its own score is nearly as high (`OBSERVATION_SHARE`): "Alice chooses by price" does
+# not answer when she moved. A search for kinds is not folded so.
 #
-# **Alike** are two items of one kind with the same words in the same order, endings, case, signs and
-# articles aside, or where one has all of the other's words and one in ten more, none a number, a name or a
-# denial. Two that name different days are two events; what was retired and what holds are not the same. The
-# first in the order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
+# **Duplicates** are two items of one kind with the same words in the same order, ignoring inflection, case,
+# punctuation and articles, or where one has one word in ten more, which is no number, name or negation. Items
+# with different dates are different events; retired and current items are different. The first one is kept.
+# "Cheap" and "dear" are thus never folded: contradictions must be visible.
 #
-# **Passages** of a session go under a fact that says or quotes what stands in them, if it answers as well.
-# Of two with the same words a person's stands before an agent's, and the later before the earlier. A session
-# that goes on after it was put into the bank has two files: of two passages of which one begins with all of
-# the other the longer stands.
-#
-# Folded items are no loss: the hit names them, with their days.
+# **Passages** of a session are folded under a fact that states or quotes a part of them, if its score is as
+# high. Of two passages with the same words a person's is kept rather than an agent's, then the later. A
+# session that continued after it was moved into the bank has two files: if a passage begins with all of
+# another, it is kept.
 
 
-NEARLY = 2 / 3
-"""The share of a fact's score that an observation must reach by itself to stand for it."""
-MORE = 10
-"""One word in so many may be added by one of two texts that are alike."""
+OBSERVATION_SHARE = 2 / 3
+"""The minimum score of an observation, relative to the fact it stands for."""
+WORDS_PER_ADDED = 10
+"""A duplicate may have one additional word per this many words."""
 LONGEST = 200
-"""Words that are compared; longer texts are alike if they are equal."""
+"""Words that are compared; longer texts are only duplicates if they are equal."""
 
-QUOTED = 4
-"""Words of a fact or its quote that a passage of a session must have to go under it."""
+QUOTED_WORDS = 4
+"""Minimum words of a fact or its quote for a passage that contains them to be folded under it."""
 
 _SPEAKER = re.compile(r"^(?:Person|Agent): ", re.MULTILINE)
-_SMALL = frozenset(("a", "an", "the"))
+_ARTICLES = frozenset(("a", "an", "the"))
 _DENIALS = frozenset("no not never none nor neither without cannot dont t".split())  # noqa: SIM905
 
 
 @dataclass(slots=True)
 class KeptHit:
-    """A hit, confirmed in its file, and the items folded under it."""
+    """A hit, verified against its file, and the items folded under it."""
 
     one: Ranked
     under: list[IndexItem] = field(default_factory=list)
     _rows: list[str] | None = None
 
     def quotable(self) -> list[str]:
-        """What a fact says, and quotes, as `_spoken` has a passage's words; none of what is no fact."""
+        """A fact's text and quotes, in the form of `_passage_words`; [] for other items."""
         if self._rows is None:
             item = self.one.item
-            said = (item.text, *item.context.split("\n")) if item.record == "fact" else ()
-            self._rows = [f" {' '.join(row)} " for row in map(words_of, said) if len(row) >= QUOTED]
+            texts = (item.text, *item.context.split("\n")) if item.record == "fact" else ()
+            self._rows = [f" {' '.join(row)} " for row in map(words_of, texts) if len(row) >= QUOTED_WORDS]
         return self._rows
 
     def add(self, item: IndexItem) -> None:
-        """Fold an item under it. Of two passages that say the same a person's stands, then the later, then
-        the longer."""
-        there = self.one.item
-        if there.record == SESSION and _weight(item) > _weight(there):
-            item, self.one = there, self.one._replace(item=item)
+        """Fold an item under this hit; of two passages the better (`_passage_rank`) becomes the hit."""
+        own = self.one.item
+        if own.record == SESSION and _passage_rank(item) > _passage_rank(own):
+            item, self.one = own, self.one._replace(item=item)
         self.under.append(item)
 
 
-def folded(
+def fold(
     words: WordIndex,
     found: Sequence[Ranked],
     confirm: Callable[[IndexItem], IndexItem | None],
@@ -92,16 +88,16 @@ def folded(
     *,
     beliefs: bool,
 ) -> tuple[list[KeptHit], int]:
-    """(the first `limit` of those found that stand for themselves; how many were nowhere in their files).
+    """(the first `limit` hits after folding, the number of candidates no longer in their files).
 
-    `confirm` looks an item up in its file. With `beliefs` observations stand for their facts.
+    `confirm` verifies an item against its file. With `beliefs` observations stand for their facts.
     """
-    over = _over(found) if beliefs else {}
+    observations = _observations_by_fact(found) if beliefs else {}
     kept: dict[str, KeptHit] = {}
     texts, missing = SeenTexts(words), 0
     for one in found:
         full = len(kept) >= limit
-        belief = _belief(one, over, kept, full) if over else None
+        belief = _observation_for(one, observations, kept, full) if observations else None
         if one.item.key in kept or (full and not belief and not texts.equal(one.item)):
             continue
         item = confirm(one.item)
@@ -109,12 +105,12 @@ def folded(
             missing += not full
             continue
         if belief and belief.item.key not in kept:
-            there = confirm(belief.item)
-            belief = _lifted(belief, one, there) if there else None
+            current = confirm(belief.item)
+            belief = _in_place_of(belief, one, current) if current else None
             if belief:
                 kept[belief.item.key] = KeptHit(belief)
-        above = kept[belief.item.key] if belief else texts.alike(item, full)
-        above = above or _quoting(one, kept.values())
+        above = kept[belief.item.key] if belief else texts.duplicate(item, full)
+        above = above or _fact_quoting(one, kept.values())
         if above:
             above.add(item)
         elif not full:
@@ -123,139 +119,142 @@ def folded(
     return list(kept.values()), missing
 
 
-def _over(found: Sequence[Ranked]) -> Mapping[str, Ranked]:
-    """{fact id: the best observation found that rests on it}, of those that still hold."""
-    over: dict[str, Ranked] = {}
+def _observations_by_fact(found: Sequence[Ranked]) -> Mapping[str, Ranked]:
+    """{ref of a fact: the best current observation among the candidates that cites it}."""
+    observations: dict[str, Ranked] = {}
     for one in found:
         if one.item.record == "observation" and not one.item.retired:
             for proof in one.item.proofs:
-                over.setdefault(proof, one)
-    return over
+                observations.setdefault(proof, one)
+    return observations
 
 
-def _belief(
-    one: Ranked, over: Mapping[str, Ranked], kept: Mapping[str, KeptHit], full: bool
+def _observation_for(
+    one: Ranked, observations: Mapping[str, Ranked], kept: Mapping[str, KeptHit], full: bool
 ) -> Ranked | None:
-    """The observation that stands for a fact, if there is one and it may."""
-    found = over.get(one.item.ref or "") if one.item.record == "fact" and not one.item.retired else None
+    """The observation that a fact is folded under, None for none."""
+    is_current_fact = one.item.record == "fact" and not one.item.retired
+    found = observations.get(one.item.ref or "") if is_current_fact else None
     if found is None or found.item.key in kept:
         return found
-    return None if full or found.score < NEARLY * one.score else found
+    return None if full or found.score < OBSERVATION_SHARE * one.score else found
 
 
-def _lifted(belief: Ranked, fact: Ranked, there: IndexItem) -> Ranked:
-    """An observation in the place of its fact."""
-    more = round(fact.score - belief.score, 6)
-    return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
+def _in_place_of(belief: Ranked, fact: Ranked, current: IndexItem) -> Ranked:
+    """An observation with the score of its fact; `current` is the verified item."""
+    gain = round(fact.score - belief.score, 6)
+    return belief._replace(item=current, score=fact.score, parts={**belief.parts, "facts": gain})
 
 
-def _weight(passage: IndexItem) -> tuple[bool, str, int]:
+def _passage_rank(passage: IndexItem) -> tuple[bool, str, int]:
     return not passage.own, passage.day or "", len(passage.text)
 
 
-def _quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
-    """The fact, as good an answer as the passage of a session, that says or quotes what stands in it."""
+def _fact_quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
+    """The hit with a fact that states or quotes a part of a session's passage, with at least its score."""
     if passage.item.record != SESSION:
         return None
-    said = _spoken(passage.item)
+    words = _passage_words(passage.item)
     for each in kept:
         own = each.one.score - each.one.parts.get("newer", 0)
-        if own >= passage.score and any(row in said for row in each.quotable()):
+        if own >= passage.score and any(row in words for row in each.quotable()):
             return each
     return None
 
 
-def _spoken(item: IndexItem) -> str:
-    """The words of a passage without its speakers, with a space around each."""
+def _passage_words(item: IndexItem) -> str:
+    """The words of a passage without its speakers, separated and surrounded by spaces."""
     return f" {' '.join(words_of(_SPEAKER.sub('', item.text)))} "
 
 
 class SeenTexts:
-    """The texts of the hits so far, to find duplicates."""
+    """The texts of the hits so far, to find duplicates of them."""
 
     def __init__(self, words: WordIndex) -> None:
         self._words = words
         self._by_text: dict[tuple[object, ...], KeptHit] = {}
         self._hashes: set[str] = set()
-        self._read: list[tuple[list[str], list[str], KeptHit]] = []
+        self._seen: list[tuple[list[str], list[str], KeptHit]] = []
         self._passages: list[KeptHit] = []
 
     def add(self, kept: KeptHit) -> None:
-        self._by_text.setdefault(_exactly(kept.one.item), kept)
+        self._by_text.setdefault(_text_key(kept.one.item), kept)
         self._hashes.add(kept.one.item.texthash)
         if kept.one.item.record == SESSION:
             self._passages.append(kept)
-        words = _compared(kept.one.item)
-        self._read.append((words, _begun(words), kept))
+        words = _comparable_words(kept.one.item)
+        self._seen.append((words, _prefixes(words), kept))
 
     def equal(self, item: IndexItem) -> bool:
-        """Whether a hit so far has this very text."""
-        return item.texthash in self._hashes and _exactly(item) in self._by_text
+        """Whether a hit so far has exactly this text."""
+        return item.texthash in self._hashes and _text_key(item) in self._by_text
 
-    def alike(self, item: IndexItem, exactly: bool) -> KeptHit | None:
-        """The first hit so far that says the same, or has the very text."""
-        found = self._by_text.get(_exactly(item))
-        if found and _one_day(found.one.item, item):
+    def duplicate(self, item: IndexItem, exactly: bool) -> KeptHit | None:
+        """The first hit so far of which this is a duplicate, or (`exactly`) with exactly this text."""
+        found = self._by_text.get(_text_key(item))
+        if found and _same_day(found.one.item, item):
             return found
         if item.record == SESSION:
-            return next((each for each in self._passages if _goes_on(each.one.item, item)), None)
-        read = [] if exactly else _compared(item)
-        begun = _begun(read)
-        for other, there, kept in self._read if read else ():
-            # Stems are asked of SQLite; where words begin otherwise, so do their stems.
-            if _added(begun, there) is not None and self._same(read, other, item, kept.one.item):
+            return next((each for each in self._passages if _extends(each.one.item, item)), None)
+        words = [] if exactly else _comparable_words(item)
+        prefixes = _prefixes(words)
+        for other, other_prefixes, kept in self._seen if words else ():
+            # Comparing prefixes first avoids most queries for stems.
+            if _added_words(prefixes, other_prefixes) is not None and self._same(
+                words, other, item, kept.one.item
+            ):
                 return kept
         return None
 
-    def _same(self, one: list[str], other: list[str], item: IndexItem, there: IndexItem) -> bool:
-        if _class(item) != _class(there) or not _one_day(item, there):
+    def _same(self, one: list[str], other: list[str], item: IndexItem, seen: IndexItem) -> bool:
+        if _type_key(item) != _type_key(seen) or not _same_day(item, seen):
             return False
         stems = self._words.vocabulary.stems({*one, *other})
-        added = _added([stems[word] or word for word in one], [stems[word] or word for word in other])
-        text = there.text if len(one) < len(other) else item.text
-        return added is not None and all(_plain(stem, text) for stem in added)
+        added = _added_words([stems[word] or word for word in one], [stems[word] or word for word in other])
+        text = seen.text if len(one) < len(other) else item.text
+        return added is not None and all(_is_minor(stem, text) for stem in added)
 
 
-def _goes_on(one: IndexItem, other: IndexItem) -> bool:
-    """Whether two passages are of one session, and one begins with all words of the other."""
+def _extends(one: IndexItem, other: IndexItem) -> bool:
+    """Whether two passages in different files are of one session and one begins with all words of the
+    other."""
     if (one.client, one.session) != (other.client, other.session) or one.path == other.path:
         return False
-    short, long = sorted((_spoken(one), _spoken(other)), key=len)
+    short, long = sorted((_passage_words(one), _passage_words(other)), key=len)
     return long.startswith(short)
 
 
-def _compared(item: IndexItem) -> list[str]:
-    """The words by which an item is held against others; none of a session's passage: it is no statement."""
-    return [] if item.record == SESSION else _words(item.text)
+def _comparable_words(item: IndexItem) -> list[str]:
+    """The words of an item without articles; [] if there are more than `LONGEST`, and for a session's
+    passage."""
+    if item.record == SESSION:
+        return []
+    words = [word for word in words_of(item.text[: LONGEST * 20]) if word not in _ARTICLES]
+    return words if len(words) <= LONGEST else []
 
 
-def _words(text: str) -> list[str]:
-    """The words that are compared; none where they are too many."""
-    read = [word for word in words_of(text[: LONGEST * 20]) if word not in _SMALL]
-    return read if len(read) <= LONGEST else []
-
-
-def _begun(words: Sequence[str]) -> list[str]:
+def _prefixes(words: Sequence[str]) -> list[str]:
     return [word[:2] for word in words]
 
 
-def _class(item: IndexItem) -> tuple[object, ...]:
+def _type_key(item: IndexItem) -> tuple[object, ...]:
     return item.record, item.kind, bool(item.retired)
 
 
-def _exactly(item: IndexItem) -> tuple[object, ...]:
-    return *_class(item), _spoken(item) if item.record == SESSION else item.texthash
+def _text_key(item: IndexItem) -> tuple[object, ...]:
+    return *_type_key(item), _passage_words(item) if item.record == SESSION else item.texthash
 
 
-def _one_day(one: IndexItem, other: IndexItem) -> bool:
-    """Whether they do not name different days. A log's day is when it was said, which may be often."""
+def _same_day(one: IndexItem, other: IndexItem) -> bool:
+    """Whether their dates do not differ. The day on which they were said may."""
     return not (one.when and other.when) or one.when == other.when
 
 
-def _added(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
-    """What the longer has beside all words of the shorter, in their order; None where they say otherwise."""
+def _added_words(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
+    """The additional words of the longer text; None if it does not contain the shorter in order, or has too
+    many."""
     short, long = (one, other) if len(one) < len(other) else (other, one)
-    if not short or len(long) - len(short) > len(short) // MORE:
+    if not short or len(long) - len(short) > len(short) // WORDS_PER_ADDED:
         return None
     added: list[str] = []
     at = 0
@@ -269,58 +268,57 @@ def _added(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
     return added
 
 
-def _plain(stem: str, text: str) -> bool:
-    """Whether an added word changes little: no number, no denial, no name."""
+def _is_minor(stem: str, text: str) -> bool:
+    """Whether an added word changes little: it is no number, negation or name."""
     if stem in _DENIALS or not stem.isalpha():
         return False
     return bool(re.search(rf"(?<!\w){re.escape(stem[:-1] or stem)}", text))
 
 
-# -- replaced ----------------------------------------------------------------------------------------------
-# Of two hits that give a value of one thing the newer stands before the older. A sentence gives a value where
-# it has a number, a date, a time, a channel or something quoted. It replaces an older one if it says that
-# something changed ("now", "moved to") and has a word in common that few of the hits have, or without such a
-# word if it says nearly the same. A fact that has nearly all of its words in common with an older one
-# replaces it, too, if only one of them denies, or if it says that something changed and has other names. Who
-# moved, changed jobs or left one thing for another (`wording.moves`) is no longer where an older fact says.
-# A fact that matches the query far worse than what it replaces must say that something changed, and have two
-# words in common with it. What nothing replaces stays where it is.
+# -- replaced values ---------------------------------------------------------------------------------------
+# Of two hits with different values for one thing the newer ranks before the older.
+#
+# A sentence states a value if it has a number, date, time, channel or quotation. It replaces an older one if
+# it states a change ("now", "moved to") and shares a word that few of the hits have, or otherwise if it says
+# nearly the same. A fact also replaces an older one with nearly the same words if just one of them is
+# negated, or if it states a change and has other names. Whoever moved, changed jobs or replaced one thing by
+# another (`wording.moves`) is no longer where an older fact says. A fact that matches the query much worse
+# than the older one must state a change and share two words with it.
 
 
-REPLACING, PASSAGES = 40, 10
-"""Hits, best first, among which newer values are looked for, and those among which passages of sessions are:
-a passage has ten times the sentences of a fact."""
+REPLACED_HITS, REPLACED_PASSAGES = 40, 10
+"""Hits, best first, that are compared, and those among which sessions' passages are: a passage has ten times
+the sentences of a fact."""
 _LIKE = 0.6
-"""The share of its words that a sentence has in common with an older one it replaces, where it does not say
-that something changed."""
+"""The minimum share of words in common with the older sentence if no change is stated."""
 _NEAR = 0.7
-"""The share of a passage's score that what replaces one of its sentences must reach, where that has no word
-of the query: a passage has many, and is found by another."""
+"""The minimum score, relative to a passage, of a hit that replaces a sentence without a word of the query:
+the passage was found by another of its sentences."""
 _OPPOSITE = 0.8
-"""The share of the longer one's words that two sentences have in common of which one denies the other."""
+"""The minimum share of the longer sentence's words in common with one that contradicts it."""
 _DENIES = re.compile(
     r"\b(?:not|never|no|cannot|\w+n[’']t|nicht|kein\w*|nie(?:mals)?|ne|pas|jamais|nunca|jamás)\b|\bn[’']|ません"
     r"|なかった|ない(?=[。、\s]|$)",
     re.IGNORECASE,
 )
 _DENYING = re.compile(rf"{_DENIES.pattern}|もう|ます", re.IGNORECASE)
-"""What denies, and what Japanese has in the other form of the verb."""
+"""Negations, and what Japanese has in the affirmative form of the verb."""
 _NAMES = re.compile(r"(?<=[\w,] )[A-ZÄÖÜÉÁÍÓÚÑ]\w+")
 _LONGER = re.compile(r"[a-z]\w\w+")
 _NUMBER = r"\d[\d.,:]*\d|\d"
 _MONTHS = rf"(?:{A_MONTH}|okt|dez|mai|mär|avr|juin|juil|août|févr?|ene|abr|ago|dic|déc)[a-zéû]*\.?"
-_OFTEN = (
+_WEEKLY = (
     r"\b(?=[cdefjlmstw])(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days"
     r"|(?:every|each)\s+(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:mon|diens|donners|frei|sams|sonn)tags|mittwochs|jeden\s+(?:\w+tag|mittwoch)"
     r"|(?:le|chaque)\s+(?:\w+di|dimanche)|(?:los|cada)\s+(?:lunes|martes|miércoles|jueves|viernes|sábados?|domingos?))\b"
 )
-"""A day of each week; one day of one week is a date. The first letters spare most words the rest."""
+"""A recurring day of the week. The lookahead for the first letter is for speed."""
 _AFTER_DAY = (
     r"\s*(?:[,;:!?)]|\.(?!\d)|$)"
     r"|\s+(?:now|instead|because|since|at|and|not|then|but|for|due|ipv|statt|wegen|und|jetzt)\b"
 )  # fmt: skip
-"""What follows on a day of the month, and not on the number of a floor or a try."""
+"""What follows a day of the month, but not the number of a floor or an attempt."""
 _VALUES = {
     "date": re.compile(
         rf"\b{_MONTHS}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
@@ -332,7 +330,7 @@ _VALUES = {
         re.IGNORECASE,
     ),
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
-    "weekday": re.compile(_OFTEN, re.IGNORECASE),
+    "weekday": re.compile(_WEEKLY, re.IGNORECASE),
     "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
     "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
 }
@@ -346,14 +344,14 @@ mois an ans hora horas día días semana mes meses año años
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A word that a number counts."""
 _MAY_STATE = re.compile(
-    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_OFTEN}", re.IGNORECASE
+    rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}", re.IGNORECASE
 )
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """How a sentence begins whose subject stands in the one before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 
 
-class _Stated:
+class _ValueSentence:
     """A sentence that gives values, by their kind. Its other words by their stems, and whether it says that
     something changed, are looked at where the values of two sentences differ. One that says nothing else
     ("it's the 13th now") is about what the sentence `before` it is."""
@@ -363,7 +361,7 @@ class _Stated:
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
-        """Of the longer words, of which equal stems have the same."""
+        """The first four letters of its words, except stop words: a cheap comparison before that of stems."""
         return frozenset(word[:4] for word in _LONGER.findall(self.text.casefold()) if word not in STOP_WORDS)
 
     @cached_property
@@ -373,7 +371,7 @@ class _Stated:
 
     @cached_property
     def counted(self) -> frozenset[str]:
-        """What its numbers count: amps, sacks, nights."""
+        """The stems of nouns after numbers: amps, sacks, nights."""
         return _stems(" ".join(_COUNTED.findall(self.text)))
 
     @cached_property
@@ -386,7 +384,7 @@ class _Stated:
 
     @cached_property
     def claimed(self) -> frozenset[str]:
-        """The words without those that deny."""
+        """The stems without negations."""
         denying = self.denies or not self.text.isascii()
         return _stems(_DENYING.sub(" ", self._bare)) if denying else self._own
 
@@ -403,39 +401,43 @@ class _Stated:
         return CHANGED.search(self.text) is not None
 
     @cached_property
-    def tells(self) -> bool:
-        """Whether it can replace another sentence, or be replaced by one that cannot."""
+    def may_replace(self) -> bool:
+        """Whether it may replace another sentence. Of two that may not, neither replaces the other."""
         return bool(self.values) or self.denies or (bool(self.names) and self.changed)
 
 
-def _stated(text: str, plain: bool = True) -> list[_Stated]:
-    """The sentences of a text that give a value, and those that may be denied (`plain`)."""
-    found, before = list[_Stated](), ""
+def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
+    """The sentences of a text that state a value; with `plain` all of them."""
+    found, before = list[_ValueSentence](), ""
     for part in filter(None, _SENTENCES.split(_SPEAKER.sub("", text))):
         bare, values = part, dict[str, frozenset[str]]()
         for kind, pattern in _VALUES.items() if _MAY_STATE.search(part) else ():
-            if there := frozenset(match.casefold() for match in pattern.findall(bare)):
-                values[kind] = there
+            if matches := frozenset(match.casefold() for match in pattern.findall(bare)):
+                values[kind] = matches
                 bare = pattern.sub(" ", bare)
         if values or plain:
-            found.append(_Stated(part, values, bare, before))
+            found.append(_ValueSentence(part, values, bare, before))
         before = bare
     return found
 
 
 def _in_digits(text: str, folded: str) -> str:
-    """A text with its numbers in digits."""
+    """A text with numerals as digits; `folded` is the text in lower case."""
     for word in numerals().keys() & set(folded.split()):
         text = re.sub(rf"\b{word}\b", str(numerals()[word]), text, flags=re.IGNORECASE)
     return text
 
 
 def _stems(text: str) -> frozenset[str]:
-    found = (word.removesuffix("ing") if len(word) > 6 else word for word in words_of(text) if _tells(word))
+    found = (
+        word.removesuffix("ing") if len(word) > 6 else word
+        for word in words_of(text)
+        if _is_content_word(word)
+    )
     return frozenset(word[: max(4, len(word) - 2)] for word in found)
 
 
-def _tells(word: str) -> bool:
+def _is_content_word(word: str) -> bool:
     return (
         not word[0].isdigit()
         and word not in STOP_WORDS
@@ -446,16 +448,16 @@ def _tells(word: str) -> bool:
 
 
 def _replaces(
-    new: _Stated,
-    old: _Stated,
+    new: _ValueSentence,
+    old: _ValueSentence,
     rare: Callable[[str], bool],
     sure: bool = False,
     far: bool = False,
     asked: frozenset[str] = frozenset(),
 ) -> bool:
-    """Whether a sentence gives another value than an older one; `sure` asks for most of its words even if it
-    says that something changed, `far` that it says so and has two words in common, or one and a date. Another
-    date needs one word in common, and all of the query's words (`asked`) that the older one has."""
+    """Whether a sentence replaces an older one. `sure`: most words must be shared, even if it states a
+    change; `far`: it must state a change and share two words, or one and a date. Another date needs one
+    shared word and all of the query's words (`asked`) that the older sentence has."""
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
@@ -472,16 +474,17 @@ def _replaces(
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
 
-def _contradicts(new: _Stated, old: _Stated) -> bool:
-    """Whether a sentence says the opposite of another one, or the same of another name from now on."""
+def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
+    """Whether just one of two similar sentences is negated, or the new one states a change to another
+    name."""
     renamed = new.denies == old.denies
     if renamed and (not new.changed or not (new.names and old.names) or new.names & old.names):
         return False
     if new.text.rstrip().endswith(("?", "？")):
         return False
-    begun = min(len(new.beginnings), len(old.beginnings))
-    if new.text.isascii() and old.text.isascii() and 2 * len(new.beginnings & old.beginnings) < begun:
-        return False  # most pairs; their stems take ten times as long
+    fewer = min(len(new.beginnings), len(old.beginnings))
+    if new.text.isascii() and old.text.isascii() and 2 * len(new.beginnings & old.beginnings) < fewer:
+        return False  # most pairs; comparing stems takes ten times as long
     mine, theirs = new.claimed, old.claimed
     if renamed:
         mine, theirs = mine - new.names, theirs - old.names
@@ -490,17 +493,17 @@ def _contradicts(new: _Stated, old: _Stated) -> bool:
 
 
 def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dict[str, IndexItem]]:
-    """The candidates, best first, with each newer value before the older one that it replaces, in its place
-    and with its score (what that adds is the part `newer`); and {key of the newer: what it replaces}."""
+    """(the candidates with each newer value before the older one, at its rank and with its score (the gain is
+    the part `newer`), {key of the newer: the item it replaces})."""
     near = [
-        one for rank, one in enumerate(found[:REPLACING])
-        if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < PASSAGES)
+        one for rank, one in enumerate(found[:REPLACED_HITS])
+        if one.item.day and not one.item.retired and (one.item.record != SESSION or rank < REPLACED_PASSAGES)
     ]  # fmt: skip
     texts = [f" {one.item.text.casefold()}" for one in near]
     stated = {
-        one.item.key: _stated(one.item.text, plain=False)
+        one.item.key: _value_sentences(one.item.text, plain=False)
         if one.item.record == SESSION
-        else _stated(_in_digits(one.item.text, text))
+        else _value_sentences(_in_digits(one.item.text, text))
         for one, text in zip(near, texts, strict=True)
     }
 
@@ -508,42 +511,42 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
 
     def rare(stem: str) -> bool:
         if stem not in counted:
-            begun = f" {stem}" if stem.isascii() else stem
-            counted[stem] = sum(begun in text for text in texts)
+            prefix = f" {stem}" if stem.isascii() else stem
+            counted[stem] = sum(prefix in text for text in texts)
         return counted[stem] <= max(4, len(texts) // 3)
 
     moved = _moves(near, texts)
-    # Most facts only say what is so: two of these are not compared.
     every = [(rank, one, stated[one.item.key]) for rank, one in enumerate(near)]
-    telling = [row for row in every if any(each.tells for each in row[2])]
-    asked, placed = _stems(query), list(found)
+    replacing = [row for row in every if any(each.may_replace for each in row[2])]
+    asked, ordered = _stems(query), list(found)
     replaced: dict[str, IndexItem] = {}
     for n, old, mine in every:
         newer = [
-            one for rank, one, said in (every if any(each.tells for each in mine) else telling)
+            one for rank, one, theirs in (every if any(each.may_replace for each in mine) else replacing)
             if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
             and _answers_too(one, old)
-            and ((close := _close(one, old)) or (n < PASSAGES and one.item.record != SESSION))
+            and ((close := _close(one, old)) or (n < REPLACED_PASSAGES and one.item.record != SESSION))
             and any(
                 _replaces(a, b, rare, rank < n, not close, asked)
                 and (old.item.record != SESSION or one.score >= _NEAR * old.score or asked & b.words)
-                for a in said for b in mine
+                for a in theirs for b in mine
             )
         ]  # fmt: skip
-        newer += [one for one, moves in moved if _ends(moves, one, old, texts[n])]
+        newer += [one for one, moves in moved if _is_ended_by(moves, one, old, texts[n])]
         if newer:
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
-            _lift(placed, best, old)
-            there = replaced.get(best.item.key)
-            if there is None or _later(old.item, there):
+            _move_before(ordered, best, old)
+            known = replaced.get(best.item.key)
+            if known is None or _later(old.item, known):
                 replaced[best.item.key] = old.item
-    return placed, replaced
+    return ordered, replaced
 
 
-FEW_SIGNS, READ = 14, 1000
-"""Signs besides the names in a statement of nothing else, and characters of a text that are looked at."""
+FEW_CHARACTERS, READ_CHARACTERS = 14, 1000
+"""In scripts without spaces, the characters besides both names in a text that states nothing else; characters
+of a text that are read."""
 _Move = tuple[str, str, str, str, str]
-"""A language, and what `wording.moves` says."""
+"""A language, and a row of `wording.moves`."""
 _SPEAKING = frozenset("i we ich wir je nous yo nosotros 私 僕 俺".split())  # noqa: SIM905
 _UNSAID = ("yo", "nosotros", "je")
 _DETERMINERS = frozenset("the my our der die das mein meine unser la le les mon ma el los mi".split())  # noqa: SIM905
@@ -551,50 +554,50 @@ _SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles 
 
 
 def _moves(near: Sequence[Ranked], texts: Sequence[str]) -> list[tuple[Ranked, list[_Move]]]:
-    """The hits that say that somebody or something is with something else now, and what they say."""
+    """[(hit, the moves that it states)], such as a change of jobs."""
     found = []
     for language in wording.move_languages("\n".join(texts)):
         for one, text in zip(near, texts, strict=True):
             if one.item.record != SESSION and language in wording.move_languages(text):
-                said = wording.moves(one.item.text[:READ], language, "new")
-                found.append((one, [(language, *each) for each in said]))
+                moves = wording.moves(one.item.text[:READ_CHARACTERS], language, "new")
+                found.append((one, [(language, *each) for each in moves]))
     return [(one, moves) for one, moves in found if moves]
 
 
-def _ends(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
-    """Whether what a hit says ends what an older one has, whose `text` is case-folded. Of one that it names
-    ("left Initech"), or that says nothing else, it is the answer, however little of the query it has: "Bob
-    joined Bosch" has no word of where he works."""
+def _is_ended_by(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) -> bool:
+    """Whether the moves of a hit end the state in an older one, whose lower-case text is `text`. If the new
+    hit names the old value ("left Initech"), or the old one states nothing else, it need not match the query:
+    "Bob joined Bosch" has no word of "where does Bob work"."""
     if old.item.record == SESSION or not _later(new.item, old.item):
         return False
     close = _answers_too(new, old) and _close(new, old)
     same = new.item.speaker == old.item.speaker
     for language, what, who, now, before in moves:
         if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
-            continue  # most speak of somebody else
+            continue  # about somebody else, as most are
         for sort in ("held", "new"):
-            for kind, whom, value, _ in wording.moves(old.item.text[:READ], language, sort):
-                ended = _has(value, before) if before else kind == what
-                if ended and not _has(value, now) and _same_one(who, whom, same):
+            for kind, whom, value, _ in wording.moves(old.item.text[:READ_CHARACTERS], language, sort):
+                ended = _has_words(value, before) if before else kind == what
+                if ended and not _has_words(value, now) and _same_subject(who, whom, same):
                     return close or bool(before) or _nothing_else(old.item.text, whom, value)
     return False
 
 
 def _nothing_else(text: str, who: str, value: str) -> bool:
-    """Whether a text has a verb besides these, and nothing else; in a script without spaces, a few signs."""
+    """Whether a text has at most one content word besides the subject and the value, such as the verb."""
     if is_unspaced(text):
-        return len(text) - len(who) - len(value) <= FEW_SIGNS
+        return len(text) - len(who) - len(value) <= FEW_CHARACTERS
     rest = {*words_of(text)} - {*words_of(who), *words_of(value)} - all_stop_words()
     return len(rest) <= 1
 
 
-def _has(text: str, words: str) -> bool:
-    """Whether words stand in a text, in their order."""
+def _has_words(text: str, words: str) -> bool:
+    """Whether a text contains these words as a phrase."""
     return f" {' '.join(words_of(words))} " in f" {' '.join(words_of(text))} "
 
 
-def _same_one(one: str, other: str, speaker: bool) -> bool:
-    """Whether two subjects are one: of the same name, or both whoever is speaking."""
+def _same_subject(one: str, other: str, speaker: bool) -> bool:
+    """Whether two subjects are the same: by name, or both the speaker."""
     mine, theirs = ({word for word in words_of(who) if word not in _DETERMINERS} for who in (one, other))
     if not mine or not theirs or mine & _SOMEBODY or theirs & _SOMEBODY:
         return False
@@ -604,14 +607,15 @@ def _same_one(one: str, other: str, speaker: bool) -> bool:
 
 
 def _answers_too(new: Ranked, old: Ranked) -> bool:
-    """Whether a hit may answer what an older one answers: it is as much about who is asked about, or names
-    nobody else, and has the kind of answer that is asked for if that one has."""
+    """Whether a hit may answer the query as the older one does: it is about the same names or has none, and
+    contains the kind of answer if the older one does."""
     kind = new.parts.get("kind", 0) >= old.parts.get("kind", 0)
     return kind and (_as_named(new, old) or not new.item.entities)
 
 
 def _close(new: Ranked, old: Ranked) -> bool:
-    """Whether a hit matches half as well as an older one or better, and is as much about who is meant."""
+    """Whether a hit has at least half of the older one's score and is about the query's names if that one
+    is."""
     return new.score >= old.score / 2 and _as_named(new, old)
 
 
@@ -620,51 +624,48 @@ def _as_named(new: Ranked, old: Ranked) -> bool:
 
 
 def _later(one: IndexItem, other: IndexItem) -> bool:
-    """Whether an item was said later; on one day, by its line in the same file."""
+    """Whether an item was said later; on the same day, whether it is further down in the same file."""
     if one.day != other.day:
         return (one.day or "") > (other.day or "")
     return one.path == other.path and one.line > other.line
 
 
-def _lift(placed: list[Ranked], new: Ranked, old: Ranked) -> None:
-    """Put a hit before another that stands before it."""
-    at = {one.item.key: n for n, one in enumerate(placed)}
-    to, there = at[old.item.key], at[new.item.key]
-    if to < there:
-        one, score = placed.pop(there), placed[to].score
+def _move_before(ranked: list[Ranked], new: Ranked, old: Ranked) -> None:
+    """Move a hit directly before an older one that ranks higher, with its score."""
+    rank_of = {one.item.key: n for n, one in enumerate(ranked)}
+    target, at = rank_of[old.item.key], rank_of[new.item.key]
+    if target < at:
+        one, score = ranked.pop(at), ranked[target].score
         parts = {**one.parts, "newer": round(score - one.score, 4)}
-        placed.insert(to, one._replace(score=max(one.score, score), parts=parts))
+        ranked.insert(target, one._replace(score=max(one.score, score), parts=parts))
 
 
-# -- hearsay -----------------------------------------------------------------------------------------------
-# Beliefs that rest on what nobody of the house has said: they are no better than what they rest on.
+# -- sources of beliefs ------------------------------------------------------------------------------------
+# A belief is no more trustworthy than the facts it cites.
 
 
 def with_origin_of_proofs(words: WordIndex, found: list[Ranked]) -> list[Ranked]:
-    """The candidates; an observation of untrusted facts alone, and an opinion that cites any, have the origin
-    of such a fact, and with it its label and its place. What a person worded is the person's."""
-    believed = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}
-    if not believed:
+    """The candidates; an observation of untrusted facts only, and an opinion that cites one, get the origin
+    of such a fact, and with it its label and penalty. Beliefs that a person wrote keep theirs."""
+    beliefs = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}
+    if not beliefs:
         return found
-    whose = _whose(words, {proof for item in believed.values() for proof in item.proofs})
-    origins = {key: origin for key, item in believed.items() if (origin := _origin(item, whose))}
-    return [
-        one._replace(item=_told(one.item, *origins[one.item.key])) if one.item.key in origins else one
-        for one in found
-    ]
+    sources = _untrusted_sources(words, {proof for item in beliefs.values() for proof in item.proofs})
+    inherited = {key: source for key, item in beliefs.items() if (source := _inherited_source(item, sources))}
+    return [_with_source(one, inherited.get(one.item.key)) for one in found]
 
 
-def _told(item: IndexItem, origin: str, client: str | None) -> IndexItem:
-    return replace(item, origin=origin, client=client)
+def _with_source(one: Ranked, source: Source | None) -> Ranked:
+    return one._replace(item=replace(one.item, origin=source[0], client=source[1])) if source else one
 
 
-Whose = tuple[str, str | None]
+Source = tuple[str, str | None]
 """An origin and a client."""
 
 
-def _whose(words: WordIndex, ids: Iterable[str]) -> dict[str, Whose | None]:
-    """{id: whose an untrusted fact is, None where the house has said it} of those that there are."""
-    found: dict[str, Whose | None] = {}
+def _untrusted_sources(words: WordIndex, ids: Iterable[str]) -> dict[str, Source | None]:
+    """{ref: the source of an untrusted fact, None for a trusted one} of the facts that exist."""
+    found: dict[str, Source | None] = {}
     refs = frozenset(ids)
     for part in chunks(sorted({written_id(ref) for ref in refs})):
         query = f"SELECT id, origin, client, path FROM items WHERE id IN ({placeholders(part)})"
@@ -678,7 +679,7 @@ def _whose(words: WordIndex, ids: Iterable[str]) -> dict[str, Whose | None]:
     return found
 
 
-def _origin(item: IndexItem, whose: dict[str, Whose | None]) -> Whose | None:
-    there = [whose[proof] for proof in item.proofs if proof in whose]
-    bad = [each for each in there if each]
-    return bad[0] if bad and (item.record == "opinion" or len(bad) == len(there)) else None
+def _inherited_source(item: IndexItem, sources: dict[str, Source | None]) -> Source | None:
+    known = [sources[proof] for proof in item.proofs if proof in sources]
+    untrusted = [each for each in known if each]
+    return untrusted[0] if untrusted and (item.record == "opinion" or len(untrusted) == len(known)) else None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # printed: marks, head, dates, places and line ends.
 
 
-LEAST = 12
+LEAST_LINE_TOKENS = 12
 """Tokens of the shortest line there is: its mark, a date and a place."""
 
 
@@ -54,7 +54,7 @@ class Preset:
     @property
     def lines(self) -> int:
         """More lines than these have no room."""
-        return self.tokens // LEAST + 1
+        return self.tokens // LEAST_LINE_TOKENS + 1
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -74,7 +74,7 @@ def preset(name: str = "", most: int = 0) -> Preset:
     return Preset(chosen.depth, most) if most else chosen
 
 
-def block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, list[str]]:
+def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, list[str]]:
     """(a block with as many of the lines, in order, as fit into `most` tokens; the lines that did not fit).
 
     The block is empty if no line fits. Its tokens are those of `tokens.count`, including the final newline.
@@ -109,10 +109,10 @@ def block(kind: str, head: str, lines: Iterable[str], most: int) -> tuple[str, l
 
 SCHEMA = "16"
 """The version of the word index that is read here; a test holds it to `index.items`."""
-ENOUGH = 0.3
+COVERAGE = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `fusion` gives such
 a line a score of 0.35 by its words alone."""
-ASKED = 48
+TERM_LIMIT = 48
 """So many words of a prompt are looked up, the rarest; more is a pasted document."""
 CANDIDATES = 40
 LONGEST_BEFORE = 160
@@ -149,9 +149,9 @@ class ReadOnlySearch:
     def for_prompt(self, prompt: str, limit: int, project: str, but: str, passages: int) -> str:
         """The lines that a prompt of a project is given, as a block: facts, then passages of the project's
         sessions except the one called `but`; '' if there are none."""
-        scope, _ = _of_project(project)
+        scope, _ = _project_filter(project)
         facts, said = [], []
-        for number in self._ranked(prompt, ENOUGH):
+        for number in self._ranked(prompt, COVERAGE):
             sql = "SELECT record, tags, session FROM items WHERE rowid = ?"
             record, tags, session = self._db.execute(sql, (number,)).fetchone()
             if record != "session":
@@ -202,11 +202,11 @@ class ReadOnlySearch:
         phrases = ['"' + " ".join(phrase) + '"' for phrase in asked.phrases]
         matches = {
             term: " OR ".join(_quoted_terms([term, *asked.forms.get(term, ())]))
-            for term in asked.terms[: 4 * ASKED]
+            for term in asked.terms[: 4 * TERM_LIMIT]
         }
         known = sorted((self._count(match), term) for term, match in matches.items())
-        kept = [term for many, term in known if many][:ASKED]
-        terms = [(many, matches[term]) for many, term in known if many][:ASKED]
+        kept = [term for many, term in known if many][:TERM_LIMIT]
+        terms = [(many, matches[term]) for many, term in known if many][:TERM_LIMIT]
         again = [term for term in asked.repeats if term in kept]
         every_term = Query(tuple(kept), forms=asked.forms).every_term
         every = " OR ".join([*_quoted_terms([*every_term, *again]), *phrases])
@@ -232,7 +232,7 @@ class ReadOnlySearch:
     def _asked(self, query: str, guess: bool) -> Query:
         """A query as it is looked up; where somebody asked, a misspelt word by what was meant."""
         asked = read_query(query)
-        looked_up = asked.terms[: 4 * ASKED]
+        looked_up = asked.terms[: 4 * TERM_LIMIT]
         forms = index_terms.forms(self._db, self._counts, self._cut, looked_up)
         unknown = [t for t in looked_up if guess and t not in forms and not self._count(f'"{t}"')]
         meant = index_terms.corrections(self._db, self._counts, unknown) if unknown else {}
@@ -283,7 +283,7 @@ MOST_LINES = 100
 def rules(db: sqlite3.Connection, project: str) -> list[str]:
     """The standing rules and preferences that hold in a project, as lines: those that a person stated first,
     the newest first; those of no project last. Without those that core memory has, which is told besides."""
-    scope, here = _of_project(project)
+    scope, here = _project_filter(project)
     sql = (
         f"SELECT text, date, own FROM items WHERE kind = 'preference' AND {_STATED}"
         f" AND ({here} OR instr(tags, '\"project:') = 0)"
@@ -296,7 +296,7 @@ def rules(db: sqlite3.Connection, project: str) -> list[str]:
 
 def latest(db: sqlite3.Connection, project: str, whole: bool) -> list[str]:
     """The newest facts that are no rules, of a project or (`whole`) of the bank, as lines."""
-    scope, here = _of_project(project)
+    scope, here = _project_filter(project)
     sql = (
         f"SELECT text, date, own FROM items WHERE kind != 'preference' AND {_STATED} AND ({here} OR ?)"
         f" ORDER BY day DESC, path DESC, line DESC LIMIT {MOST_LINES}"
@@ -307,7 +307,7 @@ def latest(db: sqlite3.Connection, project: str, whole: bool) -> list[str]:
 _STATED = "record = 'fact' AND retired = '' AND origin IN ('person', 'agent')"
 
 
-def _of_project(project: str) -> tuple[str, str]:
+def _project_filter(project: str) -> tuple[str, str]:
     """A project's tag as it stands in a row, and the condition that a row has it."""
     return json_string(f"project:{project}".casefold()), "instr(tags, ?) > 0"
 
@@ -333,7 +333,7 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
     rows = []
     for hit in answer.hits:
         item = hit.item
-        stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
+        stands = source(item.path, item.line, item.end, item.id, item.retired) + _folded_note(hit)
         if (old := hit.replaces) and not old.untrusted:
             stands += f"; before, {old.date}: {noise.harmless(old.text.splitlines()[0][:LONGEST_BEFORE])}"
             stands += f" ({wording.AGENTS})" if old.own else ""
@@ -341,11 +341,11 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
         rows.append(noise.row(item.date, hit.snippet, stands))
     head = HEAD if answer.mode == "hybrid" else BY_WORDS
     if most:
-        return block("search", head, rows, most)
+        return budgeted_block("search", head, rows, most)
     return noise.block("search", head, rows)
 
 
-def _stands_for(hit: Hit) -> str:
+def _folded_note(hit: Hit) -> str:
     """How many a hit stands for, and their days, as few as tell."""
     if not hit.folded:
         return ""
@@ -378,7 +378,7 @@ def _blocks(text: str) -> list[tuple[str, str]] | None:
     return blocks
 
 
-_REST = "… This is only its beginning; read all of it: `ua-memory core get NAME`."
+_TRUNCATED_NOTE = "… This is only its beginning; read all of it: `ua-memory core get NAME`."
 
 
 def core_block(blocks: Sequence[tuple[str, str]], most: int = noise.MOST) -> str:
@@ -388,15 +388,15 @@ def core_block(blocks: Sequence[tuple[str, str]], most: int = noise.MOST) -> str
     text, left = noise.block("core", CORE, parts, gap="\n\n", most=most - 100)
     if left:
         kept = [part for part in parts if noise.harmless(part) not in left]
-        if not kept and (begun := _begun(parts[0], most - 100)):
-            return noise.block("core", CORE, [begun, _REST], gap="\n\n")[0]
+        if not kept and (begun := _truncated(parts[0], most - 100)):
+            return noise.block("core", CORE, [begun, _TRUNCATED_NOTE], gap="\n\n")[0]
         parts = kept
         parts.append(f"{len(left)} more did not fit: `ua-memory core get NAME`.")
         text = noise.block("core", CORE, parts, gap="\n\n")[0]
     return text
 
 
-def _begun(part: str, most: int) -> str:
+def _truncated(part: str, most: int) -> str:
     """As much of a block as finds room, to the end of a word; '' where that is no more than its name."""
     while part and noise.block("core", CORE, [part], gap="\n\n", most=most)[1]:
         part = part[: len(part) * 9 // 10]
@@ -416,7 +416,7 @@ def _weight(total: int, many: int) -> float:
 # -- proving it ------------------------------------------------------------------------------------------
 
 
-def look(bank: Bank | Folders, few: int, redact: Mapping[str, str]) -> ReadOnlySearch | None:
+def open_index(bank: Bank | Folders, few: int, redact: Mapping[str, str]) -> ReadOnlySearch | None:
     """The word index, if it is proven to match the files under these settings, else None."""
     root = str(bank.root)
     try:
@@ -432,12 +432,12 @@ def look(bank: Bank | Folders, few: int, redact: Mapping[str, str]) -> ReadOnlyS
         folder = os.fsencode(os.path.realpath(f"{bank.state}/sessions"))[1:]
         if (sessions := discovery.look("", [folder]))[0]:
             stamp += f" {discovery.stamp(sessions)}"
-        return _opened(root, str(bank.index), stamp, discovery.masks(redact))
+        return _open(root, str(bank.index), stamp, discovery.masks(redact))
     except (OSError, ValueError, EOFError, TypeError, sqlite3.Error):
         return None
 
 
-def _opened(root: str, index: str, stamp: str, masks: str) -> ReadOnlySearch | None:
+def _open(root: str, index: str, stamp: str, masks: str) -> ReadOnlySearch | None:
     with open(f"{index}/current", encoding="ascii") as file:  # noqa: PTH123
         name = file.read().strip()
     db = sqlite3.connect(f"file:{_quoted(index)}/{name}/words.db?mode=ro", uri=True, timeout=1)

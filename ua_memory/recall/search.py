@@ -1,4 +1,4 @@
-"""From a query to an answer: refresh, retrieve, rank, check each hit against its file, cut snippets."""
+"""Search: refresh the index, retrieve, rank, verify each hit against its file, cut snippets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ua_memory.recall.arms import (
     is_generic,
     parse_query,
 )
-from ua_memory.recall.dedupe import KeptHit, folded
+from ua_memory.recall.dedupe import KeptHit, fold
 from ua_memory.recall.fusion import (
     ANSWERED,
     BASELINE_RANK,
@@ -64,53 +64,52 @@ if TYPE_CHECKING:
     from ua_memory.store.store import Store
 
 
-# -- snippet -----------------------------------------------------------------------------------------------
-# The part of an item's text that shows why it was found.
+# -- snippets ----------------------------------------------------------------------------------------------
 
 
-LENGTH, OF_SESSION = 700, 300
-"""Characters: what OpenClaw shows, and what the score against it counts; and of a session's passage."""
+SNIPPET_LENGTH, SESSION_SNIPPET_LENGTH = 700, 300
+"""Characters of a snippet (as OpenClaw shows), and of that of a session's passage."""
 
 _WORD = re.compile(r"\w+")
 
 
-def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int = LENGTH) -> str:
-    """At most `length` characters of the text, around where the query's words stand densest.
-
-    A text that fits is given whole; a cut is marked by … at a word's edge.
-    """
+def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int = SNIPPET_LENGTH) -> str:
+    """At most `length` characters of the text, where the query's words are densest, cut at word boundaries
+    and marked by …"""
     if len(text) <= length:
         return text
     return _cut(text, _densest(_matches(words, text, idf), length - 2, len(text)), length)
 
 
 def _cut(text: str, start: int, length: int) -> str:
-    """At most `length` characters of a text from a place on, marked where they are cut."""
+    """At most `length` characters of a text from `start` on, marked where they are cut."""
     end = min(len(text), start + length - 2)
     if start > 0:
-        start = _edge(text, start, 1)
+        start = _word_boundary(text, start, 1)
     if end < len(text):
-        end = _edge(text, end, -1)
+        end = _word_boundary(text, end, -1)
     return ("…" if start > 0 else "") + text[start:end].strip() + ("…" if end < len(text) else "")
 
 
 def _matches(words: WordIndex, text: str, idf: Mapping[str, float]) -> list[tuple[int, int, str]]:
-    begun = {stem[:2] for stem in idf}
-    read = {word: words_of(word) for word in set(_WORD.findall(text)) if _may_match(word, begun)}
-    stems = words.vocabulary.stems({part for parts in read.values() for part in parts})
-    known = {word: [stems[part] for part in parts if idf.get(stems[part])] for word, parts in read.items()}
-    # A long run without blanks (CJK) is one span; where in it the match lies is left to its middle.
+    prefixes = {stem[:2] for stem in idf}
+    parts_of = {word: words_of(word) for word in set(_WORD.findall(text)) if _may_match(word, prefixes)}
+    stems = words.vocabulary.stems({part for parts in parts_of.values() for part in parts})
+    known = {
+        word: [stems[part] for part in parts if idf.get(stems[part])] for word, parts in parts_of.items()
+    }
+    # A long run without spaces (CJK) is one span; the window is placed around its middle.
     return [(*match.span(), stem) for match in _WORD.finditer(text) for stem in known.get(match.group(), ())]
 
 
-def _may_match(word: str, begun: Set[str]) -> bool:
-    """Whether a word of a text may have a stem that begins so: a plain one begins as its stem does."""
-    plain = word.isascii() and word.isalpha() and word[1:].islower()
-    return not plain or word[:2].lower() in begun
+def _may_match(word: str, prefixes: Set[str]) -> bool:
+    """Whether the stem of a word may have one of these prefixes: an ASCII word starts like its stem."""
+    simple = word.isascii() and word.isalpha() and word[1:].islower()
+    return not simple or word[:2].lower() in prefixes
 
 
 def _densest(found: list[tuple[int, int, str]], length: int, size: int) -> int:
-    """Where the window with most matches begins: different words first, then how many."""
+    """The start of the window with most distinct matches, then most matches."""
     best, chosen = (0, 0), (0, 0)
     low = 0
     for high in range(len(found)):
@@ -124,33 +123,32 @@ def _densest(found: list[tuple[int, int, str]], length: int, size: int) -> int:
     return max(0, min(middle - length // 2, size - length))
 
 
-def _edge(text: str, at: int, step: int) -> int:
-    """The nearest blank in a direction, if there is one within 40 characters."""
-    for far in range(40):
-        here = at + far * step
+def _word_boundary(text: str, at: int, step: int) -> int:
+    """The nearest whitespace in a direction within 40 characters, else `at`."""
+    for offset in range(40):
+        here = at + offset * step
         if 0 < here < len(text) and text[here - (step < 0)].isspace():
             return here
     return at
 
 
 # -- search ------------------------------------------------------------------------------------------------
-# A query to an Answer: refresh, the arms, one order, each hit checked against its file.
 
 
 T = TypeVar("T")
 Near: TypeAlias = Mapping[int, Sequence[tuple[str, float]]]
 Refreshing: TypeAlias = "Callable[[], Refresh]"
-TOGETHER = 64
-"""Queries that are read and asked of the vectors at once."""
+QUERY_BATCH = 64
+"""Queries embedded and searched together."""
 
-UNKNOWN = "the model knows too few of the query's words"
+UNKNOWN_WORDS = "the model knows too few of the query's words"
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. `score` is calibrated (see `fusion.chance`), `match` the score by which hits are ordered
-    (`rerank`, `fuse`); `arms` has (rank, raw score) of each arm that found it, by name; `parts` what both are
-    made of; `folded` the items it stands for (see `dedupe.folded`), `replaces` an older one with another
+    """One result. `score` is calibrated (`fusion.chance`), `match` is the score by which hits are ordered
+    (`rerank` or `fuse`) and `parts` its parts. `arms` is {retriever that found it: (rank, raw score)}.
+    `folded` are the duplicates it stands for (`dedupe.fold`), `replaces` is an older item with another
     value."""
 
     item: IndexItem
@@ -162,15 +160,15 @@ class Hit:
     folded: tuple[IndexItem, ...] = ()
     replaces: IndexItem | None = None
     outside: bool = False
-    """Whether it is of other days than the query asks for."""
+    """Whether it is of other days than the query asks about."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits, best first; `notes` say what was left out or not available; `mode` is 'hybrid' or 'words'.
+    """The hits, best first; messages about what was left out or unavailable; `mode` is 'hybrid' or 'words'.
 
-    `stale` counts what there was no time to read: changed `files`, `texts` without a vector. `answered` is
-    whether the hits are likely to have the answer; if not, they are the nearest there is.
+    `stale` counts what there was no time to index: changed `files`, `texts` without a vector. `answered`:
+    whether the hits probably contain the answer; if not, they are only the nearest.
     """
 
     hits: tuple[Hit, ...]
@@ -179,9 +177,9 @@ class SearchResult:
     stale: Mapping[str, int] = field(default_factory=dict)
     answered: bool = False
     days: DateRange | None = None
-    """The days that the query asks for, where it names some."""
+    """The days that the query asks about, if it names any."""
     items: int = 0
-    """How many the index has."""
+    """The number of items in the index."""
 
 
 def search(
@@ -193,7 +191,7 @@ def search(
     filters: Filters | None = None,
     refresh: Refreshing | None = None,
 ) -> SearchResult:
-    """The best hits for one query. Any text is a valid query; an empty one has no hits."""
+    """The best hits for a query. Any text is a valid query; an empty one has no hits."""
     return search_many(index, [query], limit=limit, min_score=min_score, filters=filters, refresh=refresh)[0]
 
 
@@ -209,30 +207,28 @@ def search_many(
     by_words: bool = False,
     whole_days: bool = False,
 ) -> list[SearchResult]:
-    """A result for each query, in order. The index is updated once, by `refresh` if it is given.
+    """A result for each query, in order. The index is refreshed once, by `refresh` if it is given.
 
-    `depth` is how many candidates each arm is asked for, if not as many as usual. With `whole_days` a query
-    that is only a time is given all there is of it, up to `WHOLE_DAYS` hits. `by_words` is for somebody who
-    types: nothing is embedded, and the last word may be unfinished.
+    `depth` is the number of candidates per retriever (default: DEPTH, at least `limit`). With `whole_days` a
+    query for nothing but a time may have up to `WHOLE_DAYS_HITS` hits. `by_words` is for search while typing:
+    nothing is embedded, and the last word may be incomplete.
     """
-    parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
-    # A model that is loaded reads the first queries while files are looked at.
-    begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
+    parts = [queries[start : start + QUERY_BATCH] for start in range(0, len(queries), QUERY_BATCH)]
+    # A loaded model embeds the first queries during the refresh.
+    begun = [] if by_words or not parts or not index.ready else _embed(index, parts[0])[0]
     with index.lock:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
         where = Filters() if filters is None else filters
-        wanted = _SearchOptions(
-            index, report, limit, min_score, where, depth, whole_days=whole_days, typed=by_words
-        )
+        run = _Search(index, report, limit, min_score, where, depth, whole_days=whole_days, typed=by_words)
         answers: list[SearchResult] = []
         for part in parts:
-            answers += wanted.answers(part, begun)
+            answers += run.answers(part, begun)
             begun = []
         return answers
 
 
-def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], list[str]]:
-    """The queries as the model begins to read them; none, and why, where it cannot be had."""
+def _embed(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], list[str]]:
+    """(the queries, being embedded in the background, no notes), or ([], why not)."""
     try:
         return embed_queries(index.embeds, [clean(query) for query in queries]), []
     except EmbeddingUnavailable as error:
@@ -240,34 +236,35 @@ def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], li
 
 
 @dataclass(frozen=True, slots=True)
-class _AnsweredQuery:
-    """A query as it was read, and what was found by that; `newest` is how it orders by time."""
+class _PreparedQuery:
+    """A parsed query with the hits of all retrievers but the semantic one. `order`: the query asks for the
+    newest or oldest; `past`: it asks about the past."""
 
     asked: ParsedQuery
-    newest: dates.Order | None
+    order: dates.Order | None
     past: bool
     notes: Sequence[str]
     arms: Arms
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderstoodQuery:
-    """A query, how it was read, as the model read it, the texts nearest to it, and what is to be said."""
+class _SearchInput:
+    """A query with its embedding, if there is one, and the (text id, cosine) of the nearest texts."""
 
     text: str
-    read: _AnsweredQuery
-    said: EmbeddedQuery | None
+    prepared: _PreparedQuery
+    embedded: EmbeddedQuery | None
     near: Sequence[tuple[str, float]]
     notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """What was found for a query before the answer is cut from it. `said` is the query as the model has read
-    it, `known` the same where it knows any of its words; `scored` are all candidates, `found` those in the
-    order of the answer, and `replaced` which of them replaces which."""
+    """The ranked candidates of a query. `embedded` is the query's embedding, `known` the same if the model
+    knows any of its words; `scored` are all candidates, `found` those in their final order, and `replaced` is
+    {key of a newer item: the older one it replaces}."""
 
-    said: EmbeddedQuery | None
+    embedded: EmbeddedQuery | None
     known: EmbeddedQuery | None
     arms: Arms
     scored: Sequence[Ranked]
@@ -276,8 +273,8 @@ class _Candidates:
     notes: Sequence[str]
 
 
-class _SearchOptions:
-    """What all queries of a search have in common."""
+class _Search:
+    """A search for several queries with the same options."""
 
     def __init__(
         self,
@@ -301,177 +298,178 @@ class _SearchOptions:
         self.notes = [*report.notes, *(str(problem) for problem in report.failed)]
         if report.semantic != READY:
             self.notes.append(f"keyword search only: {report.semantic}")
-        self.behind = [f"indexing: {_left(self.left)}"] if self.left else []
+        self.behind = [f"indexing: {_backlog(self.left)}"] if self.left else []
 
     def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[SearchResult]:
-        """A result for each. What asks for words is done while the model reads."""
+        """A result for each query. Words are searched while the model embeds."""
         return [
-            self._through(one.text, self._shown(one, self._candidates(one)))
-            for one in self._understood(queries, begun)
+            self._resolve_description(one.text, self._result(one, self._candidates(one)))
+            for one in self._prepare(queries, begun)
         ]
 
     def trace(self, text: str, item: IndexItem | None) -> SearchTrace:
         """The answer to one query, and what became of an item in it."""
-        (one,) = self._understood([text], [])
-        there = self._candidates(one)
-        answer = self._through(text, self._shown(one, there))
-        return _SearchTracer(self, one.read, there, answer).trace(item)
+        (one,) = self._prepare([text], [])
+        candidates = self._candidates(one)
+        answer = self._resolve_description(text, self._result(one, candidates))
+        return _SearchTracer(self, one.prepared, candidates, answer).trace(item)
 
-    def _understood(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[_UnderstoodQuery]:
-        said, why = begun if self.semantic == READY else [], list[str]()
-        if not said and self.semantic == READY:
-            said, why = _said(self.index, queries)
-        read = [self._read(text, said[n] if said else None) for n, text in enumerate(queries)]
+    def _prepare(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[_SearchInput]:
+        embedded, why = begun if self.semantic == READY else [], list[str]()
+        if not embedded and self.semantic == READY:
+            embedded, why = _embed(self.index, queries)
+        prepared = [self._parse(text, embedded[n] if embedded else None) for n, text in enumerate(queries)]
         near: Near = {}
-        if said:
-            self._ahead(said[0], read[0].arms["keyword"])
-            said, near, why = self._near(said)
+        if embedded:
+            self._preload(embedded[0], prepared[0].arms["keyword"])
+            embedded, near, why = self._near(embedded)
         notes = [*self.notes, *why, *self.behind]
         return [
-            _UnderstoodQuery(text, one, said[n] if said else None, near.get(n, ()), notes)
-            for n, (text, one) in enumerate(zip(queries, read, strict=True))
+            _SearchInput(text, one, embedded[n] if embedded else None, near.get(n, ()), notes)
+            for n, (text, one) in enumerate(zip(queries, prepared, strict=True))
         ]
 
-    def _through(self, text: str, direct: SearchResult) -> SearchResult:
-        """The answer to a query about somebody whom it describes instead of naming: first who that is, then
-        what is asked of them. What answers comes first, then what tells who it is, then the rest."""
+    def _resolve_description(self, text: str, direct: SearchResult) -> SearchResult:
+        """For a query about somebody it describes instead of naming: search for who that is, then with the
+        name. The answer comes first, then the hit with the name, then the hits of the direct search."""
         asked = clean(text)
         short = self.two_steps and len(asked) <= LONGEST_DESCRIBED
         described = described_in(asked) if short else None
         if described is None:
             return direct
-        steps = self._within(DESCRIBED)
+        steps = self._lookup(DESCRIBED_HITS)
         who = steps.answers([described["clause"]], [])[0]
         found = [
             (answer, hit)
             for hit in who.hits
-            if hit.match >= SURE_EVENT * who.hits[0].match
-            for answer in steps.answers([naming(described, name) for name in _names_in(hit, text)], [])
+            if hit.match >= EVENT_SHARE * who.hits[0].match
+            for answer in steps.answers([naming(described, name) for name in _candidate_names(hit, text)], [])
             if answer.answered and answer.hits[0].item.key != hit.item.key
         ]
         if not found:
             return direct
-        best, told = max(found, key=lambda pair: pair[0].hits[0].match)
+        best, identified = max(found, key=lambda pair: pair[0].hits[0].match)
         first = best.hits[0]
-        others = [hit for hit in direct.hits if hit.item.key not in (first.item.key, told.item.key)]
-        rest = [replace(hit, score=min(hit.score, first.score)) for hit in (told, *others)]
+        others = [hit for hit in direct.hits if hit.item.key not in (first.item.key, identified.item.key)]
+        rest = [replace(hit, score=min(hit.score, first.score)) for hit in (identified, *others)]
         return replace(direct, hits=tuple([first, *rest][: self.limit]), answered=True)
 
-    def _within(self, limit: int) -> _SearchOptions:
-        """What a search looks something up by on its way to an answer."""
-        return _SearchOptions(self.index, self.report, limit, 0.0, self.where, self.depth, two_steps=False)
+    def _lookup(self, limit: int) -> _Search:
+        """An intermediate search, as part of this one."""
+        return _Search(self.index, self.report, limit, 0.0, self.where, self.depth, two_steps=False)
 
-    def _ahead(self, said: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
-        """Read the files of what words find, which is likely to be shown, as long as the model reads."""
+    def _preload(self, embedded: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
+        """Read the files of the keyword hits, which will probably be shown, until the query is embedded."""
         for one in likely[: self.limit]:
-            if not said.ready:
+            if not embedded.ready:
                 self.present.preload(one.item.path)
 
-    def _near(self, said: list[EmbeddedQuery]) -> tuple[list[EmbeddedQuery], Near, list[str]]:
-        """The texts nearest to each query, by its number; no query, and why, where they cannot be had."""
+    def _near(self, embedded: list[EmbeddedQuery]) -> tuple[list[EmbeddedQuery], Near, list[str]]:
+        """(the queries, {number of a query: the nearest texts}, no notes), or ([], {}, why not)."""
         try:
-            # A query of which the model knows no word is a row of zeros: near to nothing, left to the words.
-            known = [number for number, one in enumerate(said) if one.vector.any()]
-            near = self.index.nearest([said[number].vector for number in known], self.depth)
-            return said, dict(zip(known, near, strict=True)), []
+            # A query without a known word has a zero vector, and is searched by words only.
+            known = [number for number, one in enumerate(embedded) if one.vector.any()]
+            near = self.index.nearest([embedded[number].vector for number in known], self.depth)
+            return embedded, dict(zip(known, near, strict=True)), []
         except (EmbeddingUnavailable, VectorsUnavailable) as error:
             return [], {}, [f"keyword search only: {error}"]
 
-    def _read(self, text: str, said: EmbeddedQuery | None) -> _AnsweredQuery:
-        window, newest, past = _time(self.index, text, self.where.asked_at)
-        taken: list[str] = []
+    def _parse(self, text: str, embedded: EmbeddedQuery | None) -> _PreparedQuery:
+        window, order, past = _query_dates(self.index, text, self.where.asked_at)
+        notes: list[str] = []
         if window is None:
-            window, taken = self._event_days(text)
-        asked = parse_query(self.index.words, text, window, said.spans if said else (), typed=self.typed)
-        depth = max(self.depth, WHOLE_DAYS) if window and window.only else self.depth
+            window, notes = self._event_days(text)
+        pieces = embedded.spans if embedded else ()
+        asked = parse_query(self.index.words, text, window, pieces, typed=self.typed)
+        depth = max(self.depth, WHOLE_DAYS_HITS) if window and window.only else self.depth
         arms = find_without_model(self.index, asked, depth, self.where)
-        return _AnsweredQuery(asked, newest, past, (*asked.correction_notes, *taken), arms)
+        return _PreparedQuery(asked, order, past, (*asked.correction_notes, *notes), arms)
 
     def _event_days(self, text: str) -> tuple[DateRange | None, list[str]]:
-        """The days that a query tells by an event, once that is found, and what it was taken for."""
+        """(the days that a query gives by an event ("after the race"), a note about the event that was
+        found)."""
         event = dates.event_of(clean(text))
         if event is None:
             return None, []
-        found = self._within(NEAR_EVENT).answers([event.phrase], [])[0]
+        found = self._lookup(EVENT_HITS).answers([event.phrase], [])[0]
         hit = event_hit(event.phrase, found.hits) if found.answered else None
         if hit is None:
             return None, []
         start, end = event.window(date.fromisoformat(hit.item.date))
-        alone = is_generic(clean(text), (event.at,))
+        only = is_generic(clean(text), (event.at,))
         days = (start.isoformat() if start else "", end.isoformat() if end else "")
-        window = DateRange(*days, alone, (event.at,) if alone or event.days else (), not event.days)
-        told = f"{hit.item.path}:{hit.item.line}: {hit.snippet.splitlines()[0][:LONGEST_EVENT]}"
-        return window, [f"“{event.phrase}” is taken for {hit.item.date} ({told})"]
+        window = DateRange(*days, only, (event.at,) if only or event.days else (), not event.days)
+        source = f"{hit.item.path}:{hit.item.line}: {hit.snippet.splitlines()[0][:LONGEST_EVENT]}"
+        return window, [f"“{event.phrase}” is taken for {hit.item.date} ({source})"]
 
-    def _candidates(self, asked: _UnderstoodQuery) -> _Candidates:
-        index, one, said = self.index, asked.read, asked.said
-        known = said if said is not None and said.vector.any() else None
-        arms = self._arms(one, known, asked.near)
+    def _candidates(self, given: _SearchInput) -> _Candidates:
+        index, one, embedded = self.index, given.prepared, given.embedded
+        known = embedded if embedded is not None and embedded.vector.any() else None
+        arms = self._arms(one, known, given.near)
         scored = rank_candidates(index, one.asked, known, arms, self.where)
         every = scored
         if self.where.retired is None and not one.past:
             every = [each for each in every if not each.item.retired]
-        return _Candidates(said, known, arms, scored, *_placed(index, asked.text, every, one))
+        return _Candidates(embedded, known, arms, scored, *_reorder(index, given.text, every, one))
 
-    def _shown(self, asked: _UnderstoodQuery, there: _Candidates) -> SearchResult:
-        index, one, known, window = self.index, asked.read, there.known, asked.read.asked.window
-        limit = self._limit(one, there)
-        kept, missing = self._kept(there.found, max(limit, BASELINE_RANK))
+    def _result(self, given: _SearchInput, candidates: _Candidates) -> SearchResult:
+        index, one, known, window = self.index, given.prepared, candidates.known, given.prepared.asked.window
+        limit = self._limit(one, candidates)
+        kept, missing = self._kept(candidates.found, max(limit, BASELINE_RANK))
         scores = calibrated(one.asked, [each.one for each in kept])
         hits = tuple(
-            _hit(index, one.asked, each, score, there.arms, there.replaced)
+            _hit(index, one.asked, each, score, candidates.arms, candidates.replaced)
             for each, score in zip(kept[:limit], scores, strict=False)
             if score >= self.min_score
         )
-        unknown = there.said is not None and known is None and bool(asked.text.strip())
-        notes = [*asked.notes, *one.notes, *there.notes]
-        notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
+        unknown = candidates.embedded is not None and known is None and bool(given.text.strip())
+        notes = [*given.notes, *one.notes, *candidates.notes]
+        notes += [f"keyword search only: {UNKNOWN_WORDS}"] if unknown else []
         notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
-        mode, passed = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
+        mode, answered = "hybrid" if known else "words", bool(hits) and hits[0].score >= ANSWERED
         days = None if window is None or window.approximate else window
         if days:
             hits = tuple(replace(hit, outside=not days.covers(hit.item)) for hit in hits)
-        return SearchResult(hits, tuple(notes), mode, self.left, passed, days, index.words.count())
+        return SearchResult(hits, tuple(notes), mode, self.left, answered, days, index.words.count())
 
-    def _limit(self, one: _AnsweredQuery, there: _Candidates) -> int:
+    def _limit(self, one: _PreparedQuery, candidates: _Candidates) -> int:
         window = one.asked.window
         if not (self.whole_days and window and window.only):
             return self.limit
-        inside = any(window.covers(each.item) for each in there.found)
-        return max(self.limit, WHOLE_DAYS) if inside else self.limit
+        inside = any(window.covers(each.item) for each in candidates.found)
+        return max(self.limit, WHOLE_DAYS_HITS) if inside else self.limit
 
     def _kept(self, found: Sequence[Ranked], limit: int) -> tuple[list[KeptHit], int]:
-        """What is shown of the candidates, and how many were nowhere in their files."""
+        """(the first candidates after folding duplicates, the number of those no longer in their files)."""
         beliefs = not self.where.kinds
-        return folded(self.index.words, found, self.present.confirm, limit, beliefs=beliefs)
+        return fold(self.index.words, found, self.present.confirm, limit, beliefs=beliefs)
 
     def _arms(
-        self, one: _AnsweredQuery, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
+        self, one: _PreparedQuery, embedded: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
     ) -> Arms:
-        """What the arms found, that of meaning too."""
-        if said is None:
+        """The hits of all retrievers."""
+        if embedded is None:
             return one.arms
         found = recall_arms.find_by_meaning(
-            self.index, said.vector, near, self.depth, self.where, one.asked.query
+            self.index, embedded.vector, near, self.depth, self.where, one.asked.query
         )
         return {**one.arms, "semantic": found}
 
 
-WHOLE_DAYS = 50
-"""Hits that a query is given that is only a time."""
+WHOLE_DAYS_HITS = 50
+"""Hits of a query for nothing but a time."""
 LONGEST_EVENT = 100
-"""Characters that are told of the text by which the day of an event was known."""
-NEAR_EVENT = 10
-"""Hits among which an event is looked for."""
-SURE_EVENT = 0.75
-"""The share of the best match that a text about the event must reach."""
+"""Characters of the event's text in a note."""
+EVENT_HITS = 10
+"""Hits among which an event is searched for."""
+EVENT_SHARE = 0.75
+"""The minimum match of a text about the event, relative to the best."""
 
 
 def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
-    """Of the best of these hits the one that speaks of an event in its words as of something that happened:
-    not of a plan, a wish, or what never came. The better match, then the later. None where none names a day,
-    or has all the names in the phrase."""
-    told = [
+    """The hit about an event that has happened, not one that was planned or wished for; of several the better
+    match, then the later. None if no hit has a day, two thirds of the phrase's words and all its names."""
+    stems = [
         word[: max(4, len(word) - 2)] for word in words_of(phrase) if len(word) > 2 and word not in STOP_WORDS
     ]
     names = [name.casefold() for name in re.findall(r"(?<!^)\b[A-Z]\w+", phrase)]
@@ -480,10 +478,10 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
         for hit in hits
         if len(hit.item.date) == len("2026-06-20")  # a `when:` may be a month alone
         and all(name in hit.item.text.casefold() for name in names)
-        and 3 * sum(word in hit.item.text.casefold() for word in told) >= 2 * len(told)
+        and 3 * sum(word in hit.item.text.casefold() for word in stems) >= 2 * len(stems)
         and not dates.is_planned(hit.item.text)
     ]
-    sure = [hit for hit in near if hit.match >= SURE_EVENT * near[0].match]
+    sure = [hit for hit in near if hit.match >= EVENT_SHARE * near[0].match]
     return max(
         sure,
         key=lambda hit: (dates.has_happened(hit.item.text), round(hit.match, 1), hit.item.date),
@@ -491,47 +489,49 @@ def event_hit(phrase: str, hits: Sequence[Hit]) -> Hit | None:
     )
 
 
-DESCRIBED, NAMES = 4, 3
-"""Hits that may tell who is described, and names of each that are tried."""
+DESCRIBED_HITS, DESCRIBED_NAMES = 4, 3
+"""Hits that may name whom the query describes, and names of each that are tried."""
 LONGEST_DESCRIBED = 200
-"""Characters of a query that may describe somebody: each name costs a search."""
+"""Characters of a query that is searched for descriptions: each name takes a search."""
 
 
-def _names_in(hit: Hit, query: str) -> list[str]:
-    """Who may be meant by a text: the title of the note that it stands in, and the names in it that the query
-    does not have."""
+def _candidate_names(hit: Hit, query: str) -> list[str]:
+    """The names that a hit may give to whom a query describes: its note's title, and names in it that are not
+    in the query."""
     title = hit.item.heading.partition(" > ")[0].partition(" (")[0]
     named = (*([title] if title and hit.item.record == "passage" else ()), *hit.item.entities)
     every = dict.fromkeys((*named, *entities(hit.item.text)))
-    return [name for name in every if name.casefold() not in query.casefold()][:NAMES]
+    return [name for name in every if name.casefold() not in query.casefold()][:DESCRIBED_NAMES]
 
 
-def _time(index: Index, text: str, now: datetime | None) -> tuple[DateRange | None, dates.Order | None, bool]:
-    """The days that a query means, as of `now` (None: the clock) and where the bank is, whether it asks for
-    the newest or the oldest, and whether for what held in the past."""
+def _query_dates(
+    index: Index, text: str, now: datetime | None
+) -> tuple[DateRange | None, dates.Order | None, bool]:
+    """(the days that a query asks about, as of `now` (None: the clock) in the bank's timezone; whether it
+    asks for the newest or oldest; whether it asks about the past)."""
     text = clean(text)
     now = now or index.store.now()
     time = dates.read(text, now, index.store.config.zone)
-    alone = is_generic(text, time.at, foreign=time.foreign)
-    window = DateRange(time.start or "", time.end or "", alone, time.at) if time else None
+    only = is_generic(text, time.at, foreign=time.foreign)
+    window = DateRange(time.start or "", time.end or "", only, time.at) if time else None
     today = f"{now.astimezone(index.store.config.zone):%Y-%m-%d}"
     past = time.order == "earliest" or dates.asks_past(text) or bool(time.end and time.end <= today)
     return window, time.order, past
 
 
-def _placed(
-    index: Index, text: str, found: list[Ranked], one: _AnsweredQuery
+def _reorder(
+    index: Index, text: str, found: list[Ranked], one: _PreparedQuery
 ) -> tuple[list[Ranked], Mapping[str, IndexItem], list[str]]:
-    """The candidates after what has a say in their order besides their scores; which replaces which; and what
-    could have no say."""
+    """(the candidates in their final order, {key of a newer item: the older one it replaces}, notes): after
+    the penalty for untrusted sources, the cross-encoder, dates, and replaced values."""
     found, notes = penalize_untrusted(dedupe.with_origin_of_proofs(index.words, found)), []
     if index.cross is not None and text.strip():
         try:
             found = apply_cross_encoder(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
-    if one.newest:
-        found = order_by_time(found, one.newest)
+    if one.order:
+        found = order_by_time(found, one.order)
     elif not one.past:
         found = recent_first(found, one.asked)
     if one.asked.window:
@@ -539,11 +539,11 @@ def _placed(
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
 
 
-def _left(left: Mapping[str, int]) -> str:
+def _backlog(left: Mapping[str, int]) -> str:
     files, texts = left.get("files", 0), left.get("texts", 0)
-    said = [f"{counted(files, 'changed file')} not read so far"] if files else []
-    said += [f"{counted(texts, 'item')} keyword-only so far"] if texts else []
-    return ", ".join(said)
+    notes = [f"{counted(files, 'changed file')} not read so far"] if files else []
+    notes += [f"{counted(texts, 'item')} keyword-only so far"] if texts else []
+    return ", ".join(notes)
 
 
 def _hit(
@@ -555,35 +555,44 @@ def _hit(
     replaced: Mapping[str, IndexItem],
 ) -> Hit:
     one, key = kept.one, kept.one.item.key
-    by = _places(arms, one.item)
-    length = OF_SESSION if one.item.record == SESSION else LENGTH
+    by = _ranks(arms, one.item)
+    length = SESSION_SNIPPET_LENGTH if one.item.record == SESSION else SNIPPET_LENGTH
     weights = asked.weights
     idf = {**{form: weights.idf[own[0]] for form, own in weights.forms.items()}, **weights.idf}
     shown = snippet(index.words, one.item.text, idf, length)
     return Hit(one.item, score, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
 
 
-# -- why not -----------------------------------------------------------------------------------------------
-# What became of an item that was expected in an answer: which arm found it, and what kept it out.
+# -- tracing a missing hit ---------------------------------------------------------------------------------
 
 
-WIDE = 1000
-"""So far down an arm's order an item is looked for that is not among its candidates."""
+TRACE_DEPTH = 1000
+"""Hits of a retriever among which an item is searched for that is not among its candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTrace:
     """What became of an item in a search.
 
-    `cause` is one of: `shown`; `folded` (under the hit `by`, which says the same or was made of it);
-    `min_score`; `older` (`by` gives a newer value) and `limit`, beyond the hits asked for; `displaced`, by
-    who the query describes; `filter` (by those of `filters`); `phrase`, which it lacks; `retired`; `no_arm`,
-    among no arm's candidates; `no_match`, none of what it has in common counts; `changed`, its lines are
-    nowhere in its file; `held` and `not_indexed`, with no item.
+    `cause` is one of:
 
-    `rank` is its place once what says the same is folded, `score` as `Hit.score`, None where it was no
-    candidate; `arms` has its (rank, raw score) in each arm's order, also beyond the `depth` candidates that
-    an arm gives.
+        shown        it is a hit
+        folded       it is a duplicate of the hit `by`, or a fact of that observation
+        min_score    its score is too low
+        limit        it ranks below the limit
+        older        it ranks below the limit, since `by` has a newer value
+        displaced    by the answer about whom the query describes
+        filter       the filters named in `filters` exclude it
+        phrase       it lacks a required phrase
+        retired      it is retired, and the query does not ask about the past
+        no_arm       no retriever has it among its candidates
+        no_match     it was a candidate, but its score is 0
+        changed      its lines are no longer in its file
+        held         its file has an edit that is held
+        not_indexed  there is no such item in the index
+
+    `rank` is its rank after folding, `score` as `Hit.score`, None if it was no candidate; `arms` is
+    {retriever: (rank, raw score)}, also of ranks beyond `depth`.
     """
 
     cause: str
@@ -601,21 +610,26 @@ class SearchTrace:
 
 
 class _SearchTracer:
-    """One search of which all steps are known."""
+    """Traces items through a finished search."""
 
     def __init__(
-        self, how: _SearchOptions, one: _AnsweredQuery, there: _Candidates, answer: SearchResult
+        self, search: _Search, one: _PreparedQuery, candidates: _Candidates, answer: SearchResult
     ) -> None:
-        self.how, self.one, self.there, self.answer = how, one, there, answer
-        self.limit = how._limit(one, there)
+        self.search, self.one, self.candidates, self.answer = search, one, candidates, answer
+        self.limit = search._limit(one, candidates)
 
     def trace(self, item: IndexItem | None) -> SearchTrace:
-        how = self.how
-        known = {"answer": self.answer, "limit": self.limit, "min_score": how.min_score, "depth": how.depth}
+        search, candidates = self.search, self.candidates
+        known = {
+            "answer": self.answer,
+            "limit": self.limit,
+            "min_score": search.min_score,
+            "depth": search.depth,
+        }
         if item is None:
             return SearchTrace("not_indexed", **known)  # type: ignore[arg-type]
-        kept, _ = how._kept(self.there.found, max(len(self.there.found), 1))
-        every = (*self.there.found, *self.there.scored)  # what is retired is among the latter alone
+        kept, _ = search._kept(candidates.found, max(len(candidates.found), 1))
+        every = (*candidates.found, *candidates.scored)  # retired items are only in the latter
         own = next((each for each in every if each.item.key == item.key), None)
         rank = next((n for n, each in enumerate(kept, 1) if each.one.item.key == item.key), None)
         score = self._score(own, kept, rank) if own else None
@@ -626,7 +640,7 @@ class _SearchTracer:
         )  # fmt: skip
 
     def _score(self, own: Ranked, kept: Sequence[KeptHit], rank: int | None) -> float:
-        """As `Hit.score`, also of an item that is no hit."""
+        """The score as `Hit.score`, also for an item that is no hit."""
         best = [each.one for each in kept[: max(self.limit, BASELINE_RANK)]]
         at = min(rank - 1 if rank else len(best), len(best))
         return calibrated(self.one.asked, [*best[:at], own, *best[at + 1 :]])[at]
@@ -638,46 +652,46 @@ class _SearchTracer:
             return "shown", None, ()
         if own is None:
             return self._no_candidate(item)
-        above = next((hit.item for hit in self.answer.hits if _stands_for(hit.folded, item)), None)
-        above = above or next((each.one.item for each in kept if _stands_for(each.under, item)), None)
+        above = next((hit.item for hit in self.answer.hits if _contains(hit.folded, item)), None)
+        above = above or next((each.one.item for each in kept if _contains(each.under, item)), None)
         if above:
             return "folded", above, ()
-        if not any(each.item.key == item.key for each in self.there.found):
+        if not any(each.item.key == item.key for each in self.candidates.found):
             return "retired", None, ()
         if rank is None:
             return "changed", None, ()
-        if score < self.how.min_score:
+        if score < self.search.min_score:
             return "min_score", None, ()
-        newer = [key for key, old in self.there.replaced.items() if old.key == item.key]
+        newer = [key for key, old in self.candidates.replaced.items() if old.key == item.key]
         if newer:
-            return "older", next(iter(self.how.index.words.get(newer)), None), ()
+            return "older", next(iter(self.search.index.words.get(newer)), None), ()
         return "displaced" if rank <= self.limit else "limit", None, ()
 
     def _no_candidate(self, item: IndexItem) -> tuple[str, None, tuple[str, ...]]:
-        words, where, query = self.how.index.words, self.how.where, self.one.asked.query
+        words, where, query = self.search.index.words, self.search.where, self.one.asked.query
 
         def passes(allowed: Filters | None, phrases: Query | None = None) -> bool:
             return any(each.key == item.key for each in words.by_text([item.vhash], allowed, phrases))
 
-        alone = {name: one for name, one in where.single() if not passes(one)}
-        if alone:
-            return "filter", None, tuple(alone)
+        excluding = tuple(name for name, one in where.single() if not passes(one))
+        if excluding:
+            return "filter", None, excluding
         if query.phrases and not passes(None, query):
             return "phrase", None, ()
-        found = any(each.item.key == item.key for arm in self.there.arms.values() for each in arm)
+        found = any(each.item.key == item.key for arm in self.candidates.arms.values() for each in arm)
         return "no_match" if found else "no_arm", None, ()
 
     def _arms(self, item: IndexItem) -> Mapping[str, tuple[int, float]]:
-        """Where each arm has the item, looked for further down by words and meaning where it is not among
-        their candidates. Items are not read for that: texts alone are ranked by meaning."""
-        found = _places(self.there.arms, item)
-        how, said, query = self.how, self.there.known, self.one.asked.query
+        """The item's (rank, raw score) by retriever; the keyword and semantic ones are searched further down
+        if it is not among their candidates. Semantic ranks then count texts instead of items."""
+        found = _ranks(self.candidates.arms, item)
+        search, embedded, query = self.search, self.candidates.known, self.one.asked.query
         wide: dict[str, Iterable[tuple[str, str, float]]] = {}
         if "keyword" not in found:
-            hits = how.index.words.search(query, WIDE, how.where)
+            hits = search.index.words.search(query, TRACE_DEPTH, search.where)
             wide["keyword"] = ((item.key, hit.key, hit.score) for hit in hits)
-        if said is not None and "semantic" not in found and not (how.where or query.phrases):
-            near = how.index.nearest([said.vector], WIDE)[0]
+        if embedded is not None and "semantic" not in found and not (search.where or query.phrases):
+            near = search.index.nearest([embedded.vector], TRACE_DEPTH)[0]
             wide["semantic"] = ((item.vhash, name, cosine) for name, cosine in near)
         for arm, order in wide.items():
             ranks = ((n, score) for n, (own, other, score) in enumerate(order, 1) if own == other)
@@ -686,12 +700,12 @@ class _SearchTracer:
         return found
 
 
-def _stands_for(folded: Sequence[IndexItem], item: IndexItem) -> bool:
+def _contains(folded: Sequence[IndexItem], item: IndexItem) -> bool:
     return any(each.key == item.key for each in folded)
 
 
-def _places(arms: Arms, item: IndexItem) -> dict[str, tuple[int, float]]:
-    """(rank, raw score) of an item in each arm that found it, by name."""
+def _ranks(arms: Arms, item: IndexItem) -> dict[str, tuple[int, float]]:
+    """{retriever that found an item: (rank, raw score)}."""
     key = item.key
     return {
         name: (each.rank, each.score)
@@ -702,8 +716,7 @@ def _places(arms: Arms, item: IndexItem) -> dict[str, tuple[int, float]]:
 
 
 class Searching:
-    """What there is to know about searches of one bank besides their hits. `refresh` brings the index up to
-    date."""
+    """`memory.searching`: why a search does not find something."""
 
     def __init__(
         self, store: Store, index: Callable[[], Index], refresh: Callable[[], Refresh],
@@ -715,30 +728,30 @@ class Searching:
         self, query: str, target: str, *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None,
     ) -> SearchTrace:  # fmt: skip
-        """What became of a fact or line (`^id`, `PATH:LINE`, or what is best found by these words) in a
-        search for a query, asked as `Memory.search` would: where each arm has it, and what kept it out of the
-        answer. NotFound, Usage for a target that there is not; Usage for a query that says nothing."""
+        """Why a search does not find a fact or line (`^id`, `PATH:LINE`, or words that find it): its rank in
+        each retriever, and what kept it out of the answer. The search is that of `Memory.search`. NotFound or
+        Usage for an unknown target; Usage for an empty query."""
         config, index = self._store.config, self._index()
-        place, read = self._place(target, index), wanted(query, config)
+        place, read = self._place(target, index), clean_query(query, config)
         if read.skipped or not read.text.strip():
             raise Usage(read.why or "the query is empty", where=query[:80])
         with index.lock:
-            how = _SearchOptions(
+            search = _Search(
                 index, self._refresh(), config.search_limit if limit is None else limit,
                 config.min_score if min_score is None else min_score,
                 Filters() if filters is None else filters,
                 max(DEPTH, limit or 0), whole_days=limit is None,
             )  # fmt: skip
             item = next(iter(index_words.items_at(index.words, place)), None)
-            found = how.trace(read.text, item)
+            found = search.trace(read.text, item)
         if item is None and place.path in self._store.survey().held:
             return replace(found, cause="held")
         return found
 
     def _place(self, target: str, index: Index) -> Place:
-        """Where a target stands. NotFound, Usage."""
+        """The lines of a target. NotFound, Usage."""
         try:
-            there = self._get(target)
+            found = self._get(target)
         except (Usage, NotFound):
             terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP_WORDS)
             if target.startswith("^") or len(terms) < 2:
@@ -750,22 +763,21 @@ class Searching:
             if item is None:
                 raise
             return Place(item.path, item.line, item.end)
-        if there.id is None and 1 == there.line < there.end == there.lines:
+        if found.id is None and 1 == found.line < found.end == found.lines:
             raise Usage("a whole file is meant", where=target[:200], hint="name ^id or PATH:LINE")
-        return Place(there.path, there.line, there.end)
+        return Place(found.path, found.line, found.end)
 
 
-# -- asking ------------------------------------------------------------------------------------------------
-# Queries as they came to a door: each searched for as it was read, or skipped and told why.
+# -- cleaned queries ---------------------------------------------------------------------------------------
 
 
-def wanted(query: str, config: Config) -> QueryText:
-    """The part of a query that a person asked, by the bank's settings; see docs/cli.md, How a query is
+def clean_query(query: str, config: Config) -> QueryText:
+    """The part of a prompt that is a question, by the bank's settings; see docs/cli.md, How a query is
     cleaned."""
     return read_query(query, config.long_query, config.longest_query)
 
 
-def answered(
+def search_cleaned(
     index: Index,
     queries: Sequence[str],
     config: Config,
@@ -774,15 +786,17 @@ def answered(
     refresh: Refreshing | None = None,
     **how: Any,
 ) -> list[SearchResult]:
-    """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits. `limit` and
-    `min_score` are the settings' where they are not given."""
+    """Clean the queries, then `search_many`: a result for each, in order, without hits for a skipped one.
+    `limit` and `min_score` default to the settings."""
     how["limit"] = config.search_limit if limit is None else limit
     how["whole_days"] = limit is None
     how["min_score"] = config.min_score if min_score is None else min_score
-    every = [wanted(query, config) for query in queries]
+    every = [clean_query(query, config) for query in queries]
     texts = [one.text for one in every if not one.skipped]
     found = iter(
-        _sound(index, refresh or index.refresh, lambda fresh: search_many(index, texts, refresh=fresh, **how))
+        _with_rebuild(
+            index, refresh or index.refresh, lambda fresh: search_many(index, texts, refresh=fresh, **how)
+        )
     )
     answers = [SearchResult(()) if one.skipped else next(found) for one in every]
     return [
@@ -791,19 +805,19 @@ def answered(
     ]
 
 
-def _sound(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) -> T:
-    """What is asked of the index after that refresh; once more where its words turn out to be damaged."""
+def _with_rebuild(index: Index, refresh: Refreshing, ask: Callable[[Refreshing], T]) -> T:
+    """Run `ask` with a refresh; if the word index turns out to be damaged, rebuild it and run `ask` again."""
     try:
         return ask(refresh)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damaged(error):
             raise
         why = str(error)
-        return ask(lambda: _anew(index, why))
+        return ask(lambda: _rebuild_words(index, why))
 
 
-def _anew(index: Index, why: str) -> Refresh:
-    """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
+def _rebuild_words(index: Index, why: str) -> Refresh:
+    """Rebuild the words, damaged where the refresh did not read them."""
     with index.lock:
         index.close()
         index.generations.discard()
@@ -812,55 +826,54 @@ def _anew(index: Index, why: str) -> Refresh:
 
 
 # -- list --------------------------------------------------------------------------------------------------
-# What passes the filters, without a query.
+# Items that pass the filters, without a query.
 
 
-LISTED = ("fact", "passage")
-"""Records that are listed where no kind is asked for: what was remembered and noted, not what follows."""
+LISTED_KINDS = ("fact", "passage")
+"""The records listed by default: what was remembered and noted, without what is derived from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """Items, the newest day first; `total` is how many there are without a limit, `notes` what a person
-    should hear."""
+    """Items, newest day first; `total` is their number without the limit; messages for the user."""
 
     items: tuple[IndexItem, ...]
     total: int = 0
     notes: tuple[str, ...] = ()
 
 
-def listed(index: Index, filters: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
-    """What passes the filters, each item checked against its file. The index is updated first."""
-    where = replace(filters, kinds=filters.kinds or LISTED, retired=bool(filters.retired))
-    return _sound(index, refresh, lambda fresh: _listed(index, where, limit, fresh))
+def list_items(index: Index, filters: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
+    """The items that pass the filters, each verified against its file. The index is refreshed first."""
+    where = replace(filters, kinds=filters.kinds or LISTED_KINDS, retired=bool(filters.retired))
+    return _with_rebuild(index, refresh, lambda fresh: _list(index, where, limit, fresh))
 
 
-def _listed(index: Index, where: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
+def _list(index: Index, where: Filters, limit: int | None, refresh: Refreshing) -> ListResult:
     with index.lock:
         report, present, found = refresh(), CurrentFiles(index.files), list[IndexItem]()
         notes = [*report.notes, *(str(problem) for problem in report.failed)]
         if report.left_files:
-            notes.append(f"indexing: {_left({'files': report.left_files})}")
+            notes.append(f"indexing: {_backlog({'files': report.left_files})}")
         total, items = index.words.listed(where)
         for item in items:
             if len(found) == limit:
                 break
-            if there := present.confirm(item):
-                found.append(there)
+            if current := present.confirm(item):
+                found.append(current)
             else:
                 total -= 1
         return ListResult(tuple(found), total, tuple(notes))
 
 
-def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> QueryExplanation:
-    """How the cleaned query is interpreted at `now`."""
-    return explain(wanted(query, config), now, config.zone, words)
+def explain_query(query: str, config: Config, now: datetime, words: WordIndex | None) -> QueryExplanation:
+    """How a query is cleaned and interpreted at `now`."""
+    return explain(clean_query(query, config), now, config.zone, words)
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """A block for a prompt, empty if nothing was found or fits; `left` are the lines that did not fit into
-    `most` tokens or, if that is 0, into a hook's characters. `answer` is the search."""
+    """A block of text for a prompt, '' if nothing was found or fits. `left` are the lines that did not fit
+    into `most` tokens or, if that is 0, into a hook's limit of characters."""
 
     block: str
     left: Sequence[str]
@@ -868,32 +881,34 @@ class RecallResult:
     answer: SearchResult
 
 
-# -- prompts -----------------------------------------------------------------------------------------------
-# What of an answer goes into a prompt, where nobody looks through it: nothing where there is no answer, and
-# nothing that is far below the first hit. Where nobody has searched: facts, then at most two passages of
-# sessions, and only if the first of them is likely enough.
+# -- hits for prompts --------------------------------------------------------------------------------------
+# Which hits go into a prompt, where nobody reviews them: none without an answer, and none far below the
+# first. A hook, where nobody has searched, adds facts and at most two passages of sessions, and only if they
+# are probably useful.
 
 
-_SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which \w+s)\b", re.IGNORECASE)
-"""What a query says that asks for several things."""
+_ASKS_SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|which \w+s)\b", re.IGNORECASE)
+"""Queries for several things."""
 GOOD_FACT, GOOD_PASSAGE = 0.58, 0.75
-"""The least score of the first hit, a fact or a passage, from which on a prompt that asks is given it."""
-SERVED = 0.5
-"""The least of `served` from which on a prompt is given something. With it 90 of 100 tasks about what was
-never said are given nothing."""
+"""The minimum score of a first hit, a fact or a passage, for a prompt that asks a question."""
+USEFUL = 0.5
+"""The minimum `usefulness` for other prompts. With it 90 of 100 tasks about things never mentioned get no
+hits."""
 PROMPT_WORDS = 8
-"""A longer prompt shares rare words with any text by chance: what it shares counts by so many words."""
+"""Long prompts share rare words with any text by chance: the shared weight is divided by their length in
+units of this many words."""
 
 
-def told(answer: SearchResult, query: str) -> SearchResult:
-    """The answer with those hits only that a prompt is given by who asked for it."""
-    return replace(answer, hits=_near_first(answer.hits, query) if answer.answered else ())
+def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
+    """The result with the hits for a prompt whose author asked for it: none if it is not answered."""
+    return replace(answer, hits=_near_best(answer.hits, query) if answer.answered else ())
 
 
 def for_prompt(
     answer: SearchResult, prompt: str, project: str, config: Config, but: str = ""
 ) -> SearchResult:
-    """The answer with those hits only that a prompt of a project is given, none of the session `but`."""
+    """The result with the hits that a hook adds to a prompt in a project, without those of the session
+    `but`."""
     scope = f"project:{project}".casefold()
 
     def fits(hit: Hit) -> bool:
@@ -903,30 +918,30 @@ def for_prompt(
         )
 
     hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
-    if not hits or not _worth_telling(hits, prompt, answer):
+    if not hits or not _is_useful(hits, prompt, answer):
         return replace(answer, hits=())
-    return replace(answer, hits=likely(hits, prompt, config))
+    return replace(answer, hits=prompt_hits(hits, prompt, config))
 
 
-def _worth_telling(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
-    """Whether a prompt is given something of what was found for it."""
-    if answer.mode == "words":  # then the score is never so sure, and no match comes by meaning
+def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
+    """Whether hits are added to a prompt at all."""
+    if answer.mode == "words":  # scores by words alone are lower, and `usefulness` was fitted with vectors
         return hits[0].score >= ANSWERED
     good = GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT
     asked = asks(prompt) and hits[0].score >= good
-    return asked or served(hits, prompt, answer.items) >= SERVED
+    return asked or usefulness(hits, prompt, answer.items) >= USEFUL
 
 
-def served(hits: Sequence[Hit], prompt: str, items: int) -> float:
-    """The chance, 0 to 1, that one of these hits, at least one, helps with a task that asks for nothing. The
-    weights are in `data/answers.json`, made by `benchmarks/prompts.py`."""
+def usefulness(hits: Sequence[Hit], prompt: str, items: int) -> float:
+    """The probability, 0 to 1, that one of these hits (at least one) helps with a prompt that is not a
+    question; `benchmarks/prompts.py` fits the weights."""
     return likelihood("prompt", prompt_features(hits, prompt, items))
 
 
 def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str, float]:
-    """What `served` depends on, by name: how well the best hit matches; the rare words that the prompt shares
-    with one of them (BM25, as a share of what the rarest word of a bank of so many `items` brings, for each
-    `PROMPT_WORDS` words); and the size of the bank, where more is met by chance."""
+    """The features of `usefulness`, by name: the best match; the best BM25, relative to the rarest word of a
+    bank of this many `items`, per `PROMPT_WORDS` words of the prompt; and the log of the bank's size, since a
+    larger bank has more matches by chance."""
     shared = max((hit.arms["keyword"][1] for hit in hits if "keyword" in hit.arms), default=0.0)
     words = max(1.0, len(_WORD.findall(prompt)) / PROMPT_WORDS)
     return {
@@ -936,29 +951,31 @@ def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str
     }
 
 
-def likely(hits: Sequence[Hit], prompt: str, config: Config) -> tuple[Hit, ...]:
-    """Those of the hits that a prompt is given: not far below the first, facts before sessions' passages."""
-    near = _near_first(hits, prompt)
+def prompt_hits(hits: Sequence[Hit], prompt: str, config: Config) -> tuple[Hit, ...]:
+    """The hits to add to a prompt: not far below the first, facts before sessions' passages."""
+    near = _near_best(hits, prompt)
     facts = [hit for hit in near if hit.item.record != SESSION][: config.search_limit]
-    return (*facts, *[_wider(hit) for hit in near if hit.item.record == SESSION][:PASSAGES])
+    return (*facts, *[_widened(hit) for hit in near if hit.item.record == SESSION][:PASSAGES])
 
 
-IN_PROMPT = 800
-"""Characters of a passage that a prompt is given: nobody looks for the rest."""
+PROMPT_PASSAGE_LENGTH = 800
+"""Characters of a passage in a prompt: more than a snippet, since nobody opens the rest."""
 
 
-def _wider(hit: Hit) -> Hit:
-    """A passage with more of what stands around its snippet."""
+def _widened(hit: Hit) -> Hit:
+    """A passage with more text around its snippet."""
     text, core = hit.item.text, hit.snippet.strip("…")
     at = text.find(core)
     if at < 0 or len(text) <= len(core):
         return hit
-    start = max(0, min(at - (IN_PROMPT - len(core)) // 2, len(text) - IN_PROMPT))
-    return replace(hit, snippet=_cut(text, start, IN_PROMPT) if len(text) > IN_PROMPT else text)
+    start = max(0, min(at - (PROMPT_PASSAGE_LENGTH - len(core)) // 2, len(text) - PROMPT_PASSAGE_LENGTH))
+    return replace(
+        hit, snippet=_cut(text, start, PROMPT_PASSAGE_LENGTH) if len(text) > PROMPT_PASSAGE_LENGTH else text
+    )
 
 
-def _near_first(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
-    """The hits that are not far below the first, or all where the query asks for several things."""
-    if not hits or _SEVERAL.search(query):
+def _near_best(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
+    """The hits not far below the first, or all if the query asks for several things."""
+    if not hits or _ASKS_SEVERAL.search(query):
         return tuple(hits)
     return tuple(hit for hit in hits if hit.match >= SAME_TOPIC * hits[0].match)
