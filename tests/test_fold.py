@@ -184,6 +184,7 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("opzeggen kan voor 15 november", "opzeggen moet voor de 6e ipv de 15e", "contract opzeggen"),
         ("The SMS budget. It is 2,300 a month", "we changed the sms deal, 3,100 a month", "budget a month"),
         ("on est à 73 paniers", "on est montés à 88 paniers depuis la fête", "combien de paniers"),
+        ("Terry cleans windows for £18", "Terry has put the windows up to £22", "what do windows cost"),
         ("la revisión básica son 38 euros", "la básica la subo a 45 euros", "la revisión básica"),
     ],
 )  # fmt: skip
@@ -224,6 +225,8 @@ def model() -> Embedder:
         ("We use Jenkins for the builds", "We switched from Jenkins to Buildkite", "what do we use to build"),
         ("The shop runs on Heroku", "The shop moved from Heroku to Fly.io", "where does the shop run"),
         ("Dan works at Initech", "Dan left Initech for Globex", "where does Dan work"),
+        ("Our doctor is Dr Patel", "Our doctor is now Dr Whitfield, Dr Patel retired", "who is our doctor"),
+        ("The cache is Redis 7 on port 6379", "We replaced Redis with Valkey 8", "which cache do we use"),
         ("Alice wohnt in Berlin", "Im Mai ist Alice nach Porto gezogen", "wo wohnt Alice"),
         ("Bob arbeitet bei Siemens", "Bob ist zu Bosch gewechselt", "wo arbeitet Bob"),
         ("Wir nutzen Jenkins für die CI", "Wir sind von Jenkins auf Buildkite umgestiegen", "was ist die CI"),
@@ -275,6 +278,8 @@ def test_where_somebody_is_now_stands_before_where_they_were(
         ("Alice habite à Berlin", "Le frère d'Alice a déménagé à Porto"),
         ("Alice vive en Berlín", "El hermano de Alice se mudó a Oporto"),
         ("アリスはベルリンに住んでいます", "ボブはポルトに引っ越しました"),
+        ("Spare key is with Ada at number 9", "I've ordered a new seal, part number 4471"),
+        ("The cache is Redis 7", "Bob replaced Redis with Valkey at home"),
         ("der Zug fährt um 9:15, also früh", "der Termin ist jetzt um 10, also später"),
         ("the importer has 40 tests", "the API has 12 tests now"),
         (

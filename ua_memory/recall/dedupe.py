@@ -336,6 +336,7 @@ _VALUES = {
 }
 _UNITS = frozenset(
     """
+number numbers nummer numéro número
 euro euros dollar dollars percent prozent second seconds minute minutes hour hours day days week weeks month
 months year years stunde stunden tag tage woche wochen monat monate jahr jahre heure heures jour jours semaine
 mois an ans hora horas día días semana mes meses año años
@@ -537,7 +538,8 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _move_before(ordered, best, old)
             known = replaced.get(best.item.key)
-            if known is None or _later(old.item, known):
+            # The beginning of a passage is not what was replaced.
+            if old.item.record != SESSION and (known is None or _later(old.item, known)):
                 replaced[best.item.key] = old.item
     return ordered, replaced
 
@@ -550,6 +552,8 @@ _Move = tuple[str, str, str, str, str]
 _SPEAKING = frozenset("i we ich wir je nous yo nosotros 私 僕 俺".split())  # noqa: SIM905
 _UNSAID = ("yo", "nosotros", "je")
 _DETERMINERS = frozenset("the my our der die das mein meine unser la le les mon ma el los mi".split())  # noqa: SIM905
+_OUR_THING = tuple(f"{word} " for word in _DETERMINERS)
+"""How a subject begins that may be a thing of ours: "we replaced Redis" ends "the cache is Redis"."""
 _SOMEBODY = frozenset("he she they it this that er sie es das il elle ils elles ce él ella ellos 彼".split())  # noqa: SIM905
 
 
@@ -573,12 +577,14 @@ def _is_ended_by(moves: Iterable[_Move], new: Ranked, old: Ranked, text: str) ->
     close = _answers_too(new, old) and _close(new, old)
     same = new.item.speaker == old.item.speaker
     for language, what, who, now, before in moves:
-        if who not in _UNSAID and not any(word in text for word in who.casefold().split()):
+        named = (before or who).casefold().split()
+        if (before or who not in _UNSAID) and not any(word in text for word in named):
             continue  # about somebody else, as most are
         for sort in ("held", "new"):
             for kind, whom, value, _ in wording.moves(old.item.text[:READ_CHARACTERS], language, sort):
                 ended = _has_words(value, before) if before else kind == what
-                if ended and not _has_words(value, now) and _same_subject(who, whom, same):
+                ours = before and {*words_of(who)} <= _SPEAKING and whom.casefold().startswith(_OUR_THING)
+                if ended and not _has_words(value, now) and (ours or _same_subject(who, whom, same)):
                     return close or bool(before) or _nothing_else(old.item.text, whom, value)
     return False
 

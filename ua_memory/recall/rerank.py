@@ -128,7 +128,7 @@ _CLOCK = (
     r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
 )
 _MONEY = (
-    r"[€$£¥]\s?\d|\d\s?(?:k\s)?"
+    r"[€$£¥]\s?\d|\dp\b|\d\s?(?:k\s)?"
     r"(?:€|\$|£|¥|円|eur(?:os?)?\b|dollars?\b|usd\b|chf\b|pounds?\b|yen\b|credits?\b)"
 )
 _NUMBER = r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen)\b"

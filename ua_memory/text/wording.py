@@ -178,11 +178,11 @@ def stated_for_good(text: str) -> bool:
 
 
 CHANGED = late(
-    r"\b(?:now|new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)|no\s+longer"
-    r"|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
+    r"\b(?:now|(?<!\ba )new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)"
+    r"|no\s+longer|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
     r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
     r"|already|from\s+\w+\s+on|gave\s+us|extended|(?:up|down)graded|migrated|lowering|raising|scratch\s+that|(?:can['’]?t|not)\s+before"
-    r"|skip(?:ped|ping)?"
+    r"|skip(?:ped|ping)?|put(?:s|ting)?\s+(?:\w+\s+){1,3}up\s+to"
     r"|(?:since|seit|depuis|desde)\s+(?:\d|jan|f[eé][bv]|m[aä]r|a[pvb]r|ma[iy]|ju[il]|jun|aug|ao[uû]|ago|sep|o[ck]t"
     r"|nov|d[eéi][cz]|ene)\w*"
     r"|jetzt|nun|neue[nrms]?|statt(?:dessen)?|versch(?:ieb|ob)\w*|geändert|ab\s+sofort|nicht\s+mehr|künftig|rauf|runter"
