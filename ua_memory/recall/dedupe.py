@@ -343,19 +343,19 @@ mois an ans hora horas día días semana mes meses año años
 """.split()  # noqa: SIM905
 )
 _COUNTED = re.compile(r"\d (\w{3,})")
-"""A word that a number counts."""
+"""A noun after a number."""
 _MAY_STATE = re.compile(
     rf"[\d#`\"“„«「]|\b(?:once|twice|by|until|end|bis|ende|avant|fin)\b|{_WEEKLY}", re.IGNORECASE
 )
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
-"""How a sentence begins whose subject stands in the one before."""
+"""Beginnings of sentences whose subject is in the sentence before."""
 _SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 
 
 class _ValueSentence:
-    """A sentence that gives values, by their kind. Its other words by their stems, and whether it says that
-    something changed, are looked at where the values of two sentences differ. One that says nothing else
-    ("it's the 13th now") is about what the sentence `before` it is."""
+    """A sentence with the values it states by kind, `rest` without them, and the sentence before. Its stems
+    are only computed when the values of two sentences differ. A sentence without other words ("it's the 13th
+    now") includes those of the sentence before."""
 
     def __init__(self, text: str, values: Mapping[str, frozenset[str]], rest: str, before: str) -> None:
         self.text, self.values, self._rest, self._before = text, values, rest, before
