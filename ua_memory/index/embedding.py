@@ -214,8 +214,7 @@ PAIR_BATCH = 16
 
 
 class CrossUnavailable(Exception):
-    """The cross-encoder does not load or is no cross-encoder; the message says why. The ranking stays as it
-    was."""
+    """The cross-encoder does not load or is no cross-encoder; the message says why. The ranking is kept."""
 
 
 class CrossEncoder:
@@ -681,8 +680,7 @@ def _split_run(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator
 
 
 def normalized(vectors: Vectors32) -> Vectors32:
-    """Rows scaled to length 1 and rounded to half precision, as the cache stores them; zero rows stay
-    zero."""
+    """Rows scaled to length 1 and rounded to half precision, as in the cache; zero rows stay zero."""
     import numpy as np
 
     length = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -46,8 +46,7 @@ class EntitySummary:
 
 @dataclass(frozen=True, slots=True)
 class EntityDetails:
-    """A name with its items by day, {co-occurring name: number of items}, and {ISO day or month: number of
-    items}."""
+    """A name with its items by day, {co-occurring name: number of items}, and {ISO day or month: items}."""
 
     known: EntitySummary
     items: tuple[IndexItem, ...] = ()

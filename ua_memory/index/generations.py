@@ -102,8 +102,7 @@ class Generations:
             (self.folder / "current").unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Delete all generations but the current one, including partial ones of killed processes (inside
-        `building`)."""
+        """Delete all other generations, including partial ones of killed processes (inside `building`)."""
         current = self.current()
         for entry in self.folder.iterdir():
             if entry.name.isdigit() and entry != current:

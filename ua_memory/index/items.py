@@ -232,8 +232,8 @@ def items_of(document: Document, mask: Mask, logs: LogCache | None = None) -> It
 
 
 def _mask_split_keys(records: list[dict[str, Any]], mask: Mask) -> list[dict[str, Any]]:
-    """Mask private keys that span several records, as in a long code block: a part of a key is not recognised
-    by itself."""
+    """Mask private keys that span several records, such as a long code block, of which no part is
+    recognised."""
     masked = mask("".join(f"\n\0{n}\0\n{found['text']}" for n, found in enumerate(records)))
     begin, end = (f"-----{word} PRIVATE KEY-----" for word in ("BEGIN", "END"))
 
@@ -296,8 +296,7 @@ def _with_title(title: str, trail: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def heading_words(heading: str, tags: Iterable[str]) -> Iterator[str]:
-    """Yield the words of a text's headings and tags, without times of day and tags of provenance
-    (`harness:…`)."""
+    """Yield the words of headings and tags, without times of day and tags of provenance (`harness:…`)."""
     for part in heading.split(" > "):
         if part and not part[0].isdigit():
             yield from words(part)
@@ -650,8 +649,8 @@ def folded(name: str) -> str:
 
 
 class ItemName(NamedTuple):
-    """A name in an item: its certainty (`SENTENCE_START` …), its spellings there, one per line, and flags
-    (`WITHIN` …)."""
+    """A name in an item: its certainty (`SENTENCE_START` …), spellings, one per line, and flags (`WITHIN`
+    …)."""
 
     certainty: int
     spellings: str
@@ -727,8 +726,7 @@ def citations_of(item: IndexItem) -> set[str]:
 
 
 def add_links(db: sqlite3.Connection, first: int, items: Sequence[IndexItem]) -> None:
-    """Insert the names and citations of items whose rowids begin with `first`; a trigger deletes them with
-    their items."""
+    """Insert the names and citations of items with rowids from `first` on; a trigger deletes them."""
     rows = [
         (name, found.certainty, first + n, found.spellings, found.flags)
         for n, item in enumerate(items)

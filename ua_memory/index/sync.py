@@ -188,8 +188,7 @@ def read_changes(
 
 
 class _FilesToRead(NamedTuple):
-    """The files to read, the manifest's rows of (at least) these, the deleted paths, and the number of all
-    files."""
+    """The files to read, the manifest's rows of (at least) these, the deleted paths, the number of files."""
 
     read: list[FileStat]
     known: dict[str, KnownFile]
@@ -415,8 +414,7 @@ class Index:
 
     @synchronized
     def embed_first(self, names: list[str], progress: Progress | None = None) -> None:
-        """Embed these texts first, if a refresh has no time for all. Errors are left to the refresh to
-        report."""
+        """Embed these texts first, if a refresh has no time for all. It will report errors."""
         with suppress(EmbeddingUnavailable, sqlite3.DatabaseError, OSError):
             missing = self.cache.missing(self.embeds.model, names)
             embed(self.words, self.cache, self.embeds, missing, progress, None)
@@ -520,8 +518,7 @@ class Index:
         raise AssertionError("unreachable")
 
     def _embed_to_cache(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
-        """Without the server: new texts are embedded into the cache, which is searched instead, more
-        slowly."""
+        """Without the server: embed new texts into the cache, which is searched instead, more slowly."""
         try:
             caught = embed_missing(self.words, self.cache, self.embeds, progress, stop)
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
@@ -660,8 +657,7 @@ def embed(
 
 
 def _runs_of(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
-    """The runs that contain these texts, as {text id: text} in order; a text without one is a run of its
-    own."""
+    """The runs that contain these texts, as {text id: text} in order; others are their own run."""
     alone: list[dict[str, str]] = []
     shared_runs: set[str] = set()
     for part in chunks(names):
@@ -888,8 +884,7 @@ class Facts:
         return after, draft.result
 
     def get(self, block: str) -> Statement:
-        """The statement with a block id, through the index if it knows the file, else by reading all
-        files. NotFound."""
+        """The statement with a block id, by the index or else by reading all files. NotFound."""
         try:
             return statements.find(self._store, block, self.files_of(block.removeprefix("^")))
         except NotFound:

@@ -234,8 +234,7 @@ if TYPE_CHECKING:
     Frequencies: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
 
 SHORTEST, LONGEST = 5, 40
-"""Letters of a word that is corrected: of shorter ones too many are one edit away, longer ones are no
-words."""
+"""Letters of a word that is corrected: shorter ones have too many neighbours, longer ones are no words."""
 
 TWO_EDITS_FROM = 9
 """Letters from which on two edits are allowed; below, one."""

@@ -515,8 +515,7 @@ class LocalVectors(VectorStore):
         return super().query(vectors, limit)
 
     def close(self) -> None:
-        """Close the files, so that they may be deleted, moved or opened by another process, and write their
-        checksums."""
+        """Close the files, so that they may be deleted or moved, and write their checksums."""
         if self._close():
             write_checksums(self.folder, self._before)
 

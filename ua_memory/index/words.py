@@ -57,8 +57,7 @@ MOST_STEMS = 100_000
 
 
 class Vocabulary:
-    """The vocabulary of the word index on an open connection. FTS5 itself stems, so that both always
-    agree."""
+    """The vocabulary of the word index on an open connection. Words are stemmed by FTS5 itself."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
@@ -342,8 +341,7 @@ MOST_SPELT = 50_000
 
 
 class WordIndex(IndexMeta):
-    """The word index in an SQLite file, or `:memory:`. sqlite3.DatabaseError if the file is not a
-    database."""
+    """The word index in an SQLite file, or `:memory:`. sqlite3.DatabaseError if it is no database."""
 
     def __init__(self, file: Path | str) -> None:
         self.file = file
@@ -385,8 +383,7 @@ class WordIndex(IndexMeta):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction, rolled back on any exception. sqlite3.OperationalError while another process
-        writes."""
+        """A transaction, rolled back on exceptions. sqlite3.OperationalError while another process writes."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -541,8 +538,7 @@ class WordIndex(IndexMeta):
     def by_text(
         self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None
     ) -> list[IndexItem]:
-        """The items with one of these text ids that pass the filters and contain the phrases, by path and
-        line."""
+        """The items with these text ids that pass the filters and contain the phrases, by path and line."""
         condition, values = (where or Filters()).sql()
         if phrases and phrases.phrases:
             condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
@@ -814,8 +810,7 @@ _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 @dataclass(frozen=True, slots=True)
 class NameCount:
-    """A folded name: its number of items, its certainty (`items.SENTENCE_START` …), first and last ISO
-    day."""
+    """A folded name: number of items, certainty (`items.SENTENCE_START` …), first and last ISO day."""
 
     name: str
     items: int
@@ -916,8 +911,7 @@ def count_naming(words: WordIndex, names: Iterable[str]) -> int:
 
 
 def co_occurrences(words: WordIndex, names: Iterable[str]) -> list[tuple[str, str, int]]:
-    """[(name, other name, number of items with both)] of these folded names, including where they begin a
-    sentence."""
+    """[(name, other name, number of items with both)] of these folded names, wherever they occur."""
     values = json.dumps(sorted({*names}))
     rows = words.db.execute(
         "WITH own AS (SELECT name, item FROM names WHERE name IN (SELECT value FROM json_each(?)))"

@@ -234,8 +234,8 @@ class QueryWord:
 class DateRange:
     """The days a query asks about, ISO; `end` is exclusive, an open side is ''. `only`: the query asks for
     nothing else ("what happened last week?"). `spans` are the places of the dates in the query.
-    `approximate`: the range is only given by an event ("after the race"), of which notes of other days may
-    tell, too."""
+    `approximate`: the range is only given by an event ("after the race"), which other days may be about,
+    too."""
 
     start: str = ""
     end: str = ""
@@ -320,8 +320,7 @@ def _reweighted(word: QueryWord, window: DateRange) -> QueryWord:
 
 
 def is_generic(text: str, spans: Iterable[tuple[int, int]], *, foreign: bool = False) -> bool:
-    """Whether a query has no content to search for besides these spans of dates; `foreign`: it is not in
-    English."""
+    """Whether a query has no content besides these spans of dates; `foreign`: it is not in English."""
     for start, end in spans:
         text = text[:start] + " " * (end - start) + text[end:]
     if _ASKS_FOR_NOTES.fullmatch(text):
@@ -520,8 +519,7 @@ class LinkedName:
 
 
 def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filters) -> list[ArmHit]:
-    """The items with most of the query's rare names, then linked items. [] if the query has no name, or only
-    common ones."""
+    """The items with most of the query's rare names, then linked items. [] if it has no rare name."""
     rare = {name: count for name, count in asked.named.every.items() if count <= COMMON_NAME_ITEMS}
     if not rare:
         return []

@@ -216,8 +216,7 @@ class SeenTexts:
 
 
 def _extends(one: IndexItem, other: IndexItem) -> bool:
-    """Whether two passages in different files are of one session and one begins with all words of the
-    other."""
+    """Whether two passages of one session, in different files, begin with the same words."""
     if (one.client, one.session) != (other.client, other.session) or one.path == other.path:
         return False
     short, long = sorted((_passage_words(one), _passage_words(other)), key=len)
@@ -225,8 +224,7 @@ def _extends(one: IndexItem, other: IndexItem) -> bool:
 
 
 def _comparable_words(item: IndexItem) -> list[str]:
-    """The words of an item without articles; [] if there are more than `LONGEST`, and for a session's
-    passage."""
+    """The words of an item without articles; [] for more than `LONGEST`, and for sessions' passages."""
     if item.record == SESSION:
         return []
     words = [word for word in words_of(item.text[: LONGEST * 20]) if word not in _ARTICLES]
@@ -251,8 +249,7 @@ def _same_day(one: IndexItem, other: IndexItem) -> bool:
 
 
 def _added_words(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
-    """The additional words of the longer text; None if it does not contain the shorter in order, or has too
-    many."""
+    """The additional words of the longer text; None if it lacks words of the shorter, or has too many."""
     short, long = (one, other) if len(one) < len(other) else (other, one)
     if not short or len(long) - len(short) > len(short) // WORDS_PER_ADDED:
         return None
@@ -476,8 +473,7 @@ def _replaces(
 
 
 def _contradicts(new: _ValueSentence, old: _ValueSentence) -> bool:
-    """Whether just one of two similar sentences is negated, or the new one states a change to another
-    name."""
+    """Whether just one of two similar sentences is negated, or the new one changes the name."""
     renamed = new.denies == old.denies
     if renamed and (not new.changed or not (new.names and old.names) or new.names & old.names):
         return False
@@ -620,8 +616,7 @@ def _answers_too(new: Ranked, old: Ranked) -> bool:
 
 
 def _close(new: Ranked, old: Ranked) -> bool:
-    """Whether a hit has at least half of the older one's score and is about the query's names if that one
-    is."""
+    """Whether a hit has at least half of the older one's score and is as much about the query's names."""
     return new.score >= old.score / 2 and _as_named(new, old)
 
 

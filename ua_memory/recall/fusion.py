@@ -64,8 +64,7 @@ class Signals:
 
 
 def fuse(candidates: Sequence[Signals], weight: float) -> list[Ranked]:
-    """Score all candidates, best first, ties by path and line. `weight` is the sum of the query's term
-    weights."""
+    """Score all candidates, best first, ties by path and line. `weight` is the total of the query's terms."""
     own = {one.item.key: _own_parts(one, weight) for one in candidates}
     at = {(one.item.path, one.item.seq): one.item for one in candidates}
     fused = []
@@ -348,8 +347,7 @@ RELEVANT_SHARE = 0.2
 
 
 def days_first(ranked: Sequence[Ranked], window: DateRange) -> list[Ranked]:
-    """The hits of the days that the query asks about, then the others. Scores are capped so that they
-    decrease."""
+    """The hits of the days that the query asks about, then the others, with decreasing scores."""
     inside = [one for one in ranked if window.covers(one.item)]
     if inside and window.only:
         return _by_day(inside)
@@ -415,14 +413,13 @@ BASELINE_FLOOR = 0.12
 WORDS_CAP = 6
 """The maximum of the feature that counts words besides names."""
 SAME_TOPIC = 0.5
-"""In a prompt, where nobody reviews the hits, one with less than this share of the first score is left
-out."""
+"""Hits for a prompt, which nobody reviews, must have this share of the first score."""
 
 
 @cache
 def _weights() -> Mapping[str, Mapping[str, float]]:
     """{model: {feature or `bias`: weight}} of the models `late` (with token vectors), `words` (without) and
-    `prompt` (`search.served`)."""
+    `prompt` (`search.usefulness`)."""
     weights: Mapping[str, Mapping[str, float]] = json.loads(data_text("answers.json"))
     return weights
 
@@ -434,8 +431,7 @@ def likelihood(model: str, found: Mapping[str, float]) -> float:
 
 
 def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
-    """The features for `chance`, by name, each about 0 to 1. `hits` are those shown, at least one, best
-    first."""
+    """The features for `chance`, by name, each about 0 to 1, of at least one hit, best first."""
     first, late = hits[0], "every" in hits[0].parts
     fifth = hits[:BASELINE_RANK][-1].score if len(hits) >= (BASELINE_RANK if late else 2) else 0.0
     words = [word for word in asked.words if word.stems and word.specific]

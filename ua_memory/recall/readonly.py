@@ -42,8 +42,7 @@ LEAST_LINE_TOKENS = 12
 
 
 class Preset:
-    """Candidates per retriever, and the maximum tokens of a block. Not a dataclass, like
-    `index.terms.Query`."""
+    """Candidates per retriever, and the maximum tokens of a block. No dataclass, like `terms.Query`."""
 
     __slots__ = ("depth", "tokens")
 
@@ -168,7 +167,7 @@ class ReadOnlySearch:
         return [row for row in rows if row]
 
     def of_project(self, project: str, whole: bool) -> tuple[list[str], list[str]]:
-        """(the standing rules of a project, the newest other facts of it or, with `whole`, of the bank), as
+        """(the standing rules of a project, its newest other facts or, with `whole`, the bank's), as
         lines."""
         return rules(self._db, project), latest(self._db, project, whole)
 
@@ -194,8 +193,7 @@ class ReadOnlySearch:
         self._db.close()
 
     def _ranked(self, query: str, enough: float) -> Iterator[int]:
-        """Yield the rowids of the items that match at least the share `enough` of the query's weight, by
-        BM25."""
+        """Yield the rowids of items that match the share `enough` of the query's weight, by BM25."""
         asked = self._parse(query, correct=not enough)
         phrases = ['"' + " ".join(phrase) + '"' for phrase in asked.phrases]
         matches = {

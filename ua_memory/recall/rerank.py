@@ -257,8 +257,7 @@ def rerank(
     stems: Stems,
     wanted: Set[str],
 ) -> list[Ranked]:
-    """The items whose keys are `wanted`, best first, ties by path and line; the others only count as
-    neighbours."""
+    """The items with `wanted` keys, best first, ties by path and line; others only count as neighbours."""
     import numpy as np
 
     items = sorted(items, key=by_place)
@@ -409,8 +408,7 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
 
 
 def _kinds(asked: ParsedQuery, items: Sequence[IndexItem]) -> Table:
-    """(items,): 1 if an item contains the kind of answer that is asked for, -1 if not, 0 if no kind is asked
-    for."""
+    """(items,): 1 if an item contains the kind of answer asked for, -1 if not, 0 if none is asked for."""
     import numpy as np
 
     kinds = [answer for query, answer in _KINDS if query.search(asked.text)]

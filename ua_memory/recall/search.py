@@ -386,8 +386,7 @@ class _Search:
         return _PreparedQuery(asked, order, past, (*asked.correction_notes, *notes), arms)
 
     def _event_days(self, text: str) -> tuple[DateRange | None, list[str]]:
-        """(the days that a query gives by an event ("after the race"), a note about the event that was
-        found)."""
+        """(the days that a query gives by an event ("after the race"), a note about that event)."""
         event = dates.event_of(clean(text))
         if event is None:
             return None, []
@@ -772,8 +771,7 @@ class Searching:
 
 
 def clean_query(query: str, config: Config) -> QueryText:
-    """The part of a prompt that is a question, by the bank's settings; see docs/cli.md, How a query is
-    cleaned."""
+    """The question in a prompt, by the bank's settings; see docs/cli.md, How a query is cleaned."""
     return read_query(query, config.long_query, config.longest_query)
 
 
@@ -892,8 +890,7 @@ _ASKS_SEVERAL = re.compile(r"[,;]|\b(?:and|or|both|each|every|all|list|compare|w
 GOOD_FACT, GOOD_PASSAGE = 0.58, 0.75
 """The minimum score of a first hit, a fact or a passage, for a prompt that asks a question."""
 USEFUL = 0.5
-"""The minimum `usefulness` for other prompts. With it 90 of 100 tasks about things never mentioned get no
-hits."""
+"""The minimum `usefulness` for other prompts. Of 100 tasks about unknown things 90 get no hits."""
 PROMPT_WORDS = 8
 """Long prompts share rare words with any text by chance: the shared weight is divided by their length in
 units of this many words."""
@@ -907,8 +904,7 @@ def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
 def for_prompt(
     answer: SearchResult, prompt: str, project: str, config: Config, but: str = ""
 ) -> SearchResult:
-    """The result with the hits that a hook adds to a prompt in a project, without those of the session
-    `but`."""
+    """The result with the hits that a hook adds to a prompt in a project, none of the session `but`."""
     scope = f"project:{project}".casefold()
 
     def fits(hit: Hit) -> bool:
