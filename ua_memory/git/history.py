@@ -196,16 +196,6 @@ _HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """Lines that a revision added in a row, from `line` on, in the file `path`; '' is its message."""
-
-    revision: str
-    path: str
-    line: int
-    text: str
-
-
 @dataclass(slots=True)
 class Hunk:
     """Lines in a row of the file `path` that a revision took out, from `old` on, and put in, from `new` on.
@@ -218,18 +208,18 @@ class Hunk:
     removed: list[bytes] = field(default_factory=list)
     added: list[bytes] = field(default_factory=list)
 
+    @property
+    def text(self) -> str:
+        """What was put in."""
+        return b"\n".join(self.added).decode("utf-8", "replace")
 
-def additions(history: Repository, *paths: str, only: Sequence[str] | None = None) -> Iterator[Addition]:
-    """What came in, oldest first, through every branch, tag and stash there is; of these paths, or of all.
-    With `only` what these revisions brought, in their order."""
-    if not history.exists:
-        return
-    asked = ["rev-list", "--reverse", "--all", "--full-history", "--", *paths]
-    listed = only if only is not None else history.run(*asked).decode().split()
-    for hunk in hunks(history, listed, *paths):
-        if hunk.added:
-            text = b"\n".join(hunk.added).decode("utf-8", "replace")
-            yield Addition(hunk.revision, hunk.path, hunk.new, text)
+
+def all_hunks(history: Repository, *paths: str) -> Iterator[Hunk]:
+    """What was ever changed, oldest first, through every branch, tag and stash there is; of these paths, or
+    of all."""
+    if history.exists:
+        asked = ("rev-list", "--reverse", "--all", "--full-history", "--", *paths)
+        yield from hunks(history, history.run(*asked).decode().split(), *paths)
 
 
 def hunks(history: Repository, revisions: Sequence[str], *paths: str) -> Iterator[Hunk]:
@@ -360,8 +350,7 @@ class LineAuthors:
         revisions = list(dict.fromkeys(revision for revision, _ in came))
         for hunk in hunks(self.history, revisions, *dict.fromkeys(path for _, path in came)):
             if not hunk.path:
-                said = b"\n".join(hunk.added).decode("utf-8", "replace").rstrip("\n")
-                trailers = repository.parse_trailers(said.rpartition("\n\n")[2])
+                trailers = repository.parse_trailers(hunk.text.rstrip("\n").rpartition("\n\n")[2])
                 ops[hunk.revision] = "".join(trailers.get("Memory-Op", ()))
             for at, line in enumerate(hunk.removed, hunk.old):
                 gone[hunk.revision, hunk.path][_words(line.decode("utf-8", "surrogateescape"))].append(at)

@@ -18,7 +18,7 @@ from typing import cast
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
-from ua_memory.git.history import additions
+from ua_memory.git.history import all_hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.index import sync
 from ua_memory.index.generations import FactGroup, IndexedFiles
@@ -446,14 +446,15 @@ def past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
     ours = (*CORE_NAMES, LOGS, SETTINGS) if store.bank.own else ()
     seen: set[tuple[str, str, bytes]] = set()
     found = []
-    for added in additions(store.history, *ours):
-        for secret in redaction.find(added.text, store.config.redact):
-            value = added.text[secret.start : secret.end].encode()
-            name = (added.path, secret.kind, sha256(value).digest())
+    for hunk in all_hunks(store.history, *ours):
+        text = hunk.text
+        for secret in redaction.find(text, store.config.redact):
+            value = text[secret.start : secret.end].encode()
+            name = (hunk.path, secret.kind, sha256(value).digest())
             if name not in seen:
                 seen.add(name)
-                line = added.line + added.text.count("\n", 0, secret.start)
-                found.append((added.revision, added.path, line, secret.kind))
+                line = hunk.new + text.count("\n", 0, secret.start)
+                found.append((hunk.revision, hunk.path, line, secret.kind))
     return found
 
 

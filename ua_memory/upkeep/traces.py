@@ -8,6 +8,7 @@ import re
 import secrets
 import sqlite3
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -185,18 +186,16 @@ class TraceReport:
 
 def look(store: Store, needles: Sequence[Needle], *, objects: bool) -> TraceReport:
     """Search all files of the bank and of its state folder, and with `objects` every git object."""
-    looked: dict[str, int] = {}
-    found: list[Trace] = []
+    looked, found = Counter[str](), list[Trace]()
     for kind, file in everything(store):
-        looked[kind] = looked.get(kind, 0) + 1
+        looked[kind] += 1
         found += [Trace(where, kind) for where in in_file(store, file, needles)]
     if objects and store.history.exists:
-        count = 0
+        looked["history"] = 0  # is said, too
         for name, _, data in rewrite.all_objects(store.history):
-            count += 1
+            looked["history"] += 1
             if any(needle.within(data) for needle in needles):
                 found.append(Trace(f"git object {name}", "history"))
-        looked["history"] = count
     if any(each.kind == "files" for each in found):
         # What is in a file is in the index, too; the file is what is to be told.
         found = [each for each in found if each.kind not in ("index", "cache")]

@@ -11,7 +11,7 @@ from io import BytesIO
 from itertools import dropwhile, islice, pairwise
 
 from ua_memory.errors import Conflict, GitFailed, NotFound, Usage, at_least
-from ua_memory.git.history import additions
+from ua_memory.git.history import hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, give_back_all
@@ -350,10 +350,10 @@ class BankHistory:
         and what brought MANY files or more is not read."""
         store = self._store
         rows: dict[tuple[str, str], set[int]] = {}
-        for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
+        for each in hunks(store.history, [one.id for one in revisions if 0 < len(one.paths) < MANY]):
             meant = not about or about.startswith("^") or each.path == about
-            if meant and is_truth(each.path) and each.path.endswith(".md"):
-                lines = range(each.line, each.line + each.text.count("\n") + 1)
+            if each.added and meant and is_truth(each.path) and each.path.endswith(".md"):
+                lines = range(each.new, each.new + len(each.added))
                 rows.setdefault((each.revision, each.path), set()).update(lines)
         forgotten = tombstones.read(store)
         found: dict[str, list[Statement]] = {}
