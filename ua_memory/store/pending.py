@@ -95,11 +95,7 @@ def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
         make_private(folder)
         there = file.exists()
         try:
-            fresh.unlink(missing_ok=True)
-            swap.write(fresh, _packed(record), mode=0o600, durably=durably)
-            fresh.replace(file)
-            if durably:
-                swap.sync_folder(folder)
+            swap.put(file, _packed(record), fresh, durably=durably)
         except OSError:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
 from ua_memory.paths import Bank, is_truth, make_private
 from ua_memory.store import files as store_files
-from ua_memory.store import pending, saves
+from ua_memory.store import pending, saves, swap
 from ua_memory.store.files import MAX_FILE, FileStat, read
 from ua_memory.store.saves import Edit
 
@@ -93,9 +93,7 @@ def _save(cache: Path, name: str, what: Any) -> None:
     with contextlib.suppress(OSError):
         _make_cache(cache)
         fresh = cache / f"{name}.{os.getpid()}-{threading.get_ident()}.fresh"
-        fresh.touch(mode=0o600)
-        fresh.write_bytes(sealed(marshal.dumps(what)))
-        fresh.replace(cache / name)
+        swap.put(cache / name, sealed(marshal.dumps(what)), fresh, durably=False)
 
 
 def _make_cache(cache: Path) -> None:

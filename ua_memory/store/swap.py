@@ -51,13 +51,14 @@ def write(
         os.close(fd)
 
 
-def put(file: Path, data: bytes, fresh: Path) -> None:
-    """A private file of ours in place of what was there: whole, and on the disk on return. `fresh` is its
-    name until then; what a killed process left under that name goes. OSError."""
+def put(file: Path, data: bytes, fresh: Path, *, mode: int = 0o600, durably: bool = True) -> None:
+    """A file of ours in place of what was there: whole, and if `durably` on the disk on return. `fresh` is
+    its name until then; what a killed process left under that name goes. OSError."""
     fresh.unlink(missing_ok=True)
-    write(fresh, data, mode=0o600)
+    write(fresh, data, mode=mode, durably=durably)
     fresh.replace(file)
-    sync_folder(file.parent)
+    if durably:
+        sync_folder(file.parent)
 
 
 def sync_folder(folder: Path) -> None:

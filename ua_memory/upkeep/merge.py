@@ -925,9 +925,7 @@ def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[
             else:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 fresh = file.with_name(f".ua-{file.name[:100]}.fresh")
-                fresh.unlink(missing_ok=True)
-                swap.write(fresh, data)
-                fresh.replace(file)
+                swap.put(file, data, fresh, mode=0o666)
     return notes
 
 
