@@ -290,10 +290,9 @@ Where = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class LineAuthors:
-    """Asks the trail who wrote what. `read` gives the bytes of (revision, path) each."""
+    """Asks the trail who wrote what."""
 
-    history: Repository
-    read: Callable[[Sequence[tuple[str, str]]], list[bytes | None]]
+    history: History
 
     def written(self, rev: str, path: str, lines: Iterable[int] = ()) -> list[BlameLine]:
         """Who wrote each line of a file as a revision has it, or at least these lines of it."""
@@ -327,7 +326,7 @@ class LineAuthors:
         asked = self._blame(rev, path, given, ignored) if given else []
         rows = {row.line: row for row in asked if row.line in given}
         places = [(row.revision, _path(row)) for row in rows.values()]
-        files = dict(zip(places, self.read(places), strict=True)) if places else {}
+        files = dict(zip(places, self.history.read_all(places), strict=True)) if places else {}
         wrong: dict[int, Where] = {}
         for n, row in rows.items():
             text, where = given[n]
@@ -377,7 +376,7 @@ class LineAuthors:
         before = self.history.run("log", "--format=%H", revision, "--", path).decode().split()[1:]
         for at in range(0, len(before), FILES_AT_ONCE):
             some = before[at : at + FILES_AT_ONCE]
-            for rev, data in zip(some, self.read([(each, path) for each in some]), strict=True):
+            for rev, data in zip(some, self.history.read_all([(each, path) for each in some]), strict=True):
                 there = _places((data or b"").decode("utf-8", "surrogateescape").split("\n"))
                 here = {n: (rev, path, there[key]) for n, text in left.items() if (key := _key(text, there))}
                 left = {n: text for n, text in left.items() if n not in here}
@@ -869,7 +868,7 @@ class History(Remotes):
         """Who wrote each line of `contents`, the file's present bytes (`authors`); NOBODY where no one has
         yet."""
         there = self.read_all([(rev, path)]) if self.exists else [None]
-        known = LineAuthors(self, self.read_all).written(rev, path) if there != [None] else []
+        known = LineAuthors(self).written(rev, path) if there != [None] else []
         rows = contents.decode("utf-8", "surrogateescape").split("\n")
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)

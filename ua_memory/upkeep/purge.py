@@ -265,14 +265,10 @@ def unfinished(store: Store) -> list[Unfinished]:
 
 def _noted(store: Store) -> list[Unfinished]:
     try:
-        rows = json.loads((store.bank.state / RECORD).read_bytes())
-        return [
-            Unfinished(str(row["backup"]), str(row["on"]), bool(row["done"]), bool(row.get("sync")))
-            for row in rows
-        ]
+        return [Unfinished(**row) for row in json.loads((store.bank.state / RECORD).read_bytes())]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError):
         return [Unfinished(str(store.bank.state / RECORD), "", False)]
 
 
