@@ -77,11 +77,18 @@ READER = ("git", "-c", "core.deltaBaseCacheLimit=16m", "cat-file", "--batch")
 """What reads objects and stays (`ObjectReader`): git alone would keep 96 MB of them unpacked."""
 NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
 """For what can be made again, as an index."""
-PLAIN_PACK = {
-    "GIT_CONFIG_COUNT": str(len(CONFIG) + 1),
-    f"GIT_CONFIG_KEY_{len(CONFIG)}": "pack.compression",
-    f"GIT_CONFIG_VALUE_{len(CONFIG)}": "0",
-}
+
+
+def settings(*more: tuple[str, str]) -> dict[str, str]:
+    """The variables by which git takes our settings, and more of them."""
+    pairs = [*CONFIG.items(), *more]
+    found = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    for n, (key, value) in enumerate(pairs):
+        found |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
+    return found
+
+
+PLAIN_PACK = settings(("pack.compression", "0"))
 """For a pack of a few objects, which git takes apart at once: the tree of ten years of logs would be
 compressed twice, and takes 8 ms each time."""
 
@@ -123,9 +130,6 @@ class Process:
 
     def environment(self) -> dict[str, str]:
         """Variables that pin git to this trail: inside a hook of the user's, theirs name the outer one."""
-        pairs: dict[str, str] = {}
-        for n, (key, value) in enumerate(CONFIG.items()):
-            pairs |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
         return {
             "GIT_DIR": str(self.git_dir),
             "GIT_WORK_TREE": str(self.root),
@@ -140,10 +144,9 @@ class Process:
             "GIT_GLOB_PATHSPECS": "0",
             "GIT_NOGLOB_PATHSPECS": "0",
             "GIT_ICASE_PATHSPECS": "0",
-            "GIT_CONFIG_COUNT": str(len(CONFIG)),
             **NO_REMOTE,
             **AS_COMMITTED,
-            **pairs,
+            **settings(),
         }
 
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
@@ -160,10 +163,7 @@ class Process:
             raise Usage(f"git {words[0]} would delete files outside of the bank", hint="delete them by hand")
         pinned = {name: value for name, value in self.environment().items() if name not in OUR_LIMITS}
         if not self.own:  # everything around the bank is somebody's work, not files that were forgotten
-            number = int(pinned["GIT_CONFIG_COUNT"])
-            pinned[f"GIT_CONFIG_KEY_{number}"] = "status.showUntrackedFiles"
-            pinned[f"GIT_CONFIG_VALUE_{number}"] = "no"
-            pinned["GIT_CONFIG_COUNT"] = str(number + 1)
+            pinned |= settings(("status.showUntrackedFiles", "no"))
         for name in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE"):
             if not pinned.get(name):
                 pinned.pop(name, None)
