@@ -113,17 +113,20 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     result: Result = Result(None)
 
+    def get(self, path: str) -> bytes | None:
+        """A file as this revision would leave it; None where there is none."""
+        if path in self.files:
+            return self.files[path]
+        if path not in self.touched:
+            self.touched[path] = self.touch(path)
+        return self.touched[path].start
+
     def read(self, path: str) -> bytes:
-        """A file as this revision would leave it; empty if there is none."""
-        if path not in self.files:
-            if path not in self.touched:
-                self.touched[path] = self.touch(path)
-            return self.touched[path].start or b""
-        return self.files[path] or b""
+        """The same; empty if there is none."""
+        return self.get(path) or b""
 
     def exists(self, path: str) -> bool:
-        self.read(path)
-        return (self.files[path] if path in self.files else self.touched[path].start) is not None
+        return self.get(path) is not None
 
     def redact(self, text: str) -> str:
         """The text without its secrets; they are counted in the result."""
@@ -150,6 +153,13 @@ class Draft:
         """Delete a file."""
         self.read(path)
         self.files[path] = None
+
+    def restore(self, path: str, data: bytes | None) -> None:
+        """Set a file to bytes that the bank had before, or delete it where these are None."""
+        if data is not None:
+            self.write(path, data, restored=True)
+        elif self.exists(path):
+            self.delete(path)
 
     def changed(self) -> dict[str, bytes | None]:
         """The files whose bytes this revision changes."""

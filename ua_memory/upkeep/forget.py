@@ -112,10 +112,7 @@ class Plan:
         for path, (before, after) in self.files.items():
             if draft.read(path) != before:
                 raise ChangedOnDisk("the file was saved meanwhile", where=path, hint="try again")
-            if after is None:
-                draft.delete(path)
-            else:
-                draft.write(path, after, restored=True)
+            draft.restore(path, after)
 
     def without(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
         """Files as they are to be. ChangedOnDisk where one is not as it was when this was worked out."""

@@ -125,7 +125,7 @@ def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Resul
         raise Usage(what, where=key, hint=hint)
     with store.revision("config", door="cli") as draft:
         draft.by_person = by_person
-        before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
+        before = draft.read(SETTINGS)
         after = config_module.put(before, SETTINGS, key, value)
         if after != before:
             draft.write(SETTINGS, after, restored=True)

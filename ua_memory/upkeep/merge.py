@@ -1036,21 +1036,15 @@ def join(
         done, _, lost = merged(store, base, other, partial(_read_joined, store), changed, fresh=fresh)
         return JoinResult(_placed(store, done, other), number, notes=tuple(lost.notes()), losses=lost)
 
-    def ours(path: str) -> bytes | None:
-        return draft.read(path) if draft.exists(path) else None
-
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return JoinResult(Merge({}))
-        done, foreign, lost = merged(store, base, other, ours, store.survey().changed, fresh=fresh)
+        done, foreign, lost = merged(store, base, other, draft.get, store.survey().changed, fresh=fresh)
         refuse_held([path for path, touched in draft.touched.items() if touched.held])
         draft.carried, notes = foreign_files(store, foreign, base, other)
         was = history.blobs(sorted(draft.carried)) if draft.carried else {}
         for path, data in done.files.items():
-            if data is not None:
-                draft.write(path, data, restored=True)
-            elif draft.exists(path):
-                draft.delete(path)
+            draft.restore(path, data)
         lost.record(store, draft)
         draft.joins, draft.even_if_empty, draft.subject = other, True, subject
         draft.trailers["Joins"] = [other]

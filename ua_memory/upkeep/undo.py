@@ -170,9 +170,9 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
     """Write into the draft what a file is without one revision's change of it."""
     then = store.history.read(sha, path)
     before = store.history.read(parent, path) if parent else None
-    now = draft.read(path) if draft.exists(path) else None
+    now = draft.get(path)
     if now == then:
-        _set(draft, path, before)
+        draft.restore(path, before)
         return ()
     added, there = _added(then or b"", before or b"", path), saves.keys(now, path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
@@ -193,7 +193,7 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
         now or b"", path, [there[key] for key in added if key in there], then or b"", before or b""
     )
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
-    _set(draft, path, None if before is None and bare else left)
+    draft.restore(path, None if before is None and bare else left)
     return ()
 
 
@@ -204,13 +204,6 @@ def _stand_together(data: bytes, path: str) -> bool:
     named = [(type(r), r.name) for r in records if isinstance(r, CoreBlock | Entity)]
     whole = any(isinstance(r, Page | MentalModel) for r in records) or not path.endswith(".md")
     return not whole and len(named) == len(set(named))
-
-
-def _set(draft: Draft, path: str, data: bytes | None) -> None:
-    if data is not None:
-        draft.write(path, data, restored=True)
-    elif draft.exists(path):
-        draft.delete(path)
 
 
 def _added(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
