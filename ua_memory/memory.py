@@ -225,8 +225,7 @@ class Memory:
         old, new = self.facts.named(target), self.facts.named(by) if by else None
         if new and new.id == old.id:
             raise Usage("a fact cannot replace itself", where=f"^{old.id}", hint="leave `by` out")
-        with self.store.revision("retire", door=self.door) as draft:
-            draft.by_person = by_person
+        with self.store.revision("retire", door=self.door, by_person=by_person) as draft:
             day = f"{self.store.now().astimezone(self.store.config.zone):%Y-%m-%d}"
             link = (
                 f"replaced by {fields.link_to(draft.link_name(new.place.path), str(new.id))}" if new else ""

@@ -292,15 +292,10 @@ class Remotes(Repository):
         if self.reftable:
             words = "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
             return self.run(*words)
-        rows = (row.split(" ") for row in process.text(self.shared / "packed-refs").splitlines())
-        found = {
-            row[1]: row[0] for row in rows if row[1:] and row[1].startswith(("refs/heads/", "refs/remotes/"))
-        }
-        for file in (
-            file for kind in ("heads", "remotes") for file in (self.shared / "refs" / kind).rglob("*")
-        ):
-            with contextlib.suppress(OSError, ValueError):
-                found[file.relative_to(self.shared).as_posix()] = file.read_text().strip()
+        found: dict[str, str] = {}
+        for ref in self.ref_names("heads", "remotes"):
+            with contextlib.suppress(ValueError):
+                found[ref] = self.stored(ref) or ""
         return "".join(f"{id} {ref}\n" for ref, id in found.items() if OBJECT_ID.fullmatch(id)).encode()
 
     def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> tuple[bytes, str]:

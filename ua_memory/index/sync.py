@@ -876,8 +876,7 @@ class Facts:
         old = self.named(target)
         if not by_person and old.said_by != "person":
             raise Usage("only a person vouches for a fact", where=target, hint="run it at a terminal")
-        with self._store.revision("vouch", door=self._door) as draft:
-            draft.by_person = True
+        with self._store.revision("vouch", door=self._door, by_person=True) as draft:
             after = knowledge_facts.vouch(draft, old)
             draft.subject = f"vouch: ^{after.id} in {after.place.path}"
             draft.facts = [f"^{after.id}"]

@@ -369,8 +369,7 @@ class _EntitiesFile:
 
 @contextmanager
 def _deciding(store: Store, door: str, by_person: bool) -> Iterator[_EntitiesFile]:
-    with store.revision("entities", door=door) as draft:
-        draft.by_person = by_person
+    with store.revision("entities", door=door, by_person=by_person) as draft:
         yield _EntitiesFile(draft)
 
 

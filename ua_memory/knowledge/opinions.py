@@ -213,8 +213,7 @@ class Opinions:
         that are added. One revision. NotFound, Usage."""
         before = self.get(block)
         grounds = [_ground(self._store, each, by_person) for each in because]
-        with self._store.revision("opinions", door=self._door) as draft:
-            draft.by_person = by_person
+        with self._store.revision("opinions", door=self._door, by_person=by_person) as draft:
             after = revise(
                 draft, before, text=text, confidence=confidence, grounds=grounds, day=self._today()
             )
@@ -227,8 +226,7 @@ class Opinions:
         before = self.get(block)
         if before.retired:
             raise Usage(f"already dropped: {before.retired}", where=f"^{before.id}")
-        with self._store.revision("opinions", door=self._door) as draft:
-            draft.by_person = by_person
+        with self._store.revision("opinions", door=self._door, by_person=by_person) as draft:
             after = drop(draft, before, why, self._today())
             draft.subject, draft.facts = f"opinions: drop ^{after.id}", [f"^{after.id}"]
         return OpinionChange(before, after, draft.result)

@@ -87,8 +87,7 @@ def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = 
     if sort == "model":
         person(by_person)
     before = _get(store, sort, name)
-    with store.revision(f"{sort} delete", door=door) as draft:
-        draft.by_person = by_person
+    with store.revision(f"{sort} delete", door=door, by_person=by_person) as draft:
         draft.delete(before.place.path)
         _named(draft, sort, before, "delete")
     return PageChange(before, draft.result, before)
@@ -97,10 +96,9 @@ def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = 
 def create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
     path = path_of(sort, made.id)
     _refuse_second(store, sort, made.id)
-    with store.revision(f"{sort} create", door=door) as draft:
+    with store.revision(f"{sort} create", door=door, by_person=by_person) as draft:
         if draft.exists(path):
             raise _second(sort, made.id)
-        draft.by_person = by_person
         draft.write(path, f"{printer.show(made)}\n".encode("utf-8", "replace"))
         _named(draft, sort, made, "create")
         there = _record(draft.read(path), path)
@@ -113,9 +111,8 @@ def update(
     if not changes and body is None:
         raise Usage("nothing to change", hint=f"ua-memory {sort}s update --help")
     path = _get(store, sort, name).place.path
-    with store.revision(f"{sort} update", door=door) as draft:
+    with store.revision(f"{sort} update", door=door, by_person=by_person) as draft:
         before = _record(draft.read(path), path)
-        draft.by_person = by_person
         data = draft.read(path)
         data = document.set_front(data, changes) if changes else data
         draft.write(path, data if body is None else _with_body(data, path, body), removes=[before])

@@ -447,8 +447,7 @@ class Observations:
     def retire(self, block: str, reason: str, *, by_person: bool = False) -> tuple[Observation, Result]:
         """Retire an observation with a reason; it stays in its file. NotFound, Usage."""
         found = observations.find(self._store, block)
-        with self._store.revision("retire", door=self._door) as draft:
-            draft.by_person = by_person
+        with self._store.revision("retire", door=self._door, by_person=by_person) as draft:
             after = observations.retire(draft, found, reason)
             draft.subject = f"retire: ^{after.id} in {after.place.path}"
             draft.facts = [f"^{after.id}"]

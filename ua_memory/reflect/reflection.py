@@ -799,8 +799,7 @@ class Directives:
     ) -> tuple[Sequence[str], Result]:
         """Edit the list in one revision: (what it was, what was done). Malformed where anything else would
         change."""
-        with self._store.revision("directives", door=self._door) as draft:
-            draft.by_person = by_person
+        with self._store.revision("directives", door=self._door, by_person=by_person) as draft:
             there = _read(draft)
             rules, edit = [*there], change(draft, there)
             edit(rules)

@@ -107,8 +107,9 @@ class Store:
 
     @contextlib.contextmanager
     def revision(
-        self, op: str, *, door: str, request: str | None = None, session: str | None = None
-    ) -> Iterator[Draft]:
+        self, op: str, *, door: str, request: str | None = None, session: str | None = None,
+        by_person: bool = False,
+    ) -> Iterator[Draft]:  # fmt: skip
         """Open a revision; leaving the block publishes it, an exception in the block drops it whole.
 
         Hand edits of every file the draft reads are committed as the person's own first. `draft.result`
@@ -125,6 +126,7 @@ class Store:
             found = self.history.put_back()
             draft = self._open(op, door)
             draft.notes += found
+            draft.by_person = by_person
             draft.answered = self.answered(request) if request else None
             if session:
                 draft.trailers["Session"] = [session]

@@ -944,8 +944,7 @@ class Forgetting(Cleanup):
 
     def _write(self, plan: Plan, session: str, waits: Sequence[QueueEntry], by_person: bool) -> Result:
         """One revision, whose message has ids and counts."""
-        with self.store.revision("forget", door=self.door) as draft:
-            draft.by_person = by_person
+        with self.store.revision("forget", door=self.door, by_person=by_person) as draft:
             plan.carry_out(draft)
             tombstones.add(self.store, draft, plan.removals, self.store.now().date().isoformat())
             draft.facts = [f"^{one.id}" for one in plan.removals]

@@ -123,8 +123,7 @@ def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Resul
         what = "this value holds a secret, and the bank's file is committed and synced"
         hint = "add --user, or set its variable"
         raise Usage(what, where=key, hint=hint)
-    with store.revision("config", door="cli") as draft:
-        draft.by_person = by_person
+    with store.revision("config", door="cli", by_person=by_person) as draft:
         before = draft.read(SETTINGS)
         after = config_module.put(before, SETTINGS, key, value)
         if after != before:

@@ -103,8 +103,7 @@ def _chosen(store: Store, op: str, revision: str | None = None) -> Revision | No
 
 
 def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool) -> UndoResult:
-    with store.revision(op, door=door) as draft:
-        draft.by_person = by_person
+    with store.revision(op, door=door, by_person=by_person) as draft:
         if clashes := _prepare(store, draft, done):
             hint = "change the file by hand, or undo the later revision first"
             raise Conflict(_shown(clashes), where=done.id[:10], hint=hint)
@@ -243,8 +242,7 @@ def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, bef
 
 def _restore_held(store: Store, door: str, by_person: bool) -> UndoResult:
     newest = store.history.show("HEAD")
-    with store.revision("restore", door=door) as draft:
-        draft.by_person = by_person
+    with store.revision("restore", door=door, by_person=by_person) as draft:
         _prepare_held(store, draft)
     return UndoResult(newest, draft.result)
 
