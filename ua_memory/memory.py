@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.opinions import Opinions
     from ua_memory.knowledge.sessions import SessionFiles
     from ua_memory.knowledge.statements import Progress
-    from ua_memory.llm.model import Endpoint, Model
-    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.arms import QueryExplanation
     from ua_memory.recall.search import ListResult, RecallResult, Searching, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations

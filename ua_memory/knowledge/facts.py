@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
@@ -26,6 +27,8 @@ MAX_TEXT = 64 * 1024
 SAME_BREATH = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading."""
 
+_WORDS = ("text", "where", "who", "why", "cause", "trail")
+"""Attributes of a fact that are words, each alone."""
 Equal = Callable[[str], Iterable[str]]
 """The files in which a fact with exactly this text may stand, as the index knows them; it may miss one."""
 
@@ -238,17 +241,13 @@ def _redacted(fact: Fact, draft: Draft) -> Fact:
     def clean(text: str) -> str:
         return draft.redact(readable(text))
 
+    single: dict[str, Any] = {key: clean(said) for key in _WORDS if (said := getattr(fact, key))}
     return replace(
         fact,
-        text=clean(fact.text),
+        **single,
         quotes=tuple(Quote(clean(q.text), q.source and clean(q.source)) for q in fact.quotes),
         entities=tuple(map(clean, fact.entities)),
         tags=tuple(dict.fromkeys(map(clean, fact.tags))),
-        where=fact.where and clean(fact.where),
-        who=fact.who and clean(fact.who),
-        why=fact.why and clean(fact.why),
-        cause=fact.cause and clean(fact.cause),
-        trail=fact.trail and clean(fact.trail),
     )
 
 

@@ -221,6 +221,10 @@ class Model(Protocol):
         """
 
 
+ModelOrEndpoint = Endpoint | Model | None
+"""A model, or where one is; None for none: then nothing leaves the machine."""
+
+
 # -- prices ------------------------------------------------------------------------------------------------
 # What models cost: one dated table (`data/prices.toml`), in US dollars per million tokens.
 

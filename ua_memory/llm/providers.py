@@ -30,12 +30,9 @@ from ua_memory.llm.client import (
     take_whole,
 )
 from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, priced
-from ua_memory.llm.model import PROGRAMS, Endpoint, Model, Reply, prompt, user
+from ua_memory.llm.model import PROGRAMS, Endpoint, Model, ModelOrEndpoint, Reply, prompt, user
 from ua_memory.store.store import Store
 from ua_memory.text.noise import defanged
-
-ModelOrEndpoint = Endpoint | Model | None
-"""A model, or where one is; None for none: then nothing leaves the machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ua_memory.errors import (
     BudgetSpent,
@@ -30,7 +29,7 @@ from ua_memory.knowledge.observations import (
 from ua_memory.knowledge.statements import name_of
 from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
-from ua_memory.llm.model import Endpoint, Message, Model
+from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import schema
 from ua_memory.markdown.lines import FileKind, kind_of
@@ -60,9 +59,6 @@ from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.wording import counted
-
-if TYPE_CHECKING:
-    from ua_memory.llm.providers import ModelOrEndpoint
 
 # -- consolidate -------------------------------------------------------------------------------------------
 # One consolidation: the facts that no run has considered, held against what is believed, in one commit.

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from ua_memory.errors import NotFound, UaMemoryError
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import statements
+from ua_memory.knowledge.observations import ObservationView
 from ua_memory.markdown import document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.recall.search import Hit, SearchResult
@@ -19,10 +20,6 @@ from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.grounding import contradiction, supported, terms, ungrounded
 from ua_memory.text.wording import counted
-
-if TYPE_CHECKING:
-    from ua_memory.knowledge.observations import ObservationView
-
 
 # -- evidence ----------------------------------------------------------------------------------------------
 # What one reflection has found: numbered pieces of memory, in three layers, each with where it stands.

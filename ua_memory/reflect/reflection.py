@@ -17,7 +17,7 @@ from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import OpinionChange
-from ua_memory.llm.model import Model, Reply, TokenUsage, prompt, prompts, user
+from ua_memory.llm.model import Model, ModelOrEndpoint, Reply, TokenUsage, prompt, prompts, user
 from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, references, run_tools, schema_errors
 from ua_memory.records import Fact, Kind, Observation, Opinion
 from ua_memory.reflect.evidence import (
@@ -42,7 +42,7 @@ from ua_memory.text.noise import defanged
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.observations import ObservationView
-    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.search import SearchResult
 
 # -- keeping -----------------------------------------------------------------------------------------------
@@ -223,14 +223,6 @@ class AnswerSchema:
         """What was given as `data`. ValueError where it should be JSON and is none."""
         return json.loads(given) if self._as_text else given
 
-    def faults(self, data: Any) -> list[str]:
-        """What does not fit, in words; [] if all does."""
-        return schema_errors(data, self.schema)
-
-    def words(self, data: Any) -> str:
-        """All texts, numbers and keys of the data, a line each: what can be made up."""
-        return "\n".join(_leaves(data))
-
 
 def shape(schema: Any) -> AnswerSchema:
     """A schema that can be answered to. Usage for what is none, is too long, or refers to other places."""
@@ -246,6 +238,7 @@ def shape(schema: Any) -> AnswerSchema:
 
 
 def _leaves(value: Any) -> Iterator[str]:
+    """All texts, numbers and keys of an answer's data: what can be made up."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield str(key)
@@ -595,7 +588,7 @@ class ReflectRun:
         data, wrong = None, ["it is no JSON"]
         with contextlib.suppress(ValueError, RecursionError):
             data = shape.read(given.get("data"))
-            wrong = shape.faults(data)
+            wrong = schema_errors(data, shape.schema)
         if wrong and "data" in self.refused:
             raise ModelMisbehaved(
                 f"the model's structured answer does not fit the schema: {wrong[0]}",
@@ -605,7 +598,7 @@ class ReflectRun:
             self.refused.add("data")
             raise ToolError("data: " + "; ".join(wrong))
         said_so = [self.asked.question, json.dumps(shape.schema, ensure_ascii=False)]
-        missing = claimed(shape.words(data), [*self.visible.values()], said_so)
+        missing = claimed("\n".join(_leaves(data)), [*self.visible.values()], said_so)
         if missing:
             faults.append(f"data: {', '.join(missing)} is not in memory")
             notes.append(f"no structured answer: nothing found says {', '.join(missing)}")

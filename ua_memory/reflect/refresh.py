@@ -30,7 +30,7 @@ from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.knowledge.pages import PageChange
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
-from ua_memory.llm.model import Endpoint, Message, Model, prompt, user
+from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
 from ua_memory.markdown import document, fields
@@ -63,10 +63,8 @@ from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Facts
-    from ua_memory.llm.model import Model
-    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.search import SearchResult
-    from ua_memory.store.store import Store
 
 
 # -- grounds -----------------------------------------------------------------------------------------------

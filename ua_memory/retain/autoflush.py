@@ -14,7 +14,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.knowledge import tombstones
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
-from ua_memory.retain.flush import due
+from ua_memory.retain.flush import FlushedSession, due
 from ua_memory.retain.ledger import with_chained_ids
 from ua_memory.retain.subagent import one_line
 from ua_memory.text import tokens
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.core import CoreMemory
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.retain.conversations import Conversations, WaitQueue
-    from ua_memory.retain.flush import FlushedSession
     from ua_memory.store.store import Store
 
 

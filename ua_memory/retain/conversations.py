@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Any
 from ua_memory.errors import Usage
 from ua_memory.knowledge import core
 from ua_memory.knowledge.sessions import SessionFile
-from ua_memory.llm.ledger import together
+from ua_memory.llm.ledger import Estimate, together
 from ua_memory.retain import ledger
-from ua_memory.retain.flush import Flush, Flusher, due, estimate
+from ua_memory.retain.flush import Done, Flush, FlushedSession, Flusher, Tell, due, estimate
 from ua_memory.retain.queue import RETRY, QueueEntry, key_of
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
@@ -27,11 +27,9 @@ from ua_memory.transcripts.turns import Role, Session, Turn
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
     from ua_memory.knowledge.facts import Equal
-    from ua_memory.llm.ledger import Estimate
-    from ua_memory.llm.model import Model
-    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.model import Model, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.search import SearchResult
-    from ua_memory.retain.flush import Done, FlushedSession, Tell
     from ua_memory.retain.retain import Retainer, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
 

@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 from zoneinfo import ZoneInfo
 
 from ua_memory.config import Config
@@ -41,6 +41,7 @@ from ua_memory.retain.queue import Jobs, QueueEntry, TurnQueue, key_of
 from ua_memory.retain.subagent import (
     Candidate,
     CoreEdit,
+    MemoryView,
     RecalledLines,
     SubagentResult,
     one_line,
@@ -53,10 +54,6 @@ from ua_memory.text import redaction, tokens, wording
 from ua_memory.text.wording import counted
 from ua_memory.transcripts.reader import TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
-
-if TYPE_CHECKING:
-    from ua_memory.retain.subagent import MemoryView
-
 
 # -- intake ------------------------------------------------------------------------------------------------
 # A transcript on its way in: whose it is, how full its context is, and which of its turns are new.

@@ -19,7 +19,7 @@ from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
-from ua_memory.llm.model import Endpoint, Model
+from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import schema
 from ua_memory.records import Fact, Origin, SourceDocument
@@ -34,7 +34,7 @@ from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import WHERE_SAID, counted
 
 if TYPE_CHECKING:
-    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess
 
 # -- retained ----------------------------------------------------------------------------------------------
 # What became of one text that was retained.

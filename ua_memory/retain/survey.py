@@ -17,19 +17,18 @@ from ua_memory.llm.ledger import Estimate, together
 from ua_memory.paths import is_bank, make_private, project_of
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
-from ua_memory.retain.flush import estimate, filter_turns
+from ua_memory.retain.flush import FlushedSession, estimate, filter_turns
 from ua_memory.retain.ledger import ReadMarks
-from ua_memory.retain.queue import TurnQueue, key_of
+from ua_memory.retain.queue import TextItem, TurnQueue, key_of
 from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
-    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.model import ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess
     from ua_memory.retain.conversations import Conversations, WaitQueue
-    from ua_memory.retain.flush import FlushedSession
-    from ua_memory.retain.queue import TextItem
     from ua_memory.retain.retain import Documents, RetainPreview, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
 
