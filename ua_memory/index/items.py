@@ -376,8 +376,8 @@ def _assign_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
         [(item.speaker, item.heading, item.session, item.text) for item in items]
     ):
         if end - start < 2:
-            alone = items[start]
-            yield replace(alone, vhash=text_id(with_heading(alone.heading, alone.text)))
+            single = items[start]
+            yield replace(single, vhash=text_id(with_heading(single.heading, single.text)))
             continue
         run = text_id("\n".join(item.text for item in items[start:end]))
         for number in range(start, end):

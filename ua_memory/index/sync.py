@@ -658,7 +658,7 @@ def embed(
 
 def _runs_of(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
     """The runs that contain these texts, as {text id: text} in order; others are their own run."""
-    alone: list[dict[str, str]] = []
+    single: list[dict[str, str]] = []
     shared_runs: set[str] = set()
     for part in chunks(names):
         query = f"SELECT run, vhash, heading, text FROM items WHERE vhash IN ({placeholders(part)})"
@@ -666,7 +666,7 @@ def _runs_of(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
             if run:
                 shared_runs.add(run)
             else:
-                alone.append({name: with_heading(heading, text)})
+                single.append({name: with_heading(heading, text)})
     together: dict[str, dict[str, str]] = {}
     for part in chunks(sorted(shared_runs)):
         for run, name, text in words.db.execute(
@@ -674,7 +674,7 @@ def _runs_of(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
             part,
         ):
             together.setdefault(run, {}).setdefault(name, text)
-    return [*alone, *together.values()]
+    return [*single, *together.values()]
 
 
 # -- state -------------------------------------------------------------------------------------------------

@@ -523,25 +523,25 @@ def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filte
     rare = {name: count for name, count in asked.named.every.items() if count <= COMMON_NAME_ITEMS}
     if not rare:
         return []
-    total, worth = words.count(), defaultdict[str, float](float)
+    total, scores = words.count(), defaultdict[str, float](float)
     numbers: dict[str, int] = {}
     for name, key, number in _items_naming(words, rare, where):
-        worth[key] += inverse_frequency(rare[name], total)
+        scores[key] += inverse_frequency(rare[name], total)
         numbers[key] = number
-    seeds = sorted(worth, key=lambda key: (-worth[key], key))[:limit]
-    room = min(HOPS, limit - len(seeds))
-    bridges = _bridges(words, asked, {numbers[key]: key for key in seeds}, total) if room > 0 else []
-    hops = _hops(words, bridges, worth.keys(), where)
-    far = sorted(hops, key=lambda key: (-hops[key].bond, key))[:room]
-    least = min((worth[key] for key in seeds), default=0.0)
+    seeds = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+    left = min(HOPS, limit - len(seeds))
+    bridges = _bridges(words, asked, {numbers[key]: key for key in seeds}, total) if left > 0 else []
+    hops = _hops(words, bridges, scores.keys(), where)
+    linked = sorted(hops, key=lambda key: (-hops[key].bond, key))[:left]
+    least = min((scores[key] for key in seeds), default=0.0)
     found = []
-    for rank, item in enumerate(words.get([*seeds, *far]), 1):
+    for rank, item in enumerate(words.get([*seeds, *linked]), 1):
         hop = hops.get(item.key)
         if hop:
             score = HOP_SCORE * least * hop.bond
             found.append(ArmHit(item, rank, round(score, 6), hop.seeds, hop.bond))
         else:
-            found.append(ArmHit(item, rank, round(worth[item.key], 6)))
+            found.append(ArmHit(item, rank, round(scores[item.key], 6)))
     return found
 
 

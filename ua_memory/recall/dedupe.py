@@ -449,25 +449,25 @@ def _replaces(
     new: _ValueSentence,
     old: _ValueSentence,
     rare: Callable[[str], bool],
-    sure: bool = False,
-    far: bool = False,
+    strict: bool = False,
+    weak: bool = False,
     asked: frozenset[str] = frozenset(),
 ) -> bool:
-    """Whether a sentence replaces an older one. `sure`: most words must be shared, even if it states a
-    change; `far`: it must state a change and share two words, or one and a date. Another date needs one
+    """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
+    change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
     shared word and all of the query's words (`asked`) that the older sentence has."""
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)
     both = new.words & old.words
     shared = {word for word in both if rare(word) or (len(both) > 1 and word in new.counted & old.counted)}
-    if new.changed and not sure:
+    if new.changed and not strict:
         kinds = new.values.keys() & old.values.keys()
         dated = not kinds.isdisjoint(("date", "time"))
-        day = not far and "date" in kinds and asked & old.words <= new.words
+        day = not weak and "date" in kinds and asked & old.words <= new.words
         if shared or 2 <= len(both) >= len(old.words) / 2 or (day and both):
-            return max(len(shared), 1) + dated > far
-    if far:
+            return max(len(shared), 1) + dated > weak
+    if weak:
         return False
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
