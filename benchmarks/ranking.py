@@ -52,12 +52,12 @@ def reciprocal(_index: Any, _asked: Any, _said: Any, arms: Arms, _where: Any) ->
 
 PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "all of it": [],
-    "no keyword arm": [(keyword, "find", nothing)],
-    "no semantic arm": [(semantic, "find", nothing)],
-    "no entity arm": [(entity, "find", nothing)],
-    "no temporal arm": [(temporal, "find", nothing)],
+    "no keyword arm": [(keyword, "find_by_words", nothing)],
+    "no semantic arm": [(semantic, "find_by_meaning", nothing)],
+    "no entity arm": [(entity, "find_by_names", nothing)],
+    "no temporal arm": [(temporal, "find_by_days", nothing)],
     "no step from name to name": [(entity, "LIFTED", 0)],
-    "time words not read": [(search, "_query_dates", lambda index, text: (None, None))],
+    "time words not read": [(search, "_query_dates", lambda *_: (None, None, False))],
     "turns embedded one by one": [(talk, "RUN_LENGTH", 0)],
     "nothing from beside": [
         (rerank, name, 0.0) for name in ("BEFORE", "QUESTION_BEFORE", "AFTER", "EARLIER", "NEIGHBOUR")
