@@ -99,6 +99,21 @@ def test_a_query_that_is_only_a_time_is_given_all_of_it_oldest_first(index: Inde
     assert len(search(index, "what happened in October", limit=2).hits) == 2, "who gives a limit gets that"
 
 
+def test_a_query_that_is_only_a_time_is_given_what_names_it_after_that(tmp_path: Path) -> None:
+    files = {
+        "memory/2026-10-05.md": log("Terry comes on the first Tuesday of the month.", "Tom has flat feet."),
+        "memory/2026-11-17.md": log("The plumber fixed the loo."),
+    }
+    with indexed(tmp_path, files) as index:
+        hits = search(index, "Tuesday 17 November").hits
+        assert [hit.item.text for hit in hits] == ["The plumber fixed the loo."]
+        hits = search(index, "on Tuesday").hits
+        assert [hit.item.text for hit in hits] == [
+            "The plumber fixed the loo.", "Terry comes on the first Tuesday of the month.",
+        ]  # fmt: skip
+        assert [hit.outside for hit in hits] == [False, True] and hits[0].score >= hits[1].score
+
+
 @pytest.mark.parametrize(
     ("query", "how", "phrase"),
     [

@@ -316,6 +316,13 @@ def test_a_prompt_is_given_the_passages_of_its_project_alone(memory: Memory) -> 
     assert for_prompt(answer, prompt, "shop", replace(memory.config, sessions_recall=False)).hits == ()
 
 
+@pytest.mark.parametrize("prompt", ["looks good", "looks good, go on", "export, ok?"])
+def test_a_prompt_that_only_approves_is_given_no_passage(memory: Memory, prompt: str) -> None:
+    said(memory, "Looks good! Go on, export it.", "The export looks good.")
+    answer = memory.search(prompt, limit=10)
+    assert answer.hits and not for_prompt(answer, prompt, "shop", memory.config).hits
+
+
 def test_a_flush_keeps_the_words_and_links_its_facts_to_them(memory: Memory) -> None:
     (done,) = memory.flush(transcript()).done
     (words,) = memory.sessions.all()

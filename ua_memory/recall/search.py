@@ -534,7 +534,7 @@ def _reorder(
     elif not one.past:
         found = recent_first(found, one.asked)
     if one.asked.window:
-        found = days_first(found, one.asked.window)
+        found = days_first(found, one.asked, one.asked.window)
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
 
 
@@ -896,6 +896,16 @@ PROMPT_WORDS = 8
 units of this many words."""
 
 
+_SMALL_TALK = frozenset(
+    """
+look looks looking good great nice fine perfect cool awesome sounds ok okay yes yep no sure please thanks go
+going ahead on continue proceed keep do again next done right exactly gut super passt weiter ja danke bien
+parfait continue vale sigue bueno
+""".split()  # noqa: SIM905
+)
+"""Words of prompts that only approve or tell an agent to go on."""
+
+
 def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
     """The result with the hits for a prompt whose author asked for it: none if it is not answered."""
     return replace(answer, hits=_near_best(answer.hits, query) if answer.answered else ())
@@ -904,17 +914,18 @@ def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
 def for_prompt(
     answer: SearchResult, prompt: str, project: str, config: Config, but: str = ""
 ) -> SearchResult:
-    """The result with the hits that a hook adds to a prompt in a project, none of the session `but`."""
+    """The result with the hits that a hook adds to a prompt in a project, none of the session `but`. One
+    specific word is enough for facts, not for passages."""
     scope = f"project:{project}".casefold()
+    specific = {*words_of(prompt)} - STOP_WORDS - _SMALL_TALK
 
     def fits(hit: Hit) -> bool:
         tags = [tag for one in (hit.item, *hit.folded) for tag in one.tags]
-        return (
-            config.sessions_recall and (not but or hit.item.session != but) and (not project or scope in tags)
-        )
+        allowed = config.sessions_recall and len(specific) > 1
+        return allowed and (not but or hit.item.session != but) and (not project or scope in tags)
 
     hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
-    if not hits or not _is_useful(hits, prompt, answer):
+    if not specific or not hits or not _is_useful(hits, prompt, answer):
         return replace(answer, hits=())
     return replace(answer, hits=prompt_hits(hits, prompt, config))
 
