@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -161,7 +162,8 @@ def asked_once(person: Callable[[Repository], tuple[str, str]]) -> Callable[[Rep
     def remembered(self: Repository) -> tuple[str, str]:
         if self._person is None and (world := _world()):
             files = [folder / "config" for folder in (self.git_dir, self.shared)]
-            key = world, *(file.read_bytes() if file.is_file() else b"" for file in files)
+            told = [file.read_bytes() for file in files if file.is_file()]
+            key = world, *(text for text in told if re.search(rb"(?i)user|author|include", text))
             if key not in known:
                 found = person(self)
                 if self._person is None:  # git could not say

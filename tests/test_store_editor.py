@@ -151,7 +151,7 @@ def test_three_hundred_saves_each(kind: str, tmp_path: Path) -> None:
 def test_eight_processes_and_an_editor(tmp_path: Path) -> None:
     store = make(tmp_path / "b")
     insert(store, "first")
-    writers = begun(store.bank.root, 15, "abcdefgh")
+    writers = begun(store.bank.root, 8, "abcdefgh")
     file, lines = store.bank.root / DAY, []
     for n in range(20):
         lines.append(f"mine {n} end")
@@ -160,6 +160,6 @@ def test_eight_processes_and_an_editor(tmp_path: Path) -> None:
     finish([writers], 120)
     settle(store)
     present = on_disk(open_again(store.bank.root))
-    facts = [f"fact {name} {n} end" for name in "abcdefgh" for n in range(15)]
+    facts = [f"fact {name} {n} end" for name in "abcdefgh" for n in range(8)]
     assert sorted(present) == sorted(["first", *facts, *lines])
     assert present == in_trail(store)

@@ -16,8 +16,6 @@ import re
 import select
 import socket
 import struct
-import subprocess
-import sys
 import termios
 import threading
 import time
@@ -44,10 +42,12 @@ from ua_memory.cli import web
 from ua_memory.cli.web import WebBank
 from ua_memory.daemon.watch import Watch
 from ua_memory.git.repository import MACHINE, Commit
-from ua_memory.knowledge import observations, opinions
+from ua_memory.knowledge import facts, observations, opinions
+from ua_memory.knowledge.facts import Provenance
 from ua_memory.knowledge.observations import ProofText
 from ua_memory.mcp.tools import bound
 from ua_memory.memory import Memory
+from ua_memory.records import Fact
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.web import app, guard, pages, render
 from ua_memory.web.guard import Guard, OneTimeLink
@@ -344,8 +344,10 @@ ALLOWED_SCRIPT = {"type": "module", "src": "/static/page.js"}
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     bank = new_bank(tmp_path_factory.mktemp("hostile") / "bank")
     with Memory.open(bank.root, now=bank.clock) as memory:
-        for text in HOSTILE:
-            memory.insert(f"payload {text}", tags=["x"], entities=['Ev"il<b>'])
+        said = Provenance(bank.clock(), "test")
+        with memory.store.revision("insert", door="test") as draft:
+            for text in HOSTILE:
+                facts.add(draft, Fact(f"payload {text}", tags=("x",), entities=('Ev"il<b>',)), said)
         memory.core.replace("Block <b>\"'", "\n".join(HOSTILE[:20]))
     (bank.root / "memory" / "pages").mkdir(exist_ok=True)
     body = "\n\n".join(HOSTILE)
@@ -1277,8 +1279,8 @@ def test_a_search_is_typed_and_its_hit_chosen(filled: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 90, 0, 0))
     env = {**os.environ, "UA_MEMORY_DAEMON": "off", "TERM": "xterm-256color"}
-    argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(filled), "search", "-i", "--kind", "world"]
-    process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    argv = ["--bank", str(filled), "search", "-i", "--kind", "world"]
+    process = forking().begun(argv, filled, env, [theirs] * 3)
     os.close(theirs)
     shown = ""
 
