@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ua_memory.retain.extract import Extraction, extract, extract_without_model
-from ua_memory.retain.extractor import Chunk, TextContext
+from ua_memory.retain.extractor import Chunk, TextContext, cut
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
 from ua_memory.transcripts.turns import Turn
@@ -159,6 +159,66 @@ def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None
     assert texts(person(said)) == kept
     chunk = extract_without_model(Chunk(said, "x"), TextContext(FRIDAY))
     assert [fact.text for fact in chunk.facts] == kept
+
+
+HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station tomorrow at 10"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "[12/10/2026, 18:02:11] Helen: The plumber comes tomorrow at 9\n"
+            "[12/10/2026, 18:05:02] Helen: I never eat fish. I hate boats.\n",
+            [
+                ("Helen: The plumber comes tomorrow at 9", "2026-10-13"),
+                (HELEN, None),
+                ("Helen: I hate boats.", None),
+            ],
+        ),
+        ("12/10/2026, 18:04 - Margaret: We meet at the station tomorrow at 10", [(MARGARET, "2026-10-13")]),
+        ("12.10.26, 18:04 - Margaret: We meet at the station tomorrow at 10", [(MARGARET, "2026-10-13")]),
+        ("10/13/26, 6:04 PM - Margaret: We meet at the station tomorrow at 10", [(MARGARET, "2026-10-14")]),
+        ("12/10/26, 6:04 pm - Margaret: We meet at the station tomorrow at 10", [(MARGARET, None)]),
+        ("12/10/2026, 18:04 - Messages are encrypted by 2 keys.\n12/10/2026, 18:05 - You: I never eat fish.",
+            [("I never eat fish.", None)]),
+        (
+            "Jon Pike  9:15 AM\nok!\nMara Lind  9:17 AM\nWe meet at the station tomorrow at 10\n"
+            "We decided on 3 March 2025 to keep Postgres.",
+            [
+                ("Mara Lind: We meet at the station tomorrow at 10", None),
+                ("Mara Lind: We decided on 3 March 2025 to keep Postgres.", "2025-03-03"),
+            ],
+        ),
+        (
+            "From: Helen Price <helen@example.com>\nTo: Margaret <m@example.com>\n"
+            "Date: Tue, 10 Nov 2026 09:12:00 +0100\nSubject: The boiler\n\nHi,\n\n"
+            "The boiler broke yesterday because of the frost.\n",
+            [("Helen Price: The boiler broke yesterday because of the frost.", "2026-11-09")],
+        ),
+        ("Gesendet: Dienstag, 10. November 2026 09:12\n\nWe decided yesterday to leave Heroku.",
+            [("We decided yesterday to leave Heroku.", "2026-11-09")]),
+        (
+            "You said:\nI charge 19% VAT in Kiel.\nChatGPT said:\nGreat question! Here are some options:\n"
+            "- Lexoffice – popular in Germany\nYou should always keep your invoices for 10 years.",
+            [("I charge 19% VAT in Kiel.", None)],
+        ),
+    ],
+)  # fmt: skip
+def test_exported_chats_and_mails_say_who_speaks_and_when(text: str, kept: list[tuple[str, str]]) -> None:
+    (chunk,) = cut(text)
+    facts = extract_without_model(chunk, TextContext(FRIDAY)).facts
+    assert [(fact.text, fact.when) for fact in facts] == kept
+
+
+def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
+    head = "From: Helen <helen@example.com>\nDate: Tue, 10 Nov 2026 09:12:00 +0100\n\n"
+    filler = "\n\n".join("It says no more than that. " * 20 for _ in range(12))
+    last = cut(f"{head}{filler}\n\nThe boiler broke yesterday because of the frost.\n")[-1]
+    facts = extract_without_model(last, TextContext(FRIDAY)).facts
+    assert ("Helen: The boiler broke yesterday because of the frost.", "2026-11-09") in [
+        (fact.text, fact.when) for fact in facts
+    ]
 
 
 def test_tool_turns_are_never_read() -> None:

@@ -26,6 +26,7 @@ from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
 from ua_memory.text.wording import CHANGED, standing_rule
+from ua_memory.transcripts.messages import TextPart, text_parts
 from ua_memory.transcripts.turns import Turn
 
 # -- cues --------------------------------------------------------------------------------------------------
@@ -930,63 +931,68 @@ _RULE = late(r"\s*\|[\s:|-]+\|\s*$")
 
 def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     """What is kept of a chunk without a model."""
+    whole = TextPart("person", brief.at)
     if brief.mode == "chunks":
         text = chunk.text.strip()
-        return ExtractedChunk(
-            (Fact(text, tags=brief.tags, when=extractor.when_in_text(text, brief.at.date())),)
-        )
+        return ExtractedChunk((replace(_tagged(_fact(whole, text, text), brief), entities=()),))
     if brief.mode == "verbatim":
-        return ExtractedChunk(
-            tuple(_dated(Fact(each, entities=names(each)), each, brief) for each in pieces(chunk.text))
-        )
-    weighed = [*_said(chunk, brief), *_listed(chunk)] or [*_alone(chunk)]
-    more = islice(_named(chunk), max(OWN_AT_LEAST - len(weighed), 0))
+        return ExtractedChunk(tuple(_tagged(_fact(whole, each, each), brief) for each in pieces(chunk.text)))
+    parts = [part for part in text_parts(chunk.above + chunk.text, brief.at) if part.role == "person"]
+    weighed = [*_said(parts), *(fact for part in parts for fact in _listed(part))] or [*_alone(parts)]
+    more = islice((fact for part in parts for fact in _named(part)), max(OWN_AT_LEAST - len(weighed), 0))
     found = [(_position(chunk.text, fact), fact) for fact in (*weighed, *more)]
     found.sort(key=lambda each: each[0])
-    return ExtractedChunk(
-        tuple(_dated(fact, _evidence(fact), brief) for fact in _once(fact for _, fact in found))
-    )
+    tagged = (_tagged(fact, brief) for fact in _once(fact for _, fact in found))
+    return ExtractedChunk(tuple(tagged))
 
 
-def _said(chunk: Chunk, brief: TextContext) -> Iterator[Fact]:
-    turn = Turn("text", "person", chunk.text, brief.at)
-    for each in extract([turn], likely=OWN_LIKELY):
-        yield replace(_quoting(each.text, each.quote), kind=each.kind, entities=each.entities, tags=each.tags)
+def _said(parts: Sequence[TextPart]) -> Iterator[Fact]:
+    turns = [Turn(str(n), "person", part.text, part.at) for n, part in enumerate(parts)]
+    for each in extract(turns, likely=OWN_LIKELY):
+        fact = _fact(parts[int(each.turn)], each.text, each.quote)
+        yield replace(fact, kind=each.kind, tags=each.tags)
 
 
-def _alone(chunk: Chunk) -> Iterator[Fact]:
+def _alone(parts: Sequence[TextPart]) -> Iterator[Fact]:
     """A statement that is all there is: whoever hands over one sentence wants it kept."""
-    said = list(sentences(chunk.text))
-    text = one_line(chunk.text)
-    if len(said) == 1 and said[0].text == text and len(text.split()) >= _WORDS and not text.endswith("?"):
-        yield Fact(text, entities=names(text))
+    said = [(part, sentence) for part in parts for sentence in sentences(part.text)]
+    for part, sentence in said[: len(said) == 1]:
+        text = one_line(part.text)
+        if sentence.text == text and len(text.split()) >= _WORDS and not text.endswith("?"):
+            yield _fact(part, text, text)
 
 
-def _listed(chunk: Chunk) -> Iterator[Fact]:
+def _listed(part: TextPart) -> Iterator[Fact]:
     """Items that are whole statements, and the rows of tables."""
-    for sentence in sentences(chunk.text):
+    for sentence in sentences(part.text):
         if sentence.item and not sentence.nested and len(sentence.text.split()) >= _WORDS:
             text = f"{sentence.lead} {sentence.text}" if sentence.lead else sentence.told
             if not text.rstrip().endswith("?"):
-                yield _quoting(text, sentence.quote)
-    yield from _rows(chunk.text)
+                yield _fact(part, text, sentence.quote)
+    yield from (_fact(part, text, line, cells) for text, line, cells in _rows(part.text))
 
 
-def _named(chunk: Chunk) -> Iterator[Fact]:
+def _named(part: TextPart) -> Iterator[Fact]:
     """Whole sentences that name somebody or count something: few of a document are chat."""
-    for sentence in sentences(chunk.text):
-        plain = sentence.whole and not sentence.item and not sentence.text.rstrip().endswith("?")
+    for sentence in sentences(part.text):
+        whole = sentence.whole or part.speaker  # in a chat few end with a stop
+        plain = whole and not sentence.item and not sentence.text.rstrip().endswith("?")
         telling = any(map(str.isdigit, sentence.text)) or names(sentence.text)
         if plain and telling and len(sentence.text.split()) >= _WORDS:
-            yield _quoting(sentence.told, sentence.quote)
+            yield _fact(part, sentence.told, sentence.quote)
 
 
-def _quoting(text: str, quote: str) -> Fact:
-    """A statement, with the words it was made of where these are others."""
-    return Fact(text, entities=names(text), quotes=() if text == quote else (Quote(quote),))
+def _fact(part: TextPart, text: str, quote: str, named: str = "") -> Fact:
+    """A statement of a part, with the words it was made of where these are others."""
+    found = names(named or text)
+    if part.speaker:
+        text, found = f"{part.speaker}: {text}", tuple(dict.fromkeys((part.speaker, *found)))
+    when = extractor.when_in_text(quote, part.at.date() if part.at else None)
+    return Fact(text, entities=found, when=when, quotes=() if text == quote else (Quote(quote),))
 
 
-def _rows(text: str) -> Iterator[Fact]:
+def _rows(text: str) -> Iterator[tuple[str, str, str]]:
+    """Each row of a table with the words of its head, as it stands there, and its cells alone."""
     head: list[str] = []
     above = ""
     for line in text.splitlines():
@@ -998,7 +1004,7 @@ def _rows(text: str) -> Iterator[Fact]:
             cells = [plain(cell.strip()) for cell in row[1].split("|")]
             said = [f"{key}: {cell}" if key else cell for key, cell in zip(head, cells, strict=False) if cell]
             if len(said) > 1:
-                yield replace(_quoting("; ".join(said), one_line(line)), entities=names("; ".join(cells)))
+                yield "; ".join(said), one_line(line), "; ".join(cells)
         elif not row:
             head = []
         above = line
@@ -1017,9 +1023,8 @@ def _once(facts: Iterator[Fact]) -> Iterator[Fact]:
     yield from (fact for _, fact in kept)
 
 
-def _dated(fact: Fact, text: str, brief: TextContext) -> Fact:
-    tags = tuple(dict.fromkeys((*brief.tags, *fact.tags)))
-    return replace(fact, when=extractor.when_in_text(text, brief.at.date()), tags=tags)
+def _tagged(fact: Fact, brief: TextContext) -> Fact:
+    return replace(fact, tags=tuple(dict.fromkeys((*brief.tags, *fact.tags))))
 
 
 def _evidence(fact: Fact) -> str:

@@ -24,6 +24,7 @@ from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
+from ua_memory.transcripts.messages import text_parts
 
 # -- asked -------------------------------------------------------------------------------------------------
 # What a model is told and shown when it draws facts out of a text: few words, for each is paid for.
@@ -133,9 +134,12 @@ _AHEAD = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|dea
 _PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
 
-def when_in_text(text: str, said: date) -> str | None:
+def when_in_text(text: str, said: date | None) -> str | None:
     """The one day or stretch that a text names, as `when:` has it; None where it names none or several, or
-    the day it was said."""
+    the day it was said. Where that day is unknown, what does not depend on it."""
+    if said is None:
+        found = {when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21))}
+        return found.pop() if len(found) == 1 else None
     found = set(_named(text, said))
     if len(found) != 1:
         return None
@@ -268,24 +272,27 @@ _Weight = tuple[int, bytes]
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A stretch of a text. `name` is a hash of its words: white space around it changes nothing. `heading` is
-    the last heading above its first words or within its first line, '' if there is none."""
+    the last heading above its first words or within its first line, '' if there is none; `above` are the
+    lines before it that say who speaks in it at first, and when."""
 
     text: str
     name: str
     heading: str = ""
+    above: str = ""
 
 
 def cut(text: str) -> tuple[Chunk, ...]:
     """The chunks of a text, in order. Their texts joined are the text; () for one with nothing in it."""
     pieces: list[Chunk] = []
-    heading = ""
+    heading = above = ""
     for piece in _cut(text):
         found = (line for line, code in _lines(piece) if not code and _HEADING.match(line))
         headings = [line.strip().strip("#").strip() for line in found]
         first = next((line for line in piece.splitlines() if line.strip()), "")
         if headings and _HEADING.match(first):
             heading = headings[0]
-        pieces.append(Chunk(piece, name_of(piece), heading))
+        pieces.append(Chunk(piece, name_of(piece), heading, above))
+        above = [*text_parts(above + piece, datetime.min)][-1].head
         heading = headings[-1] if headings else heading
     return tuple(pieces)
 

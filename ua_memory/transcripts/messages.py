@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
 
+from ua_memory.text import calendar, foreign_dates
 from ua_memory.text.noise import is_summary, typed, uttered
 from ua_memory.transcripts.format import (
     CHUNK,
@@ -135,7 +138,10 @@ _ASSISTANT = (
     r"assistant|ai|agent|model|bot|claude(?: code)?|chatgpt|gpt[\w.-]*|codex|gemini|copilot|clawd(?:bot)?"
 )
 _OTHER = "system|tool|tools|tool result|tool output|developer|function"
-_LABEL = rf"(?:(?P<person>{_PERSON})|(?P<assistant>{_ASSISTANT})|(?P<other>{_OTHER}))"
+_LABEL = (
+    rf"(?:(?P<person>(?:{_PERSON})(?: said)?|du hast gesagt|vous avez dit|dijiste)"
+    rf"|(?P<assistant>(?:{_ASSISTANT})(?: said| hat gesagt| a dit| dijo)?)|(?P<other>{_OTHER}))"
+)
 _NOTE = r"(?:\s*[(\[][^)\]\n]{0,80}[)\]])?"
 _SPEAKER = re.compile(
     rf"\s{{0,3}}(?:"
@@ -163,6 +169,93 @@ def speaker(line: str) -> tuple[Role | None, str] | None:
     if found["assistant"] or found["l_assistant"]:
         return "assistant", rest
     return None, rest
+
+
+_CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?P<half>[\s\u202f]?[ap]\.?m\.?)?"
+_NUMBERS = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4}"
+_STAMPS = (
+    # WhatsApp, as an iPhone and as Android exports it; without a name it is a notice
+    rf"\[(?P<day>{_NUMBERS}),? {_CLOCK}\] (?:\u200e?(?P<name>[^:\n]{{1,60}}):)?",
+    rf"(?P<day>{_NUMBERS}),? {_CLOCK} [-–] (?:(?P<name>[^:\n]{{1,60}}):)?",
+    # Slack: a line of its own
+    rf"(?P<name>[^\W\d_]\S*(?: [^\W\d_]\S*){{0,3}})  +\[?{_CLOCK}\]?\s*$",
+    r"(?P<name>[A-ZÀ-Þ]\S*(?: [A-ZÀ-Þ]\S*){1,3}) \d{1,2}:\d\d [AP]M\s*$",
+    # a mail's head
+    r"(?:From|Von|De|Da): *\"?(?P<name>[^\"<\n]{0,80}?)\"? *<?(?P<mail>[\w.+-]+@[\w.-]+)>?\s*$",
+    r"(?:Date|Sent|Datum|Gesendet|Fecha|Enviado|Envoyé) ?: *(?P<date>.{0,60}\b(?:19|20)\d\d\b.{0,60})$",
+)
+_STAMP = tuple(re.compile(rf"\u200e?{pattern}", re.IGNORECASE * ("[ap]" in pattern)) for pattern in _STAMPS)
+_MAIL_FIELD = re.compile(r"[A-ZÀ-Þ][\w-]{1,20} ?: |[ \t]+\S")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """What one speaker says in a text: `speaker` is their name, `at` when, None where the text has times that
+    do not tell the day. `head` are the lines that say so."""
+
+    role: Role | None
+    at: datetime | None
+    speaker: str = ""
+    text: str = ""
+    head: str = ""
+
+
+def text_parts(text: str, at: datetime) -> Iterator[TextPart]:
+    """A text that was written at a time, cut where its lines say who speaks next, or when: exports of chats,
+    mails, pasted conversations with an agent."""
+    chat, part, fields = named_speakers(text), TextPart("person", at), False
+    for line in text.splitlines(keepends=True):
+        who = speaker(line) if chat else None
+        following = replace(part, role=who[0], speaker="", text=f"{who[1]}\n", head=line) if who else None
+        following = following or stamped(line, part)
+        if following:
+            if part.text.strip():
+                yield part
+            part, fields = following, following.text == ""
+        elif not (fields and _MAIL_FIELD.match(line)):
+            part, fields = replace(part, text=part.text + line), False
+    yield part
+
+
+def stamped(line: str, before: TextPart) -> TextPart | None:
+    """The part that a line opens by a name and a time, after the one before it; None where it opens none."""
+    found = next(filter(None, (pattern.match(line) for pattern in _STAMP)), None)
+    if not found:
+        return None
+    has = found.groupdict()
+    name = (has.get("name") or has.get("mail") or "").strip()
+    name = "" if speaker(f"{name}:") else name
+    head = found[0] if has.get("day") else line if before.text.strip() else before.head + line
+    if date := has.get("date"):
+        return replace(before, at=_mailed(date, before.at), text="", head=head)
+    if has.get("mail"):
+        return replace(before, role="person", speaker=name, text="", head=head)
+    day = _day(has["day"], bool(has["half"])) if has.get("day") else None
+    at = datetime.combine(day, time(12), before.at.tzinfo if before.at else UTC) if day else None
+    role: Role | None = "person" if has["name"] else None
+    return TextPart(role, at, name, line[found.end() :].lstrip() or "\n", f"{head.rstrip()}\n")
+
+
+def _day(numbers: str, half: bool) -> date | None:
+    """The day of a stamp; None where a clock of twelve hours leaves open whether the month comes first."""
+    first, second, third = (int(number) for number in re.split("[/.-]", numbers))
+    if first > 31:
+        first, third = third, first
+    elif half and "/" in numbers and first <= 12 and second <= 12 and first != second:
+        return None
+    elif second > 12:
+        first, second = second, first
+    with suppress(ValueError):
+        return date(third + 2000 * (third < 100), second, first)
+    return None
+
+
+def _mailed(text: str, near: datetime | None) -> datetime | None:
+    """The day that a mail was sent on."""
+    spans = [span for span in calendar.spans(text, date(2000, 1, 1)) if span.is_day]
+    foreign = [date(*each) for each in foreign_dates.days_of_months(text) if each[0]]
+    day = spans[0].start if spans else foreign[0] if foreign else None
+    return datetime.combine(day, time(12), near.tzinfo if near else UTC) if day else None
 
 
 def named_speakers(head: str) -> bool:
