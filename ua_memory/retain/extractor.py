@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import zip_longest
 from typing import Any, Literal
 
 from ua_memory.knowledge.entities import EntityRecords
@@ -129,6 +130,13 @@ _LOOSE = late(
 )
 """Stretches that are said without a day. `dates.spans` leaves these alone, for a flush must not guess; a text
 that was written on a known day means the one next to it."""
+_HYPHEN = late(r"(?<![\w.-])(\d{1,2})-(\d{1,2})(?![\d-])")
+_UNTIL = late(r"\s*(?:to|until|till|through|[-–—])\s*")
+_FIRST_DAY = late(
+    r"(?<![\w.,:/-])(?:between (?:the )?(\d\d?)(?:st|nd|rd|th)? and"
+    r"|(\d\d?)(?:st|nd|rd|th)? ?(?:to|until|till|through|[-–—])) ?(?:the )?$"
+)
+_LAST_DAY = late(r" ?[–—] ?(\d\d?)(?:st|nd|rd|th)?(?![\w:.,]*\d)")
 _SINCE = late(r"\b(?:seit|depuis|desde)\b(?!.*\b(?:bis|jusqu\w*|hasta)\b)", re.I)
 _AHEAD = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 _PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
@@ -138,8 +146,8 @@ def when_in_text(text: str, said: date | None) -> str | None:
     """The one day or stretch that a text names, as `when:` has it; None where it names none or several, or
     the day it was said. Where that day is unknown, what does not depend on it."""
     if said is None:
-        found = {when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21))}
-        return found.pop() if len(found) == 1 else None
+        first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
+        return first if first == other else None
     found = set(_named(text, said))
     if len(found) != 1:
         return None
@@ -186,19 +194,19 @@ def _named(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 def _named_in_others(text: str, said: date) -> Iterator[tuple[date, date]]:
     """The days with a month that a text names in other languages; without a year the nearest one is meant."""
-    for year, month, day in foreign_dates.days_of_months(text):
+    for year, month, first, last in foreign_dates.days_of_months(text):
         with suppress(ValueError):
-            near = [date(year, month, day)] if year else text_calendar.in_years(said, month, day)
+            near = [date(year, month, last)] if year else text_calendar.in_years(said, month, last)
             near = [one for one in near if one <= said or not _SINCE.search(text)]
             at = min(near, key=lambda one: abs(one - said))
-            yield at, at + timedelta(days=1)
+            yield at.replace(day=first), at + timedelta(days=1)
 
 
 def _named_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
-    taken = []
-    for span in text_calendar.spans(text, said):
-        taken.append((span.at, span.to))
-        yield span.start, span.end
+    text = _HYPHEN.sub(r"\1–\2", text)
+    spans = text_calendar.spans(text, said)
+    taken = [(span.at, span.to) for span in spans]
+    yield from _stretches(text, spans)
     for match in _LOOSE.finditer(text):
         if any(at < match.end() and match.start() < to for at, to in taken):
             continue
@@ -210,6 +218,24 @@ def _named_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
                 day = end - start == timedelta(days=1)
                 start, end = (_next(each, 7 if day else 0) for each in (start, end))
             yield start, end
+
+
+def _stretches(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tuple[date, date]]:
+    """The days that are named, those with their first day before or their last day behind them as one."""
+    begun: text_calendar.Span | None = None
+    for span, following in zip_longest(spans, spans[1:]):
+        start, end = begun.start if begun and begun.start < span.start else span.start, span.end
+        begun = None
+        if following and _UNTIL.fullmatch(text, span.to, following.at):
+            begun = span
+            continue
+        if span.is_day and (first := _FIRST_DAY.search(text[max(0, span.at - 30) : span.at])):
+            day = int(first[1] or first[2])
+            start = start.replace(day=day) if 0 < day < start.day else start
+        elif span.is_day and (last := _LAST_DAY.match(text, span.to)) and int(last[1]) > start.day:
+            with suppress(ValueError):
+                end = start.replace(day=int(last[1])) + timedelta(days=1)
+        yield start, end
 
 
 def _is_to_come(match: re.Match[str], start: date, said: date) -> bool:

@@ -74,7 +74,8 @@ def _language(code: str, rows: Mapping[str, str]) -> Language:
 
 
 _DAY_OF_MONTH = late(
-    r"(?<![\w.,:/-])(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?([^\W\d_]{3,12})(?:\s+(?:del?\s+)?((?:19|20)\d\d))?(?!\w)"
+    r"(?<![\w.,:/-])(?:(\d{1,2})\.?\s*(?:bis(?:\s+zum)?|au|al|hasta\s+el|[-–—])\s*)?"
+    r"(\d{1,2})(?:\.|er|º)?\s+(?:de\s+)?([^\W\d_]{3,12})(?:\s+(?:del?\s+)?((?:19|20)\d\d))?(?!\w)"
     r"|(?:((?:19|20)\d\d)年)?(\d{1,2})月(\d{1,2})日"
 )
 _EACH = late(
@@ -96,17 +97,18 @@ def is_month(word: str) -> bool:
     return word.casefold() in _months()
 
 
-def days_of_months(text: str) -> list[tuple[int, int, int]]:
-    """(year, 0 where none is named; month; day) of what a statement says in other languages than English:
-    `5 de diciembre`, `3 mars 2027`, `12月2日`. Nothing of what comes again each year."""
+def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
+    """(year, 0 where none is named; month; first and last day) of what a statement says in other languages
+    than English: `5 de diciembre`, `3 mars 2027`, `12月2日`. Nothing of what comes again each year."""
     if _EACH.search(text):
         return []
     found = []
     for match in _DAY_OF_MONTH.finditer(text):
-        day, name, year, han_year, month, han_day = match.groups()
+        first, day, name, year, han_year, month, han_day = match.groups()
         number = _months().get(name.casefold(), 0) if name else int(month)
         if number:
-            found.append((int(year or han_year or 0), number, int(day or han_day)))
+            last = int(day or han_day)
+            found.append((int(year or han_year or 0), number, int(first or last), last))
     return found
 
 

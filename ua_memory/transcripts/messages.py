@@ -253,7 +253,7 @@ def _day(numbers: str, half: bool) -> date | None:
 def _mailed(text: str, near: datetime | None) -> datetime | None:
     """The day that a mail was sent on."""
     spans = [span for span in calendar.spans(text, date(2000, 1, 1)) if span.is_day]
-    foreign = [date(*each) for each in foreign_dates.days_of_months(text) if each[0]]
+    foreign = [date(*each[:3]) for each in foreign_dates.days_of_months(text) if each[0]]
     day = spans[0].start if spans else foreign[0] if foreign else None
     return datetime.combine(day, time(12), near.tzinfo if near else UTC) if day else None
 
