@@ -23,7 +23,7 @@ from ua_memory.clients import edit
 from ua_memory.clients import settings as schedule
 from ua_memory.mcp import tools as mcp_tools
 
-CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini", "cursor", "opencode"]
+CLIENTS = list(schedule.CLIENTS)
 
 
 @pytest.fixture

@@ -132,8 +132,7 @@ def test_the_line_is_written_once_and_brought_up_to_date() -> None:
 
 
 def test_the_shim_of_pi_is_known_by_its_first_line() -> None:
-    text = 'x\n// ua-memory for pi.\nconst COMMAND = ["ua-memory"];\n'
-    extension = pi_settings.pi_target("/h", ["/bin/ua-memory", "--bank", 'a "b"'], text).pieces[0]
+    extension = pi_settings.pi_target("/h", ["/bin/ua-memory", "--bank", 'a "b"']).pieces[0]
     put = extension.put(None)
     assert put and '["/bin/ua-memory", "--bank", "a \\"b\\""]' in put
     assert extension.put("// ua-memory for pi. 0.0.1") == put and extension.cut(put) is None

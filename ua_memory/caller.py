@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from ua_memory.discovery import PAGER_IN_USE, terminal_width
+from ua_memory.discovery import AGENTS, PAGER_IN_USE, terminal_width
 from ua_memory.errors import NoBank
 
 if TYPE_CHECKING:
@@ -137,18 +137,6 @@ def _home() -> Path:
 # Who is calling: a person at a terminal, or an agent through a shell.
 
 
-AGENTS = (
-    ("CLAUDECODE", "claude-code"),
-    ("CODEX_", "codex"),
-    ("PI_", "pi"),
-    ("OPENCLAW_", "openclaw"),
-    ("HERMES_", "hermes"),
-    ("GEMINI_CLI", "gemini-cli"),
-    ("OPENCODE", "opencode"),
-    ("CURSOR_AGENT", "cursor"),
-)
-"""How a variable begins that an agent sets for the commands it runs, and the agent's name."""
-
 SETTINGS = ("_HOME", "_DIR", "_PATH", "_CONFIG", "_KEY", "_OFFLINE")
 """A variable that ends so is a person's setting for an agent, and says nothing about who calls."""
 
@@ -162,7 +150,7 @@ def caller(call: Call) -> tuple[Origin, str]:
     An agent's variable in the environment: `agent`, under the agent's name. Else standard input is a
     terminal: `person`, `terminal`. Else some program or pipe: `agent`, `cli`.
     """
-    for start, name in AGENTS:
+    for start, name in AGENTS.items():
         if any(
             key.startswith(start) and not key.endswith(SETTINGS) and value for key, value in call.env.items()
         ):

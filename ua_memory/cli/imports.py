@@ -154,7 +154,7 @@ def _sessions(
     if not dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
     if path is None:
-        transcripts = sessions.on_machine(call, clients or sessions.CLIENTS)
+        transcripts = sessions.on_machine(call, clients or sessions.READ)
         places = sessions.shown_places(call, clients)
     else:
         transcripts, places = sessions.below(caller.absolute(call, path)), [path]

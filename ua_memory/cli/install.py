@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import Signature, signature
 from pathlib import Path
@@ -17,10 +16,19 @@ from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.cli import app
-from ua_memory.clients import sessions, settings
+from ua_memory.clients import settings
 from ua_memory.clients.edit import Broken
 from ua_memory.clients.sessions import pruned
-from ua_memory.clients.settings import CRONTAB, KINDS, agents_line, line_for, set_up, time_of
+from ua_memory.clients.settings import (
+    CLIENTS,
+    CRONTAB,
+    KINDS,
+    agents_line,
+    command_of,
+    folders,
+    line_for,
+    time_of,
+)
 from ua_memory.config import as_typed
 from ua_memory.errors import (
     CannotWrite,
@@ -38,7 +46,7 @@ from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.clients.settings import ClientTarget, SettingsPiece
+    from ua_memory.clients.settings import Client, ClientTarget, SettingsPiece
 
 # -- prune -------------------------------------------------------------------------------------------------
 # `ua-memory prune-recall-messages`: recalled memory taken out of clients' session files.
@@ -105,7 +113,7 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
         if not path.exists():
             hint = "give session files or folders, or leave it out for all"
             raise NotFound("no such file or folder", where=str(path), hint=hint)
-    own = (sessions.folder(call, client) / sub for client, sub in SESSIONS.items())
+    own = (folders(call, client)[0] / sub for client, sub in SESSIONS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
         yield from (file for file in below if file.is_file())  # no folder of the name, no dead link
@@ -345,21 +353,6 @@ def _there(step: InstallStep, piece: SettingsPiece) -> bool:
     return step.does != "keep" and text is not None and piece.cut(text) != text
 
 
-def command_of(call: Call, *, shared: bool = False) -> list[str]:
-    """The words that start ua-memory from a client, with `--bank` if the caller named one.
-
-    By its full path, since a client started from a desktop has another PATH; in files that go to other
-    people (`shared`) by its name.
-    """
-    bank = ["--bank", str(caller.absolute(call, call.bank))] if call.bank else []
-    if shared:
-        return ["ua-memory", *bank]
-    beside = Path(sys.executable).parent / "ua-memory"
-    # As it was called, if it can be: a link in ~/.local/bin outlives the environment it leads to today.
-    found = shutil.which("ua-memory", path=call.env.get("PATH")) or (str(beside) if beside.exists() else None)
-    return [os.path.abspath(found) if found else "ua-memory", *bank]  # noqa: PTH100 (no link is followed)
-
-
 # -- cron --------------------------------------------------------------------------------------------------
 # `ua-memory install cron`: the nightly job of a bank, shown or handed to what runs it.
 
@@ -493,130 +486,19 @@ def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.Comple
         raise CannotWrite(str(error), where=" ".join(words)) from error
 
 
-# -- targets -----------------------------------------------------------------------------------------------
-# Where each client keeps its settings on this machine, and what of ours goes there.
-
-
-DATA = Path(__file__).parent.parent / "data" / "plugins"
-
-
-def claude_code(
-    call: Call, project: Project = False, plugin: Plugin = None, auto_memory: OwnMemory = False
-) -> ClientTarget:
-    """Claude Code: the person's settings, the folder's, or a plugin; with `auto_memory` its own, too."""
-    if (plugin is not None) + project + auto_memory > 1:
-        raise Usage("one of --project, --plugin and --auto-memory at a time")
-    home = sessions.folder(call, "claude-code")
-    if plugin is not None:
-        from ua_memory import __version__
-
-        folder = str(caller.absolute(call, plugin))
-        found = settings.plugin(folder, command_of(call, shared=True), __version__, _texts("claude-code"))
-        return found._replace(twice=_twice(call, home, "plugin"))
-    if project:
-        found = settings.project(str(call.cwd), command_of(call, shared=True))
-        return found._replace(twice=_twice(call, home, found.pieces[0].file))
-    state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
-    found = settings.claude_target(str(home), str(state), command_of(call))
-    found = found._replace(twice=_twice(call, home, found.pieces[0].file))
-    if not auto_memory:
-        return found
-    folder = str(caller.bank_root(call) / "memory" / "claude-code")
-    return found._replace(pieces=(*found.pieces, settings.auto_memory(str(home), folder)))
-
-
-def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
-    """What else has Claude Code call our hooks in this folder, and where that stands: all but the hooks in
-    the file `but`, or all but the plugin."""
-    here = call.cwd / ".claude"
-    files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
-    found = []
-    for file in files:
-        try:
-            ways = set_up(discovery.read(file).decode("utf-8-sig"))
-        except (OSError, ValueError, Broken):  # none there, or what has it made right says where it is wrong
-            continue
-        mine = {"hooks": str(file)}  # else a plugin of ours
-        found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
-    return tuple(found)
-
-
-def codex(call: Call) -> ClientTarget:
-    """Codex: the person's settings."""
-    return settings.codex_target(str(sessions.folder(call, "codex")), command_of(call))
-
-
-def pi(call: Call) -> ClientTarget:
-    """pi: the person's settings."""
-    home = sessions.folder(call, "pi")
-    return settings.pi_target(str(home), command_of(call), _texts("pi")["ua-memory.ts"])
-
-
-def openclaw(call: Call, memory_slot: MemorySlot = False) -> ClientTarget:
-    """OpenClaw: the person's settings and a plugin, in the memory slot where that is asked for or is so."""
-    state = sessions.folder(call, "openclaw")
-    file = caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json")
-    with contextlib.suppress(OSError, ValueError, Broken):  # none there, or what writes it says what is wrong
-        memory_slot = memory_slot or settings.has_slot(discovery.read(file).decode("utf-8-sig"))
-    texts = _texts("openclaw")
-    return settings.openclaw_target(str(file), str(state), command_of(call), texts, slot=memory_slot)
-
-
-def hermes(call: Call) -> ClientTarget:
-    """Hermes: a memory provider."""
-    home = str(sessions.folder(call, "hermes"))
-    return settings.hermes_target(home, command_of(call), _texts("hermes"))
-
-
-def gemini(call: Call) -> ClientTarget:
-    """Gemini CLI: the person's settings."""
-    return settings.gemini_target(str(call.home / ".gemini"), command_of(call))
-
-
-def cursor(call: Call, project: Project = False) -> ClientTarget:
-    """Cursor: the person's settings, or the folder's."""
-    folder = (call.cwd if project else call.home) / ".cursor"
-    notes = ("Cursor has no hooks that recall or save: its agent does, by the tools; see the line below",)
-    return settings.cursor_target(str(folder), command_of(call, shared=project), notes)
-
-
-def opencode(call: Call) -> ClientTarget:
-    """OpenCode: the person's settings and a plugin."""
-    home = caller.absolute(call, call.env.get("XDG_CONFIG_HOME") or str(call.home / ".config"))
-    folder = caller.absolute(call, call.env.get("OPENCODE_CONFIG_DIR") or str(home / "opencode"))
-    names = (folder / f"opencode.{end}" for end in ("json", "jsonc"))
-    file = next((name for name in names if name.exists()), folder / "opencode.json")
-    return settings.opencode_target(
-        str(folder), str(file), command_of(call), _texts("opencode")["ua-memory.js"]
-    )
-
-
-TARGETS: dict[str, Callable[[Call], ClientTarget]] = {
-    "claude-code": claude_code, "codex": codex, "pi": pi, "openclaw": openclaw, "hermes": hermes,
-}  # fmt: skip
-
-
 def without_memory(call: Call) -> Iterator[str]:
     """The clients that are on this machine, as far as their folders tell, and into whose settings nothing of
     ours was written."""
-    for client, target in TARGETS.items():
-        if not any(folder.is_dir() for folder in sessions.folders(call, client)):
+    for name, client in CLIENTS.items():
+        if not any(folder.is_dir() for folder in folders(call, name)):
             continue
         try:
-            pieces = target(call).pieces
+            pieces = client.target(call).pieces
             both = zip(plan(pieces), pieces, strict=True)
             if not any(_there(step, piece) or (step.before and step.does == "keep") for step, piece in both):
-                yield client
+                yield name
         except UaMemoryError:  # whose settings cannot be read: `install` says so
             continue
-
-
-def _texts(client: str) -> dict[str, str]:
-    """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
-    folder = DATA / client
-    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
-    names = {each.relative_to(folder).as_posix().removesuffix(".in"): each for each in files}
-    return {name: file.read_text("utf-8") for name, file in names.items()}
 
 
 # -- install -----------------------------------------------------------------------------------------------
@@ -643,30 +525,33 @@ ModelOption = Annotated[
         help="With `client`, its own program, logged in, is memory's model: no key is needed.",
     ),
 ]  # fmt: skip
-Project = Annotated[
-    bool, Option("--project", help="In this folder's settings, for everyone who works in it.")
-]
-Plugin = Annotated[
-    str | None, Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
-]
-MemorySlot = Annotated[
-    bool, Option("--memory-slot", help="Replace OpenClaw's own memory: take its memory slot.")
-]
-OwnMemory = Annotated[bool, Option("--auto-memory", help="Also store its own notes in memory/claude-code.")]
+OPTIONS = {
+    "project": Annotated[
+        bool, Option("--project", help="In this folder's settings, for everyone who works in it.")
+    ],
+    "plugin": Annotated[
+        str | None, Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
+    ],
+    "memory_slot": Annotated[
+        bool, Option("--memory-slot", help="Replace OpenClaw's own memory: take its memory slot.")
+    ],
+    "auto_memory": Annotated[
+        bool, Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
+    ],
+}
+"""The options that a client's target may have, by the names of its parameters."""
 
 
-def _both(
-    name: str, does: str, where: Callable[..., ClientTarget], *, model: bool = True, out: str = "Remove"
-) -> None:
-    """Add a client to install and uninstall. What `where` takes besides the call is an option of both;
-    `model` tells whether its program may be memory's model."""
-    own = list(signature(where).parameters.values())[1:]
+def _both(name: str, client: Client) -> None:
+    """Add a client to install and uninstall. What its target takes besides the call is an option of both."""
+    own = [*signature(client.target).parameters.values()][1:]
+    own = [one.replace(annotation=OPTIONS[one.name]) for one in own]
 
     def put(
         call: Call, model: ModelOption = None, agents_md: str | None = Agents, dry_run: bool = DryRun,
         check: bool = Check, **chosen: Any,
     ) -> None:  # fmt: skip
-        target = _with_line(call, _with_model(call, where(call, **chosen), model), agents_md)
+        target = _with_line(call, _with_model(call, client.target(call, **chosen), model), agents_md)
         steps = plan(target.pieces)
         if check:
             return check_pieces(call, target, steps)
@@ -680,7 +565,7 @@ def _both(
         return None
 
     def take(call: Call, agents_md: str | None = Agents, dry_run: bool = DryRun, **chosen: Any) -> None:
-        target = _with_line(call, where(call, **chosen), agents_md)
+        target = _with_line(call, client.target(call, **chosen), agents_md)
         target = target._replace(notes=(), twice=target.twice[1:])  # the first that is left is not the second
         of_model = settings.model_piece(str(caller.user_file(call)), target.client)
         pieces = (*target.pieces, *target.left, of_model)
@@ -692,14 +577,16 @@ def _both(
     works: list[Any] = [put, take]
     for work in works:
         given = signature(work).parameters
-        named = [given[name] for name in given if name not in ("call", "chosen", "" if model else "model")]
+        named = [
+            given[name] for name in given if name not in ("call", "chosen", "" if client.model else "model")
+        ]
         work.__signature__ = Signature([given["call"], *own, *named])
-    app.verb(install_app, name, opens=False, help=f"Set up {does}.")(put)
-    app.verb(uninstall_app, name, opens=False, help=f"{out} {does}.")(take)
+    app.verb(install_app, name, opens=False, help=f"Set up {client.does}.")(put)
+    app.verb(uninstall_app, name, opens=False, help=f"{client.out} {client.does}.")(take)
 
 
-_both("claude-code", "hooks and the MCP server of Claude Code", claude_code, out="Take out")
-_both("cursor", "the MCP server of Cursor", cursor, model=False)
+for _name, _client in CLIENTS.items():
+    _both(_name, _client)
 
 
 @app.verb(install_app, "mcp", opens=False)
@@ -719,12 +606,7 @@ def install_mcp(
     _show_pieces(call, settings.recipe(client, command_of(call)))
 
 
-_both("codex", "hooks and the MCP server of Codex", codex)
-_both("pi", "the extension and the MCP server of pi", pi)
-_both("opencode", "the plugin and the MCP server of OpenCode", opencode)
-_both("openclaw", "the plugin and the MCP server of OpenClaw", openclaw)
-_both("gemini", "hooks and the MCP server of Gemini CLI", gemini)
-_both("hermes", "the memory provider of Hermes", hermes)
+install_app.registered_commands.insert(2, install_app.registered_commands.pop())  # where help has it
 
 
 @app.verb(install_app, "cron", opens=False)

@@ -17,7 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from ua_memory import caller, discovery
+from ua_memory import discovery
+from ua_memory.clients.settings import CLIENTS, folders
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN
 from ua_memory.transcripts.databases import open_database
@@ -25,33 +26,6 @@ from ua_memory.transcripts.reader import Transcript, sniff
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-
-
-# -- homes -------------------------------------------------------------------------------------------------
-# Where each client keeps what it keeps on this machine: its settings and its sessions.
-
-
-CLIENTS: dict[str, tuple[tuple[str, str], ...]] = {
-    "claude-code": (("CLAUDE_CONFIG_DIR", "~/.claude"),),
-    "codex": (("CODEX_HOME", "~/.codex"),),
-    "pi": (("PI_CODING_AGENT_DIR", "~/.pi/agent"),),
-    "openclaw": (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawdbot")),
-    "hermes": (("HERMES_HOME", "~/.hermes"),),
-    "opencode": (("XDG_DATA_HOME", "~/.local/share"),),
-}
-"""The variable that names a client's folder, and where that is otherwise. Clawdbot is OpenClaw's old name;
-OpenCode's folder is one in that."""
-
-
-def folders(call: Call, client: str) -> list[Path]:
-    """The folders of a client, the present one first, whether they are there or not."""
-    found = [caller.absolute(call, call.env.get(variable) or usual) for variable, usual in CLIENTS[client]]
-    return [one / client for one in found] if client == "opencode" else found
-
-
-def folder(call: Call, client: str) -> Path:
-    """The folder that a client uses."""
-    return folders(call, client)[0]
 
 
 # -- databases ---------------------------------------------------------------------------------------------
@@ -213,14 +187,8 @@ def keys_of(index: Iterable[tuple[str, Any]]) -> dict[str, str]:
 # Where clients keep the transcripts of their sessions on this machine, and those that are there.
 
 
-PATTERNS: dict[str, tuple[str, ...]] = {
-    "claude-code": ("projects/*/*.jsonl",),
-    "codex": ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
-    "pi": ("sessions/*/*.jsonl",),
-    "openclaw": ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"),
-    "hermes": ("state.db", "profiles/*/state.db"),
-    "opencode": ("opencode*.db",),
-}
+READ = [client for client, known in CLIENTS.items() if known.transcripts]
+"""The clients whose transcripts are found."""
 DATABASES = (".db", ".sqlite", ".sqlite3")
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 OPENCLAW_ARCHIVES = (".jsonl.reset.", ".jsonl.deleted.")
@@ -237,25 +205,25 @@ def places(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 def shown_places(call: Call, clients: Iterable[str]) -> list[str]:
     """The same folders as a person writes them; of all clients where none is named."""
-    home, each = call.home, dict.fromkeys(folder for _, folder in places(call, clients or CLIENTS))
+    home, each = call.home, dict.fromkeys(folder for _, folder in places(call, clients or READ))
     return [f"~/{one.relative_to(home)}" if one.is_relative_to(home) else str(one) for one in each]
 
 
 def require_known(clients: Iterable[str]) -> None:
     """Usage for a client whose transcripts cannot be read."""
-    unknown = set(clients) - set(CLIENTS)
+    unknown = set(clients) - set(READ)
     if "gemini" in unknown:
         what = "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen"
         raise Usage(what, hint="ua-memory install gemini")
     if unknown:
-        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {', '.join(CLIENTS)}")
+        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {', '.join(READ)}")
 
 
 def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
     """All transcripts in these clients' own folders."""
     indexes: Indexes = {}
     for client, home in places(call, clients):
-        for pattern in PATTERNS[client]:
+        for pattern in CLIENTS[client].transcripts:
             for path in sorted(home.glob(pattern)):
                 yield from _in(path, client, indexes)
 

@@ -1,4 +1,4 @@
-"""What `install` adds to each client's own files and `uninstall` removes (commands: `cli.install`)."""
+"""The clients: where each keeps its files, and what `install` adds to them (commands: `cli.install`)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,60 @@ import json
 import os
 import re
 import shlex
+import shutil
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from ua_memory import config
+from ua_memory import caller, config, discovery
 from ua_memory.clients import edit
 from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
+from ua_memory.errors import Usage
 from ua_memory.text.patterns import data_text
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+
+# -- this machine ------------------------------------------------------------------------------------------
+# Where each client keeps what it keeps here, how it starts ua-memory, and which files come with us for it.
+
+
+def folders(call: Call, client: str) -> list[Path]:
+    """The folders of a client, the one that it uses first, whether they are there or not."""
+    return [
+        caller.absolute(call, call.env.get(variable) or usual).joinpath(*below)
+        for variable, usual, *below in CLIENTS[client].homes
+    ]
+
+
+def command_of(call: Call, *, shared: bool = False) -> list[str]:
+    """The words that start ua-memory from a client, with `--bank` if the caller named one.
+
+    By its full path, since a client started from a desktop has another PATH; in files that go to other
+    people (`shared`) by its name.
+    """
+    bank = ["--bank", str(caller.absolute(call, call.bank))] if call.bank else []
+    if shared:
+        return ["ua-memory", *bank]
+    beside = Path(sys.executable).parent / "ua-memory"
+    # As it was called, if it can be: a link in ~/.local/bin outlives the environment it leads to today.
+    found = shutil.which("ua-memory", path=call.env.get("PATH")) or (str(beside) if beside.exists() else None)
+    return [os.path.abspath(found) if found else "ua-memory", *bank]  # noqa: PTH100 (no link is followed)
+
+
+def _texts(client: str) -> dict[str, str]:
+    """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
+    folder = Path(__file__).parent.parent / "data" / "plugins" / client
+    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    return {
+        each.relative_to(folder).as_posix().removesuffix(".in"): each.read_text("utf-8") for each in files
+    }
+
 
 # -- settings ----------------------------------------------------------------------------------------------
 # What an installation adds to a client's own files and removes again: text to text, nothing else.
@@ -293,11 +337,6 @@ def _lines(command: Sequence[str], client: str, timeouts: Mapping[str, int]) -> 
     return {event: {"type": "command", "command": line, "timeout": n} for event, n in timeouts.items()}
 
 
-def has_hooks(text: str) -> bool:
-    """Whether hooks of ours stand in settings of Claude Code's form. Broken where they cannot be read."""
-    return bool(_ours(JsonDocument(text)))
-
-
 def _ours(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
     """Where hooks of ours stand, by event."""
     held = document.value.get("hooks", {})
@@ -401,6 +440,46 @@ MARKET = "ua-memory-local"
 DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
 
 
+def claude_code(
+    call: Call, project: bool = False, plugin: str | None = None, auto_memory: bool = False
+) -> ClientTarget:
+    """Claude Code: the person's settings, the folder's, or a plugin; with `auto_memory` its own memory is
+    pointed at a folder of the bank, too (Broken where it points elsewhere)."""
+    if (plugin is not None) + project + auto_memory > 1:
+        raise Usage("one of --project, --plugin and --auto-memory at a time")
+    home = folders(call, "claude-code")[0]
+    if plugin is not None:
+        found = claude_plugin(str(caller.absolute(call, plugin)), command_of(call, shared=True))
+        return found._replace(twice=_twice(call, home, "plugin"))
+    if project:
+        found = claude_project(str(call.cwd), command_of(call, shared=True))
+    else:
+        state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
+        found = claude_target(str(home), str(state), command_of(call))
+    found = found._replace(twice=_twice(call, home, found.pieces[0].file))
+    if not auto_memory:
+        return found
+    folder = str(caller.bank_root(call) / "memory" / "claude-code")
+    more = json_value(f"{home}/settings.json", "its own memory's folder", (OWN_MEMORY,), folder)
+    return found._replace(pieces=(*found.pieces, more))
+
+
+def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
+    """What else has Claude Code call our hooks in this folder, and where that stands: all but the hooks in
+    the file `but`, or all but the plugin."""
+    here = call.cwd / ".claude"
+    files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
+    found = []
+    for file in files:
+        try:
+            ways = set_up(discovery.read(file).decode("utf-8-sig"))
+        except (OSError, ValueError, Broken):  # none there, or what has it made right says where it is wrong
+            continue
+        mine = {"hooks": str(file)}  # else a plugin of ours
+        found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
+    return tuple(found)
+
+
 def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings: `home` is ~/.claude, `state` the file .claude.json."""
     server = {"type": "stdio", **call_of(command, "mcp", *EVERY_TOOL), "env": {}}
@@ -411,12 +490,7 @@ def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget
     )
 
 
-def auto_memory(home: str, folder: str) -> SettingsPiece:
-    """Claude Code's own memory pointed at a folder of the bank. Broken where it points elsewhere."""
-    return json_value(f"{home}/settings.json", "its own memory's folder", (OWN_MEMORY,), folder)
-
-
-def project(folder: str, command: Sequence[str]) -> ClientTarget:
+def claude_project(folder: str, command: Sequence[str]) -> ClientTarget:
     """A project's settings, which go to everybody who has a checkout."""
     server = {"type": "stdio", **call_of(command, "mcp", *EVERY_TOOL)}
     pieces = (
@@ -428,9 +502,11 @@ def project(folder: str, command: Sequence[str]) -> ClientTarget:
     )
 
 
-def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str, str]) -> ClientTarget:
-    """A folder that is a marketplace with one plugin: hooks, server, and `texts` by path: README, skills.
-    What is written here for this bank and version takes the place of a text."""
+def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:
+    """A folder that is a marketplace with one plugin: hooks, server, README and skills. What is written here
+    for this bank and version takes the place of a text that comes with us."""
+    from ua_memory import __version__ as version
+
     inner = f"{folder}/plugins/{NAME}"
     owner = {"name": "ua-memory contributors"}
     manifest = {
@@ -447,7 +523,7 @@ def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str
     }
     events = {event: [{"hooks": [hook]}] for event, hook in _hooks(command).items()}
     files = {
-        **{f"{inner}/{path}": text for path, text in texts.items()},
+        **{f"{inner}/{path}": text for path, text in _texts("claude-code").items()},
         f"{folder}/.claude-plugin/marketplace.json": _shown(market),
         f"{inner}/.claude-plugin/plugin.json": _shown(manifest),
         f"{inner}/hooks/hooks.json": _shown({"description": DESCRIPTION, "hooks": events}),
@@ -464,10 +540,11 @@ def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str
 def set_up(text: str) -> list[str]:
     """What in a settings.json has our hooks called: itself ('hooks'), and our plugin by its full name. Broken
     where it cannot be read."""
-    switched = JsonDocument(text).value.get("enabledPlugins")
+    document = JsonDocument(text)
+    switched = document.value.get("enabledPlugins")
     plugins = switched.items() if isinstance(switched, dict) else ()
     named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == NAME]
-    return [*(["hooks"] if has_hooks(text) else []), *named]
+    return [*(["hooks"] if _ours(document) else []), *named]
 
 
 def _hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -522,10 +599,13 @@ def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
 # Cursor's settings: the MCP server. By its documentation; it has no hook that could add to a prompt.
 
 
-def cursor_target(folder: str, command: Sequence[str], notes: tuple[str, ...]) -> ClientTarget:
-    """`folder` is ~/.cursor, or .cursor in a project."""
-    server = mcp_server(f"{folder}/mcp.json", ("mcpServers",), call_of(command, "mcp"))
-    return ClientTarget("cursor", (server._replace(folder=folder),), notes)
+def cursor(call: Call, project: bool = False) -> ClientTarget:
+    """Cursor: the person's settings, or the folder's."""
+    folder = str((call.cwd if project else call.home) / ".cursor")
+    entry = call_of(command_of(call, shared=project), "mcp")
+    server = mcp_server(f"{folder}/mcp.json", ("mcpServers",), entry)._replace(folder=folder)
+    notes = ("Cursor has no hooks that recall or save: its agent does, by the tools; see the line below",)
+    return ClientTarget("cursor", (server,), notes)
 
 
 # -- opencode settings -------------------------------------------------------------------------------------
@@ -534,15 +614,17 @@ def cursor_target(folder: str, command: Sequence[str], notes: tuple[str, ...]) -
 # It reads opencode.json and opencode.jsonc, both with comments.
 
 
-def opencode_target(folder: str, file: str, command: Sequence[str], plugin: str) -> ClientTarget:
-    """A person's own settings: `folder` is ~/.config/opencode, `file` the one that they are in, `plugin` the
-    text of the one that comes with us."""
-    whole = with_command(plugin, command)
+def opencode(call: Call) -> ClientTarget:
+    """OpenCode: the person's settings and a plugin."""
+    home = caller.absolute(call, call.env.get("XDG_CONFIG_HOME") or str(call.home / ".config"))
+    folder = caller.absolute(call, call.env.get("OPENCODE_CONFIG_DIR") or str(home / "opencode"))
+    names = (folder / f"opencode.{end}" for end in ("json", "jsonc"))
+    file = next((name for name in names if name.exists()), folder / "opencode.json")
+    command, plugins = command_of(call), f"{folder}/plugin"
+    whole = with_command(_texts("opencode")["ua-memory.js"], command)
     pieces = (
-        mcp_server(file, ("mcp",), opencode_server(command), loose=True),
-        whole_file(
-            f"{folder}/plugin/{NAME}.js", "plugin", whole, "ua-memory for OpenCode.", f"{folder}/plugin"
-        ),
+        mcp_server(str(file), ("mcp",), opencode_server(command), loose=True),
+        whole_file(f"{plugins}/{NAME}.js", "plugin", whole, "ua-memory for OpenCode.", plugins),
     )
     return ClientTarget("opencode", pieces, ("restart open sessions",))
 
@@ -558,10 +640,10 @@ _HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
 _OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){NAME}\2[ \t]*(?:#.*)?[\r\n]*")
 
 
-def hermes_target(home: str, command: Sequence[str], plugin: Mapping[str, str]) -> ClientTarget:
-    """A person's own provider; `home` is ~/.hermes, `plugin` texts by name."""
+def hermes_target(home: str, command: Sequence[str]) -> ClientTarget:
+    """A person's own provider; `home` is ~/.hermes."""
     folder = f"{home}/plugins/{NAME}"
-    pieces = _plugin_files(folder, "memory provider", plugin, command)
+    pieces = _plugin_files(folder, "memory provider", _texts("hermes"), command)
     notes = (f"to use it in Hermes: hermes config set memory.provider {NAME}",)
     chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _unchosen)
     return ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
@@ -597,30 +679,26 @@ BESIDE_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "in
 MANIFEST = "openclaw.plugin.json"
 
 
-def openclaw_target(
-    file: str, state: str, command: Sequence[str], plugin: Mapping[str, str], *, slot: bool = False
-) -> ClientTarget:
-    """A person's own settings: `file` is openclaw.json, `state` ~/.openclaw, `plugin` texts by name. With
-    `slot` the plugin takes the place of OpenClaw's own memory."""
-    folder = f"{state}/extensions/{NAME}"
-    tools = ",".join(BESIDE_SLOT) if slot else "openclaw"
+def openclaw(call: Call, memory_slot: bool = False) -> ClientTarget:
+    """OpenClaw: the person's settings and a plugin, which takes the place of OpenClaw's own memory where that
+    is asked for (`memory_slot`) or is so."""
+    state, command = folders(call, "openclaw")[0], command_of(call)
+    file = str(caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json"))
+    with suppress(OSError, ValueError, Broken):  # none there, or what writes it says what is wrong
+        slot = JsonDocument(discovery.read(file).decode("utf-8-sig"), loose=True).at(SLOT)
+        memory_slot = memory_slot or (slot is not None and slot.value == NAME)
+    tools, texts = ",".join(BESIDE_SLOT) if memory_slot else "openclaw", _texts("openclaw")
     pieces = [
         mcp_server(file, ("mcp", "servers"), call_of(command, "mcp", "--tools", tools), loose=True),
         json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
     ]
-    if slot:
+    if memory_slot:
         pieces.append(json_value(file, "memory slot", SLOT, NAME, loose=True, more=_no_dreams))
         # Of two plugins of this kind only the selected one is loaded.
         kind = {"kind": "memory", "categories": ["memory"], "contracts": {"tools": SLOT_TOOLS}}
-        plugin = {**plugin, MANIFEST: json.dumps(json.loads(plugin[MANIFEST]) | kind, indent=2) + "\n"}
-    pieces += _plugin_files(folder, "plugin", plugin, command)
+        texts[MANIFEST] = _shown(json.loads(texts[MANIFEST]) | kind)
+    pieces += _plugin_files(f"{state}/extensions/{NAME}", "plugin", texts, command)
     return ClientTarget("openclaw", tuple(pieces), ("restart a running gateway: openclaw gateway restart",))
-
-
-def has_slot(text: str) -> bool:
-    """Whether OpenClaw's settings give us its memory slot. Broken where they cannot be read."""
-    there = JsonDocument(text, loose=True).at(SLOT)
-    return there is not None and there.value == NAME
 
 
 def _allow(document: JsonDocument) -> None:
@@ -648,14 +726,75 @@ def _no_dreams(document: JsonDocument) -> None:
 # pi's settings: an extension, and the MCP server in mcp.json. Seen with 1.5.2.
 
 
-def pi_target(home: str, command: Sequence[str], extension: str) -> ClientTarget:
-    """A person's own settings; `home` is ~/.pi/agent, `extension` the text of the one that comes with us."""
-    file = f"{home}/extensions/{NAME}.ts"
+def pi_target(home: str, command: Sequence[str]) -> ClientTarget:
+    """A person's own settings; `home` is ~/.pi/agent."""
+    file, extension = f"{home}/extensions/{NAME}.ts", with_command(_texts("pi")["ua-memory.ts"], command)
     pieces = (
-        whole_file(file, "extension", with_command(extension, command), "ua-memory for pi."),
+        whole_file(file, "extension", extension, "ua-memory for pi."),
         mcp_server(f"{home}/mcp.json", ("mcpServers",), {**call_of(command, "mcp"), "exposure": "direct"}),
     )
     return ClientTarget("pi", pieces, ("in open sessions type /reload",))
+
+
+# -- clients -----------------------------------------------------------------------------------------------
+# All of them. A new client is a row here, and the function that the row names.
+
+
+class Client(NamedTuple):
+    """A client that is known.
+
+    `homes`: a variable that names its folder, where that is otherwise, and what lies below it. `transcripts`
+    are patterns of the files in that folder that hold sessions. `does` says what is set up by `target`, a
+    function of the caller and of options that `cli.install` knows. `model` tells whether its program may be
+    memory's model; `out` is how `uninstall` begins.
+    """
+
+    does: str
+    target: Callable[..., ClientTarget]
+    homes: tuple[tuple[str, ...], ...] = ()
+    transcripts: tuple[str, ...] = ()
+    model: bool = True
+    out: str = "Remove"
+
+
+def of_home(
+    client: str, target: Callable[[str, Sequence[str]], ClientTarget]
+) -> Callable[[Call], ClientTarget]:
+    """What a client with nothing but its folder has: a target of that and of our command."""
+    return lambda call: target(str(folders(call, client)[0]), command_of(call))
+
+
+CLIENTS: Mapping[str, Client] = {
+    "claude-code": Client(
+        "hooks and the MCP server of Claude Code", claude_code, (("CLAUDE_CONFIG_DIR", "~/.claude"),),
+        ("projects/*/*.jsonl",), out="Take out",
+    ),
+    "cursor": Client("the MCP server of Cursor", cursor, model=False),
+    "codex": Client(
+        "hooks and the MCP server of Codex", of_home("codex", codex_target), (("CODEX_HOME", "~/.codex"),),
+        ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+    ),
+    "pi": Client(
+        "the extension and the MCP server of pi", of_home("pi", pi_target),
+        (("PI_CODING_AGENT_DIR", "~/.pi/agent"),), ("sessions/*/*.jsonl",),
+    ),
+    "opencode": Client(
+        "the plugin and the MCP server of OpenCode", opencode,
+        (("XDG_DATA_HOME", "~/.local/share", "opencode"),), ("opencode*.db",),
+    ),
+    "openclaw": Client(  # Clawdbot is its old name
+        "the plugin and the MCP server of OpenClaw", openclaw,
+        (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawdbot")),
+        ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"),
+    ),
+    "gemini": Client(
+        "hooks and the MCP server of Gemini CLI", of_home("gemini", gemini_target), (("", "~/.gemini"),),
+    ),
+    "hermes": Client(
+        "the memory provider of Hermes", of_home("hermes", hermes_target), (("HERMES_HOME", "~/.hermes"),),
+        ("state.db", "profiles/*/state.db"),
+    ),
+}  # fmt: skip
 
 
 # -- schedule ----------------------------------------------------------------------------------------------

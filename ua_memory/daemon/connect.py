@@ -7,6 +7,7 @@ import sys
 import time
 
 from ua_memory.discovery import (
+    AGENTS,
     PAGER_IN_USE,
     blake2b,
     json_string,
@@ -137,8 +138,7 @@ def make_socket_folder(env: Mapping[str, str]) -> str:
 PASSED = (
     *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
     *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
-    *("CLAUDECODE", "CODEX_", "PI_", "OPENCLAW_", "HERMES_", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT"),
-    *("CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
+    *(*AGENTS, "CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
 )
 """How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
 FIRST = 5.0
