@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
+from ua_memory import discovery, paths
 from ua_memory.discovery import AGENTS, PAGER_IN_USE, terminal_width
-from ua_memory.errors import NoBank
+from ua_memory.errors import Malformed, NoBank, TooLarge, Usage
 
 if TYPE_CHECKING:
     from typer import Context
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from ua_memory.config import Config
     from ua_memory.llm.model import Endpoint
     from ua_memory.memory import Memory
-    from ua_memory.paths import LinkNames
     from ua_memory.records import Origin
 
 
@@ -72,7 +73,7 @@ class Call:
     opener: Opener = in_process
     bank: str | None = None
     as_json: bool = field(init=False)
-    link_names: LinkNames | None = field(default=None, init=False)
+    link_names: paths.LinkNames | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         words = list(self.argv)
@@ -97,8 +98,8 @@ class Call:
         return "stdout" in self.terminals
 
 
-def of_process(argv: Sequence[str] | None = None) -> Call:
-    """The call that this process is."""
+def of_process(argv: Sequence[str] | None, data: bytes | None = None) -> Call:
+    """The call that this process is; `data` is standard input that was read already."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -110,7 +111,7 @@ def of_process(argv: Sequence[str] | None = None) -> Call:
         cwd=_cwd(),
         home=_home(),
         env=dict(os.environ),
-        stdin=getattr(sys.stdin, "buffer", None) or io.BytesIO(),
+        stdin=io.BytesIO(data) if data is not None else getattr(sys.stdin, "buffer", None) or io.BytesIO(),
         # A closed descriptor (`>&-`) leaves None; what would be printed there goes nowhere.
         stdout=sys.stdout or io.StringIO(),
         stderr=sys.stderr or io.StringIO(),
@@ -165,9 +166,6 @@ def is_person(call: Call) -> bool:
 
 def given(call: Call, file: Path | None = None) -> bytes:
     """A file's bytes, or standard input. Malformed where it cannot be read, TooLarge."""
-    from ua_memory import discovery
-    from ua_memory.errors import Malformed, TooLarge
-
     try:
         with discovery.open_regular(file) if file else nullcontext(call.stdin) as source:
             data = source.read(MOST + 1)
@@ -185,8 +183,6 @@ def read_text(call: Call, words: list[str] | None) -> str:
     Usage where there is none, or where it is not UTF-8; TooLarge. One newline at the end of input is no part
     of it.
     """
-    from ua_memory.errors import Usage
-
     if words and words != ["-"]:
         return " ".join(words)
     if not words and call.reads_terminal:
@@ -249,11 +245,9 @@ def environment(call: Call) -> dict[str, str]:
 
 def user_file(call: Call) -> Path:
     """The user's own settings."""
-    from ua_memory import config, discovery
-
-    folder = config.user_folder(environment(call))
-    assert folder is not None, "a call has a home"
-    return folder / discovery.USER
+    folder = discovery.user_folder(environment(call))
+    assert folder, "a call has a home"
+    return Path(folder, discovery.USER)
 
 
 def tell_untrusted(call: Call, config: Config) -> None:
@@ -268,9 +262,7 @@ def tell_sessions(call: Call, memory: Memory) -> None:
         return
     told = memory.store.bank.local / "sessions.told"
     if not told.exists() and (words := next(memory.sessions.all(), None)):
-        from ua_memory.paths import make_private
-
-        make_private(told.parent)
+        paths.make_private(told.parent)
         told.touch(mode=0o600)
         bank = memory.config.sessions_place == "bank"
         scope = "then committed to the bank" if bank else "on this machine only"
@@ -283,11 +275,11 @@ def tell_sessions(call: Call, memory: Memory) -> None:
 def untrusted(config: Config) -> str:
     """That settings of the bank's file do not count before their owner says so; '' where all do."""
     from ua_memory.config import sensitive
-    from ua_memory.discovery import SETTINGS
 
     names = sensitive()
     keys = ", ".join(names[name] for name in config.untrusted)
-    return f"not trusted in {SETTINGS}, and ignored: {keys} (to review: ua-memory trust)" if keys else ""
+    where = discovery.SETTINGS
+    return f"not trusted in {where}, and ignored: {keys} (to review: ua-memory trust)" if keys else ""
 
 
 def bank_here(call: Call) -> Path | None:
@@ -313,8 +305,6 @@ def absolute(call: Call, given: str) -> Path:
 
 def found(call: Call) -> Path | None:
     """The nearest bank at or above the caller's folder."""
-    from ua_memory import paths
-
     if not call.cwd.is_dir():
         raise NoBank(
             "the current folder is gone",
@@ -326,8 +316,6 @@ def found(call: Call) -> Path | None:
 
 def bank_root(call: Call) -> Path:
     """The folder of the bank that a call is about. NoBank tells how to make one."""
-    from ua_memory import paths
-
     chosen = named(call)
     if chosen is not None:
         if not chosen.is_dir() or not paths.is_bank(chosen):
@@ -335,7 +323,7 @@ def bank_root(call: Call) -> Path:
             raise NoBank(
                 f"not a memory bank (given by {by}){_empty(chosen)}",
                 where=str(chosen),
-                hint=f"ua-memory init {_quoted(chosen)}",
+                hint=f"ua-memory init {shlex.quote(str(chosen))}",
             )
         return chosen
     nearest = found(call)
@@ -352,12 +340,4 @@ def bank_root(call: Call) -> Path:
 
 
 def _empty(folder: Path) -> str:
-    from ua_memory import discovery
-
     return f" ({discovery.SETTINGS} here is empty)" if (folder / discovery.SETTINGS).is_file() else ""
-
-
-def _quoted(path: Path) -> str:
-    import shlex
-
-    return shlex.quote(str(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import io
 import os
 import sys
 import threading
@@ -50,8 +49,7 @@ Request = Option(None, metavar="ID", help="Id of this request; repeating it chan
 def _show_help(ctx: Any, _param: Any, value: bool) -> None:
     """Print help to the caller's output, which need not be this process's."""
     if value and not ctx.resilient_parsing:
-        call = ctx.find_object(Call)
-        call.stdout.write(ctx.get_help() + "\n")
+        call_of(ctx).stdout.write(ctx.get_help() + "\n")
         ctx.exit()
 
 
@@ -311,9 +309,7 @@ def _version(ctx: typer.Context, value: bool) -> None:
     if value:
         from ua_memory import __version__
 
-        call = ctx.find_object(Call)
-        assert call is not None
-        call.stdout.write(f"ua-memory {__version__}\n")
+        call_of(ctx).stdout.write(f"ua-memory {__version__}\n")
         raise typer.Exit()
 
 
@@ -375,7 +371,7 @@ def in_process(argv: list[str], data: bytes | None = None, *, then: bool = False
     """
     from ua_memory.daemon.spawn import InProcess, in_background
 
-    call = _called(argv, data)
+    call = of_process(argv, data)
     call.opener = opener = InProcess(call.env)
     code = run(call)
     if then and opener.bank is not None:
@@ -383,11 +379,11 @@ def in_process(argv: list[str], data: bytes | None = None, *, then: bool = False
     leave(code)
 
 
-def bring_up(argv: list[str], data: bytes | None = None) -> None:
+def bring_up(argv: list[str], data: bytes | None) -> None:
     """Have the daemon of the bank that a command is about. Only a command that needs no bank is run here."""
     from ua_memory.daemon.spawn import BroughtUp, InProcess
 
-    call = _called(argv, data)
+    call = of_process(argv, data)
     call.opener = InProcess(call.env, insist=True)
     with contextlib.suppress(BroughtUp):
         leave(run(call))
@@ -422,10 +418,3 @@ def _print_or_drop() -> None:
             out.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-
-
-def _called(argv: list[str], data: bytes | None) -> Call:
-    call = of_process(argv)
-    if data is not None:
-        call.stdin = io.BytesIO(data)
-    return call

@@ -83,8 +83,11 @@ def main(argv: list[str] | None = None) -> NoReturn:
     asks = verb in FORWARDED and not typed and words[:2] != ["hook", "shell"]
     if mode != "off" and asks and hasattr(os, "getuid"):
         data = _asked(words, verb, mode)
-    if verb == "recall" and mode == "auto" and _cold_recall(words):
-        _leave(0)
+    if verb == "recall" and mode == "auto":
+        from ua_memory.cli import without_daemon
+
+        if without_daemon.recall(words):
+            _leave(0)
     from ua_memory.cli import app
 
     if mode == "off" or verb not in FORWARDED:
@@ -187,12 +190,6 @@ def _handled(words: list[str], data: bytes, mode: str) -> bool:
     except SystemExit as left:
         code = left.code  # type: ignore[assignment]
     return code == HAND_OVER
-
-
-def _cold_recall(words: list[str]) -> bool:
-    from ua_memory.cli import without_daemon
-
-    return without_daemon.recall(words)
 
 
 def _verb(words: list[str]) -> str:

@@ -10,20 +10,19 @@ import sys
 import time
 
 from ua_memory.daemon.connect import named_bank, option
-from ua_memory.discovery import Folders
 from ua_memory.errors import NoBank, UaMemoryError
 from ua_memory.hooks import context
 from ua_memory.text import noise
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from ua_memory.caller import Call
+    from ua_memory.discovery import Folders
     from ua_memory.hooks.events import Event
+    from ua_memory.paths import Bank
     from ua_memory.recall.readonly import ReadOnlySearch
-    from ua_memory.text.noise import QueryText
 
 
 NICE = 10
@@ -58,30 +57,27 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
     if text and event:
         _print(sys.stdout, events.reply(event, text))
     if start and not want:
-        start_daemon(bank, os.environ)
+        start_daemon(bank)
     start_of = event.session if event and event.kind == "start" else ""
     return bool(want) or bool(start_of and context.others_wait(bank.pending, start_of))
 
 
 def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
     """Answer an event by opening the bank in this process; True if something is to be handed over."""
-    import io
-
     from ua_memory.daemon.spawn import InProcess
     from ua_memory.hooks import capture
 
-    call = _call(words)
+    call = _call(words, data)
     if call.debug:  # the command says what went wrong
         from ua_memory.cli.app import in_process
 
         in_process(words, data, then=start)
-    call.stdin = io.BytesIO(data)
     call.opener = opener = InProcess(call.env)
     pid = int(option(words, "--pid") or 0)
     due = capture.answer_event(call, option(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
-    if start and (bank := opener.bank):
-        start_daemon(Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), os.environ)
+    if start and opener.bank:
+        start_daemon(opener.bank)
     return due
 
 
@@ -98,13 +94,13 @@ def recall(words: list[str]) -> bool:
         return False
     if found is None:
         return False
-    wanted = _read_query(" ".join(words[at:]), settings)
+    wanted = noise.read_query(" ".join(words[at:]), settings.long_query, settings.longest_query)
     text = found.recall(wanted.text, settings.search_limit)
     _print(sys.stdout, f"{text}\n" if text else "")
     said = "keyword search only: no daemon runs yet" if text else "nothing found by keywords"
     for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
         _print(sys.stderr, f"ua-memory: {each}\n")
-    start_daemon(bank, os.environ)
+    start_daemon(bank)
     return True
 
 
@@ -120,15 +116,15 @@ def _print(stream: Any, text: str) -> None:
         stream.flush()
 
 
-def _call(words: list[str]) -> Call:
+def _call(words: list[str], data: bytes | None = None) -> Call:
     from ua_memory.caller import of_process
 
-    call = of_process(words)
+    call = of_process(words, data)
     call.bank = option(words, "--bank") or None
     return call
 
 
-def _bank(words: list[str]) -> tuple[Folders, Any]:
+def _bank(words: list[str]) -> tuple[Bank | Folders, Any]:
     """The folders of the bank that is meant, and its settings: as they are known, else read and noted."""
     try:
         cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
@@ -145,16 +141,16 @@ def _bank(words: list[str]) -> tuple[Folders, Any]:
     settings = caller.settings_of(call, root, lenient=True)
     bank = paths.locate(root, own=settings.own, bank_id=settings.id)
     context.cache_settings(bank, settings, caller.environment(call))
-    return Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), settings
+    return bank, settings
 
 
-def _glance(bank: Folders, settings: Any) -> ReadOnlySearch | None:
+def _glance(bank: Bank | Folders, settings: Any) -> ReadOnlySearch | None:
     from ua_memory.recall import readonly
 
     return readonly.open_index(bank, settings.few, settings.redact)
 
 
-def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
+def _reply(event: Event, settings: Any, bank: Bank | Folders) -> str | None:
     """What an event is answered; None where it takes the bank to tell, or to do."""
     if event.kind == "stop":
         return None
@@ -170,12 +166,12 @@ def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
     return text
 
 
-def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Folders) -> str | None:
+def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Bank | Folders) -> str | None:
     if event.agent:
         return ""
     if settings.auto_recall_tags or settings.auto_recall_tag_groups or event.group:
         return None  # what may be recalled takes filters, which are the bank's
-    wanted = _read_query(event.prompt, settings)
+    wanted = noise.read_query(event.prompt, settings.long_query, settings.longest_query)
     if wanted.long and wanted.skipped:
         from pathlib import Path
 
@@ -187,10 +183,6 @@ def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Folders)
     project = context.project(event)
     asked = context.without_name(wanted.text, project)
     return found.for_prompt(asked, settings.search_limit, project, but, most)
-
-
-def _read_query(query: str, settings: Any) -> QueryText:
-    return noise.read_query(query, settings.long_query, settings.longest_query)
 
 
 # -- the next time ---------------------------------------------------------------------------------------
@@ -225,7 +217,7 @@ def _fork_detached() -> bool:
     return True
 
 
-def start_daemon(found: Folders, env: Mapping[str, str]) -> None:
+def start_daemon(found: Bank | Folders) -> None:
     """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
     try:
         if time.time() - os.stat(f"{found.local}/daemon.started").st_mtime < 30:  # noqa: PTH116
@@ -237,6 +229,6 @@ def start_daemon(found: Folders, env: Mapping[str, str]) -> None:
     try:
         from ua_memory.daemon.spawn import in_background
 
-        in_background(found, env, warm=True)
+        in_background(found, os.environ, warm=True)
     finally:
         os._exit(0)
