@@ -9,8 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import caller, discovery
-from ua_memory.errors import Malformed
-from ua_memory.hooks import context
+from ua_memory.daemon.spawn import InProcess, Log
+from ua_memory.errors import Malformed, NoBank
+from ua_memory.hooks import context, events
+from ua_memory.paths import make_private
+from ua_memory.text import noise
 from ua_memory.transcripts.turns import Session
 
 if TYPE_CHECKING:
@@ -102,9 +105,6 @@ def answer_event(call: Call, client: str, pid: int, modelled: bool) -> bool:
     itself tells, `pid` their process, and `modelled` whether their variables choose a model where no provider
     is named.
     """
-    from ua_memory.errors import NoBank
-    from ua_memory.hooks import events
-
     local = None
     try:
         with caller.bank_of(call, lenient=True) as memory:
@@ -125,16 +125,13 @@ def answer_event(call: Call, client: str, pid: int, modelled: bool) -> bool:
 
 def _handle(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) -> bool:
     """Answer an event and note what it means for its session; True if something is to be handed over."""
-    from ua_memory.hooks import events
-    from ua_memory.hooks.context import cache_settings
-
     bank = memory.store.bank
     known = bool(event.session) and not event.agent
     if event.kind in events.ANSWERED:
         text = _reply_text(call, memory, event)
         call.stdout.write(events.reply(event, text) if text else "")
         if event.kind == "start":
-            cache_settings(bank, memory.config, caller.environment(call))
+            context.cache_settings(bank, memory.config, caller.environment(call))
         if known:
             context.record_event(bank.pending, event, pid)
         if event.kind == "prompt" and text:
@@ -147,8 +144,7 @@ def _handle(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) 
     found = context.record_event(bank.pending, event, pid, want=want)
     if want:
         return True
-    path = context.record_path(bank.pending, event)
-    provider = memory.config.provider
+    path, provider = context.record_path(bank.pending, event), memory.config.provider
     model = provider != "none" if provider else modelled
     return capture_turns(memory, path, found, said=event.said, asked=event.prompt, model=model)
 
@@ -171,32 +167,25 @@ def _tell_settings(memory: Memory, event: Event) -> None:
 
 def _log(local: Path, text: str) -> None:
     """Write a line to the hooks' log of a bank."""
-    from ua_memory.daemon.spawn import Log
-    from ua_memory.paths import make_private
-
     with contextlib.suppress(OSError):
         make_private(local)
     Log(local, LOG).say(text)
 
 
 def _recall_text(call: Call, memory: Memory, event: Event) -> str:
-    from ua_memory.caller import in_process
-    from ua_memory.daemon.spawn import InProcess, Log
-    from ua_memory.hooks.context import auto_scope
     from ua_memory.recall.readonly import hits_block
     from ua_memory.recall.search import for_prompt
-    from ua_memory.text.noise import read_query
 
     if event.agent:
         return ""
     # A process of its own has no time to load Chroma and a model.
-    alone = call.opener is in_process or isinstance(call.opener, InProcess)
-    wanted = read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
+    alone = call.opener is caller.in_process or isinstance(call.opener, InProcess)
+    wanted = noise.read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
     if wanted.long and wanted.skipped:
         Log(memory.store.bank.local, LOG).say(wanted.why)
     project = context.project(event)
     asked = context.without_name(event.prompt, project)
-    filters = memory.filters(**auto_scope(call, memory.config, event))
+    filters = memory.filters(**context.auto_scope(call, memory.config, event))
     limit = memory.config.search_limit + MORE_PASSAGES
     found = memory.search_many([asked], limit=limit, filters=filters, by_words=alone)
     but = context.session_in_view(memory.store.bank.pending, event)

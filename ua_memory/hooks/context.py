@@ -76,13 +76,11 @@ def without_name(prompt: str, project: str) -> str:
 def auto_scope(call: Call, config: Config, event: Event) -> dict[str, Any]:
     """What the settings `autoRecallTags…` let into a prompt at an event, as `Memory.filters` takes it. Into a
     group chat comes only what was said in it."""
-    from json import loads
-
     if event.group:
         return {"tags": [f"{GROUP}:{event.group}"], "match": "all_strict"}
 
     known = places(call, event)
-    groups = filled_groups(loads(config.auto_recall_tag_groups or "[]"), known)
+    groups = filled_groups(json.loads(config.auto_recall_tag_groups or "[]"), known)
     tags = filled(config.auto_recall_tags, known)
     return {"tags": tags, "match": config.auto_recall_tags_match, "groups": groups}
 
@@ -150,11 +148,10 @@ def write(path: str, found: dict[str, Any], *, lasting: bool = False) -> None:
     os.replace(beside, path)  # noqa: PTH105
 
 
-def make_folder(folder: str) -> str:
+def make_folder(folder: str) -> None:
     """Make a folder in the bank's state if it is missing. OSError where there is no state folder."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)  # noqa: PTH102 (pathlib takes 4 ms)
-    return folder
 
 
 def session_records(pending: Path | str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -308,7 +305,7 @@ def start_text(
 def _pages(root: Path | str) -> str:
     lines = [f"- {id}: {name}" + (f" ({what})" if what else "") for id, name, what in _headers(root)]
     left = len(lines) - PAGES
-    parts = [each if len(each) <= LONGEST else each[: LONGEST - 1] + "…" for each in lines[:PAGES]]
+    parts = [_short(each) for each in lines[:PAGES]]
     block, out = noise.block("pages", INDEX, parts, most=ROOM["pages"] - 60)
     more = len(out) + max(left, 0)
     if not more:
@@ -331,13 +328,9 @@ def _headers(root: Path | str) -> Iterator[tuple[str, str, str]]:
             with discovery.open_regular(f"{folder}/{file}") as page:
                 head = page.read(_HEADER).decode("utf-8", "replace").replace("\r\n", "\n")
             lines = head.partition("\n---")[0].split("\n") if head.startswith("---") else []
-            found = {m[1]: (m[2] or m[3] or m[4] or "").strip() for m in _matches(lines)}
-            said = {key: re.sub(_ODD, "…", value) for key, value in found.items()}
+            found = filter(None, (re.match(_SCALAR, line) for line in lines))
+            said = {m[1]: re.sub(_ODD, "…", (m[2] or m[3] or m[4] or "").strip()) for m in found}
             yield file[:-3], said.get("name") or file[:-3], said.get("source_query", "")
-
-
-def _matches(lines: list[str]) -> Iterator[re.Match[str]]:
-    return filter(None, (re.match(_SCALAR, line) for line in lines))
 
 
 def _project_blocks(
@@ -346,11 +339,8 @@ def _project_blocks(
     """The rules of the event's project, its last sessions with what was left to do, and its newest facts: as
     much of each as finds room."""
     room = ROOM["project"]
-    found = list(
-        islice(
-            _session_heads((f"{bank.root}/memory/sessions", f"{bank.state}/sessions"), event), LAST_SESSIONS
-        )
-    )
+    folders = (f"{bank.root}/memory/sessions", f"{bank.state}/sessions")
+    found = [*islice(_session_heads(folders, event), LAST_SESSIONS)]
     rows = [_short(f"- {day}: {title}" + (f" — {end}" if end else "")) for day, title, end, _ in found]
     left = [*dict.fromkeys(_short(f"- {undone}") for *_, undone in found if undone)][:LAST_OPEN]
     last = noise.block("sessions", LAST, [*rows, UNDONE, *left] if left else rows, most=room // 3)[0]
@@ -505,18 +495,10 @@ def cache_settings(bank: Bank, config: Config, env: Mapping[str, str]) -> None:
     }  # fmt: skip
     path = f"{bank.cache}/{NAME}"
     try:
-        if os.path.isdir(state) and not _has_content(path, json.dumps(found)):  # noqa: PTH112
+        if os.path.isdir(state) and _read_file(path) != [json.dumps(found)]:  # noqa: PTH112
             write(path, found)
     except (OSError, TypeError, ValueError):
         pass
-
-
-def _has_content(path: str, text: str) -> bool:
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            return file.read() == text
-    except (OSError, ValueError):
-        return False
 
 
 def _bank_root(named: str, cwd: str, home: str) -> str:

@@ -75,7 +75,6 @@ def claude_shaped(found: dict[str, Any], kinds: dict[str, Kind], client: str) ->
 # answered.
 
 
-CLAUDE_CODE = "claude-code"
 CLAUDE_KINDS: dict[str, Kind] = {
     "SessionStart": "start",
     "UserPromptSubmit": "prompt",
@@ -95,7 +94,6 @@ CLAUDE_KINDS: dict[str, Kind] = {
 # An interrupted turn has an event of its own; what was said until then is in the rollout.
 
 
-CODEX = "codex"
 CODEX_KINDS: dict[str, Kind] = {**CLAUDE_KINDS, "Interrupt": "stop"}
 
 
@@ -113,7 +111,6 @@ def is_codex(found: dict[str, Any]) -> bool:
 # reader here: what was asked and answered is taken from the event at the end of each turn.
 
 
-GEMINI = "gemini"
 GEMINI_KINDS: dict[str, Kind] = {
     "BeforeAgent": "prompt",
     "SessionStart": "start",
@@ -127,16 +124,6 @@ def is_gemini(found: dict[str, Any]) -> bool:
     return found.get("hook_event_name") in ("BeforeAgent", "AfterAgent") or "timestamp" in found
 
 
-def gemini_event(found: dict[str, Any]) -> Event | None:
-    """The event that a payload tells of, None where memory has nothing to do with it."""
-    heard = claude_shaped(found, GEMINI_KINDS, GEMINI)
-    if heard:
-        heard.transcript = ""
-        answer = found.get("prompt_response")
-        heard.said = answer if heard.kind == "stop" and isinstance(answer, str) else ""
-    return heard
-
-
 # -- clients -----------------------------------------------------------------------------------------------
 # What the hooks of agents' clients say, and what they are answered. Pure, and read for every prompt:
 # nothing is imported that costs.
@@ -145,6 +132,8 @@ def gemini_event(found: dict[str, Any]) -> Event | None:
 # `additionalContext` goes to the model.
 
 
+KINDS = {"codex": CODEX_KINDS, "gemini": GEMINI_KINDS}
+"""The events of clients that do not name them all as Claude Code does."""
 ANSWERED = ("start", "prompt")
 """The kinds of events whose answer reaches a model."""
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
@@ -170,12 +159,11 @@ def hook_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
         raise ValueError("no JSON object with hook_event_name")
     if client and (len(client) > 40 or not _NAME.issuperset(client) or client[0] == "-"):
         raise ValueError(f"--client {client[:40]!r}: small letters, digits and - name a client")
-    if client == GEMINI or (not client and is_gemini(found)):
-        heard = gemini_event(found)
-    elif client == CODEX or (not client and is_codex(found)):
-        heard = claude_shaped(found, CODEX_KINDS, CODEX)
-    else:
-        heard = claude_shaped(found, CLAUDE_KINDS, client or CLAUDE_CODE)
+    client = client or ("gemini" if is_gemini(found) else "codex" if is_codex(found) else "claude-code")
+    heard = claude_shaped(found, KINDS.get(client, CLAUDE_KINDS), client)
+    if heard and client == "gemini":
+        heard.transcript, answer = "", found.get("prompt_response")
+        heard.said = answer if heard.kind == "stop" and isinstance(answer, str) else ""
     if heard:
         heard.cwd = heard.cwd or cwd
     return None if heard and heard.kind == "prompt" and not heard.prompt else heard
