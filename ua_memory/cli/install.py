@@ -169,16 +169,23 @@ def _write(path: Path, lines: Recalled) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InstallStep:
-    """One piece and its file: the bytes that are there, and those that are to be; None is no file.
+    """One piece: the bytes that are in its file, and those that are to be; None is no file."""
 
-    `folder` was made for the file ('' if not) and goes with it.
-    """
-
-    file: Path
-    what: str
+    piece: SettingsPiece
     before: bytes | None
     after: bytes | None
-    folder: str = ""
+
+    @property
+    def file(self) -> Path:
+        return Path(self.piece.file)
+
+    @property
+    def there(self) -> bool | None:
+        """Whether it is in the file; None where something of ours is, but not as it is put there today."""
+        if self.before is None or self.does == "keep":
+            return self.before is not None
+        text = self.before.decode("utf-8", "surrogateescape")
+        return None if self.piece.cut(text) != text else False
 
     @property
     def does(self) -> str:
@@ -220,7 +227,7 @@ def plan(pieces: Sequence[SettingsPiece], *, out: bool = False) -> list[InstallS
         except Broken as error:
             raise _malformed(file, error.line, error.why) from error
         left[file] = None if new is None else new.encode("utf-8")
-        steps.append(InstallStep(file, piece.what, before, left[file], piece.folder))
+        steps.append(InstallStep(piece, before, left[file]))
     return steps
 
 
@@ -267,10 +274,10 @@ def _unchanged(step: InstallStep) -> None:
 
 def _folders(step: InstallStep) -> None:
     """Remove the folders that were made for a file, if nothing is left in them."""
-    folder = step.file.parent
-    if step.folder:  # what Python has made of our modules
+    folder, made = step.file.parent, step.piece.folder
+    if made:  # what Python has made of our modules
         shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-    while step.folder and (folder == Path(step.folder) or Path(step.folder) in folder.parents):
+    while made and folder.is_relative_to(made):
         try:
             folder.rmdir()
         except OSError:  # not empty: something else lies there, or more of ours is still to go
@@ -285,7 +292,11 @@ def show(
     changed = any(step.does != "keep" for step in steps)
     notes = [*target.notes] if changed else []
     notes += [f"{TWICE}, by the {way} in {where}; {ONE_WAY}" for way, where in target.twice]
-    files = [shape(step, dry) for step in steps]
+    files: list[dict[str, Any]] = [
+        {"path": str(step.file), "what": step.piece.what, "does": step.does}
+        | ({"diff": step.diff()} if dry and step.does != "keep" else {})
+        for step in steps
+    ]
     told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
     emit(call, told | ({"line": line_for(target.client)} if line else {}))
     screen = Screen(call)
@@ -299,7 +310,7 @@ def show(
         screen.line(f"Nothing to remove: ua-memory is not in {target.client}'s settings.")
     for step in steps:
         word = (f"{DONE[step.does]:9}", "faint" if step.does == "keep" else "good")
-        screen.item([word], f"{step.what} in ", (str(step.file), "path"))
+        screen.item([word], f"{step.piece.what} in ", (str(step.file), "path"))
     for each in notes:
         screen.item("Note: ", each)
     if line and changed:
@@ -313,18 +324,12 @@ ONE_WAY = "keep one: ua-memory uninstall claude-code, with --project there; /plu
 DONE = {"make": "Created", "change": "Changed", "remove": "Removed", "keep": "Unchanged"}
 
 
-def shape(step: InstallStep, dry: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"path": str(step.file), "what": step.what, "does": step.does}
-    return found | ({"diff": step.diff()} if dry and step.does != "keep" else {})
-
-
 def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> None:
     """Say whether all is in place, and the command and a bank are there. ProblemsFound where it is not."""
     command = command_of(call)[0]
     found = shutil.which(command, path=call.env.get("PATH"))
-    rows = [(step.what, str(step.file), step.does == "keep" and step.before is not None) for step in steps]
-    both = zip(steps, target.pieces, strict=True)
-    old = {(step.what, str(step.file)) for step, piece in both if _there(step, piece)}
+    rows = [(step.piece.what, step.piece.file, step.there is True) for step in steps]
+    old = {(step.piece.what, step.piece.file) for step in steps if step.there is None}
     bank = caller.bank_here(call)
     rows.append(("bank", str(bank or "none"), bank is not None))
     rows.append(("command", command, found is not None))
@@ -345,12 +350,6 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
         what = f"ua-memory is incompletely set up for {target.client}"
         show_it = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
         raise ProblemsFound(what, hint=f"ua-memory install {target.client}{show_it} shows what is missing")
-
-
-def _there(step: InstallStep, piece: SettingsPiece) -> bool:
-    """Whether something of ours is in a file, be it not as it is put there today."""
-    text = None if step.before is None else step.before.decode("utf-8", "surrogateescape")
-    return step.does != "keep" and text is not None and piece.cut(text) != text
 
 
 # -- cron --------------------------------------------------------------------------------------------------
@@ -393,9 +392,7 @@ def kind_here(call: Call) -> str:
     """What runs jobs on this machine: launchd, a systemd of the user's that answers, else cron."""
     if sys.platform == "darwin":
         return "launchd"
-    if _cron_there(call, "systemctl") and _ran(call, ["systemctl", "--user", "show-environment"]):
-        return "systemd"
-    return "cron"
+    return "systemd" if _ran(call, ["systemctl", "--user", "show-environment"]) else "cron"
 
 
 def _time(at: str) -> tuple[int, int]:
@@ -407,16 +404,17 @@ def _time(at: str) -> tuple[int, int]:
 
 def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[InstallStep]:
     """What is to be done; the crontab takes the place of a file. NotFound where there is no such command."""
-    if job.pieces[0].file != CRONTAB:
+    line = job.pieces[0]
+    if line.file != CRONTAB:
         return plan(job.pieces, out=out)
-    if not _cron_there(call, "crontab"):
+    if not shutil.which("crontab", path=call.env.get("PATH")):
         if out:
             return []
         raise NotFound("no crontab command is installed", hint="ua-memory install cron --kind systemd")
     text = _crontab(call)
-    new = (job.pieces[0].cut if out else job.pieces[0].put)(text)
-    before, after = (None if each is None else each.encode("utf-8", ODD) for each in (text, new))
-    return [InstallStep(Path(CRONTAB), job.pieces[0].what, before, after)]
+    both = (text, (line.cut if out else line.put)(text))
+    before, after = (None if each is None else each.encode("utf-8", ODD) for each in both)
+    return [InstallStep(line, before, after)]
 
 
 def carry_out_cron(call: Call, steps: list[InstallStep], *, out: bool = False) -> None:
@@ -459,10 +457,6 @@ def _why(done: subprocess.CompletedProcess[bytes]) -> str:
     return (said or [f"exit code {done.returncode}"])[-1]
 
 
-def _cron_there(call: Call, name: str) -> bool:
-    return shutil.which(name, path=call.env.get("PATH")) is not None
-
-
 def _ran(call: Call, words: list[str]) -> bool:
     """Run a command; whether it is there and succeeds."""
     try:
@@ -493,9 +487,7 @@ def without_memory(call: Call) -> Iterator[str]:
         if not any(folder.is_dir() for folder in folders(call, name)):
             continue
         try:
-            pieces = client.target(call).pieces
-            both = zip(plan(pieces), pieces, strict=True)
-            if not any(_there(step, piece) or (step.before and step.does == "keep") for step, piece in both):
+            if all(step.there is False for step in plan(client.target(call).pieces)):
                 yield name
         except UaMemoryError:  # whose settings cannot be read: `install` says so
             continue

@@ -173,10 +173,10 @@ def _line(row: Row) -> bytes:
     return json.dumps(row, default=lambda value: None).encode()
 
 
-def keys_of(index: Iterable[tuple[str, Any]]) -> dict[str, str]:
+def keys_of(index: object) -> dict[str, str]:
     """Which sessions of an OpenClaw `sessions.json` no person speaks in, and what does instead."""
     found: dict[str, str] = {}
-    for key, entry in index:
+    for key, entry in index.items() if isinstance(index, dict) else ():
         if isinstance(entry, dict) and isinstance(id := entry.get("sessionId"), str):
             machine = machine_of(key) or ("sub-agent" if entry.get("spawnedBy") else "")
             found |= {id: machine} if machine else {}
@@ -233,11 +233,10 @@ def below(root: Path) -> Iterator[Transcript]:
     if not root.exists():
         hint = "give a folder with transcripts, or leave it out"
         raise NotFound("no such file or folder", where=str(root), hint=hint)
-    if not root.is_dir():
-        yield from _in(root, None, {})
-        return
     indexes: Indexes = {}
-    for folder, names, files in os.walk(root):
+    if not root.is_dir():
+        yield from _in(root, None, indexes)
+    for folder, names, files in os.walk(root):  # nothing where that is a file
         names.sort()
         for name in sorted(files):
             if name.endswith((*LINES, *DATABASES)) or any(part in name for part in OPENCLAW_ARCHIVES):
@@ -279,7 +278,7 @@ def _machine(path: Path, indexes: Indexes) -> str:
             index = json.loads(discovery.read(path.parent / "sessions.json"))
         except (OSError, ValueError, RecursionError):
             index = None
-        indexes[path.parent] = keys_of(index.items()) if isinstance(index, dict) else {}
+        indexes[path.parent] = keys_of(index)
     return indexes[path.parent].get(path.name.partition(".jsonl")[0].partition("-topic-")[0], "")
 
 
