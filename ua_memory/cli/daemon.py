@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,9 +54,6 @@ daemon_app = app.new(
     no_args_is_help=True,
     help="The background process that keeps index and model loaded. Commands start it automatically.",
 )
-
-STOPS = 30.0
-"""Seconds in which it must have left."""
 
 
 @app.verb(daemon_app, lenient=True)
@@ -134,14 +130,11 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
     """What it said of itself before it left, or only its process id if it did not answer; None if there was
     none. Busy if it does not leave."""
     found, pid = spawn.status(bank.root, call.env), holder(bank.local)
-    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, spawn.ENDS)):
-        deadline = time.monotonic() + seconds
-        while runs(bank.local) and time.monotonic() < deadline:
-            # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
-            if how == signal.SIGKILL or found is None or spawn.status(bank.root, call.env, "stop") is None:
-                spawn.wake(holder(bank.local), how)
-            time.sleep(0.05)
-    if runs(bank.local):
+
+    def stop() -> object:
+        return found and spawn.status(bank.root, call.env, "stop")
+
+    if not spawn.end(lambda: runs(bank.local), stop, lambda: holder(bank.local)):
         raise Busy("the daemon does not exit", where=str(bank.root), hint="ua-memory daemon logs")
     return found or ({"pid": pid} if pid else None)
 
@@ -149,7 +142,7 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
 def _stop_all(call: Call) -> None:
     """Stop the daemons of all banks. Busy names those that do not leave."""
     found = spawn.every(call.env)
-    stay = [one for one in found if not spawn.end(one, STOPS)]
+    stay = [one for one in found if not one.end()]
     _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
     if stay:
         raise Busy("does not exit", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")

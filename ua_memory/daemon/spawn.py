@@ -20,7 +20,7 @@ from ua_memory.errors import Busy
 
 TYPE_CHECKING = False  # the MCP relay loads this: typing, `caller` and `paths` would double its memory
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ua_memory.caller import Clock
@@ -268,8 +268,8 @@ class BroughtUp(BaseException):
 
 
 SECONDS = 2.0
-ENDS = 5.0
-"""Seconds in which one that was killed must have ended."""
+STOPS, ENDS = 30.0, 5.0
+"""Seconds in which one that was asked to must have left, and one that was killed must have ended."""
 
 
 class Daemon:
@@ -278,6 +278,12 @@ class Daemon:
 
     def __init__(self, socket: str, pid: int, bank: str, said: dict[str, Any] | None) -> None:
         self.socket, self.pid, self.bank, self.said = socket, pid, bank, said
+
+    def end(self) -> bool:
+        """Whether it has left, or was killed."""
+        return end(
+            lambda: listens(self.socket), lambda: self.said and ask(self.socket, "stop"), lambda: self.pid
+        )
 
 
 def every(env: Mapping[str, str]) -> list[Daemon]:
@@ -290,28 +296,27 @@ def every(env: Mapping[str, str]) -> list[Daemon]:
 
 
 def _daemon(path: str) -> Daemon | None:
-    if not _listens(path):
+    if not listens(path):
         return None
     said = ask(path, "status")
     pid, bank = connect.read_owner(path)
     return Daemon(path, said["pid"] if said else pid, bank, said)
 
 
-def end(one: Daemon, seconds: float) -> bool:
+def end(there: Callable[[], bool], stop: Callable[[], object], pid: Callable[[], int]) -> bool:
     """Have a daemon leave, a command under way finished first, and kill one that has not left in time.
-    Whether it has ended."""
-    for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, ENDS)):
-        if number == signal.SIGKILL or one.said is None or ask(one.socket, "stop") is None:
-            wake(one.pid, number)
+    Whether it has ended; `stop` asks it, and is None where it does not answer."""
+    for number, patience in ((signal.SIGTERM, STOPS), (signal.SIGKILL, ENDS)):
         deadline = time.monotonic() + patience
-        while (there := _listens(one.socket)) and time.monotonic() < deadline:
+        while there() and time.monotonic() < deadline:
+            # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
+            if number == signal.SIGKILL or stop() is None:
+                wake(pid(), number)
             time.sleep(0.05)
-        if not there:
-            return True
-    return False
+    return not there()
 
 
-def _listens(path: str) -> bool:
+def listens(path: str) -> bool:
     """Whether there is a daemon at a socket: one that was killed has left it behind."""
     try:
         with contextlib.closing(unix_socket()) as daemon:

@@ -25,7 +25,7 @@ from ua_memory.views.output import Piece, Screen, ago, count, fields, plain
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ua_memory.bench import BenchReport, MeanRow, Probe, ProbeFigures, ProbeRun, Ranking
+    from ua_memory.bench import BenchReport, Probe, ProbeFigures, ProbeRun, Ranking
     from ua_memory.config import Config
     from ua_memory.git.repository import Revision
     from ua_memory.index.sync import Refresh
@@ -567,14 +567,13 @@ def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: 
         row = report.rankings[0].rows[number]
         screen.line((row.name, "strong"), (f", {row.n:,} question{'s' if row.n > 1 else ''}", "faint"))
         for one in report.rankings:
-            shown = [_cell(one.rows[number], name) for name in figures]
-            cells = [f"{cell:>{width}}" for cell, width in zip(shown, widths, strict=True)]
+            said = [one.rows[number].figures[name] for name in figures]
+            texts = [
+                str(n) if name.startswith("tokens") else f"{n:.1f}"
+                for name, n in zip(figures, said, strict=True)
+            ]
+            cells = [f"{cell:>{width}}" for cell, width in zip(texts, widths, strict=True)]
             screen.line(" ".join([f"{one.name:9}", *cells, f"{one.ms:>6.{2 if one.ms < 100 else 0}f}"]))
-
-
-def _cell(row: MeanRow, name: str) -> str:
-    value = row.figures[name]
-    return str(value) if name.startswith("tokens") else f"{value:.1f}"
 
 
 # -- probes ----------------------------------------------------------------------------------------------

@@ -80,9 +80,13 @@ def _nothing(screen: Screen, found: Flush | None) -> None:
         screen.line(f"{found.due}: nothing to do yet. Flush anyway with --force.")
 
 
+def _saved(one: FlushedSession | RetainResult) -> list[str]:
+    known = [f"{len(one.seen_again)} already known"] if one.seen_again else []
+    return [f"saved {count(len(one.facts), 'fact')}", *known]
+
+
 def _counted(one: FlushedSession) -> str:
-    parts = [f"saved {count(len(one.facts), 'fact')}"]
-    parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
+    parts = _saved(one)
     parts += [f"{len(one.reworded)} reworded"] if one.reworded else []
     parts += [f"{count(len(one.core), 'core block')} changed"] if one.core else []
     return ", ".join(parts)
@@ -222,10 +226,7 @@ def _one(screen: Screen, one: RetainResult) -> None:
 def _counted_facts(one: RetainResult) -> str:
     of = "" if one.read == one.chunks else f", {one.read} of them new or changed"
     parts = [f"{count(one.chunks, 'chunk')}{of}"] if one.item.document_id else []
-    parts += [f"saved {count(len(one.facts), 'fact')}"]
-    parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
-    parts += [f"{len(one.removed)} gone"] if one.removed else []
-    return ", ".join(parts)
+    return ", ".join([*parts, *_saved(one), *([f"{len(one.removed)} gone"] if one.removed else [])])
 
 
 def offered_shape(items: Sequence[TextItem], keys: Sequence[str], log: str) -> dict[str, Any]:
@@ -242,8 +243,14 @@ def show_offered(screen: Screen, items: Sequence[TextItem], log: str) -> None:
 
 
 def priced_shape(found: Sequence[RetainPreview]) -> dict[str, Any]:
-    """As JSON."""
-    return {"preview": [_priced_shape(one) for one in found]}
+    """What a dry run found of each text; `estimate` only where a model is configured."""
+    rows = (
+        fields(one, "item.document_id?", "chunks", "read")
+        | {"facts": [fields(fact, "text", "when?") for fact in one.facts]}
+        | output.estimate(one.cost)
+        for one in found
+    )
+    return {"preview": list(rows)}
 
 
 def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
@@ -269,12 +276,6 @@ def retained_shape(one: RetainResult) -> dict[str, Any]:
         "removed": [fields(fact, "id", "text") for fact in one.removed],
         **fields(one, "kept", "refused", "revision", "redacted", "usage", "notes"),
     }
-
-
-def _priced_shape(one: RetainPreview) -> dict[str, Any]:
-    """What a dry run found of one text; `estimate` only where a model is configured."""
-    facts = {"facts": [fields(fact, "text", "when?") for fact in one.facts]}
-    return fields(one, "item.document_id?", "chunks", "read") | facts | output.estimate(one.cost)
 
 
 # -- surveyed --------------------------------------------------------------------------------------------
@@ -360,10 +361,8 @@ def _aside(found: Survey, day: str | None) -> Iterator[str]:
 
 def show_one_flushed(screen: Screen, one: FoundSession, flushed: FlushedSession) -> None:
     day = f"{one.last:%Y-%m-%d}" if one.last else "no date   "
-    again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
-    again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
     where = f"{one.session.client} {one.project} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
-    details = f"{count(flushed.turns, 'turn')}, saved {count(len(flushed.facts), 'fact')}{again} ("
+    details = f"{count(flushed.turns, 'turn')}, {_counted(flushed)} ("
     screen.item([(f"{day}  ", "faint")], f"{where}: {details}", commit(flushed.revision), ")")
     screen.removed(flushed.redacted)
     screen.note(*flushed.notes)

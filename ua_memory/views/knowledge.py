@@ -84,7 +84,8 @@ def show_block_change(screen: Screen, done: BlockChange) -> None:
 
 def proposals_shape(found: Sequence[CoreProposal]) -> dict[str, Any]:
     """What is proposed for core memory, as JSON; what is empty is left out."""
-    return {"proposals": [output.without_empty(plain(one)) for one in found]}
+    rows = ({key: value for key, value in plain(one).items() if value not in output.EMPTY} for one in found)
+    return {"proposals": list(rows)}
 
 
 def show_proposals(screen: Screen, found: Sequence[CoreProposal]) -> None:
@@ -194,7 +195,8 @@ def show_changed(screen: Screen, one: OpinionChange) -> None:
 def show_change(screen: Screen, one: OpinionChange) -> None:
     """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
     did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
-    screen.line(f"{did} {_a(one.after)} (", commit(one.result.revision), ")")
+    kind = one.after.kind
+    screen.line(f"{did} {'an' if kind == 'opinion' else 'a'} {kind} (", commit(one.result.revision), ")")
     if one.before and (one.before.text != one.after.text or one.after.retired):
         screen.item([("  - ", "removed")], *_opinion(one.before))
     if not one.after.retired:
@@ -216,10 +218,6 @@ def word(one: Opinion) -> str:
     """An opinion's confidence in a word."""
     share = one.confidence or 0.0
     return "high" if share >= 0.75 else "medium" if share >= 0.5 else "low"
-
-
-def _a(one: Opinion) -> str:
-    return f"{'an' if one.kind == 'opinion' else 'a'} {one.kind}"
 
 
 def _opinion(one: Opinion) -> list[Piece]:
@@ -378,8 +376,8 @@ def show_entities(screen: Screen, found: Sequence[EntitySummary]) -> None:
 
 
 def _also(one: EntitySummary) -> str:
-    also = [f"also {', '.join(one.aliases)}"] if one.aliases else []
-    return "; ".join(also + ([f"not {', '.join(one.nots)}"] if one.nots else []))
+    both = {"also": one.aliases, "not": one.nots}
+    return "; ".join(f"{word} {', '.join(names)}" for word, names in both.items() if names)
 
 
 def show_suggestions(screen: Screen, pairs: Sequence[Suggestion]) -> None:

@@ -442,11 +442,6 @@ def show_trial(screen: Screen, found: ModelTrial) -> None:
     ])  # fmt: skip
 
 
-def without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    """The entries that say something: not None, not empty text, not an empty list."""
-    return {key: value for key, value in values.items() if value not in EMPTY}
-
-
 # -- times -------------------------------------------------------------------------------------------------
 # Dates as people say them, and dates that people write for options.
 
@@ -638,10 +633,12 @@ def guarded(call: Call, work: Callable[[], int]) -> int:
     except MemoryError:
         hint = "raise the limit (ulimit -v), or end other programs"
         return _tell(call, "OutOfMemory", "not enough memory", OutOfMemory.exit_code, None, hint)
-    except OSError as error:
-        return _system(call, error)
     except Exception as error:
-        return _usage(call, error) if _is_usage(error) else _bug(call, error)
+        if _is_usage(error):
+            return _usage(call, error)
+        if call.debug:
+            traceback.print_exc(file=call.stderr)
+        return _system(call, error) if isinstance(error, OSError) else _bug(call, error)
 
 
 def _tell(
@@ -686,8 +683,6 @@ def _usage(call: Call, error: Exception) -> int:
 
 def _system(call: Call, error: OSError) -> int:
     """What the file system refused outside the store, which words its own refusals."""
-    if call.debug:
-        traceback.print_exc(file=call.stderr)
     what = error.strerror or str(error) or type(error).__name__
     where = str(error.filename) if error.filename else None
     hint = "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more"
@@ -695,8 +690,6 @@ def _system(call: Call, error: OSError) -> int:
 
 
 def _bug(call: Call, error: Exception) -> int:
-    if call.debug:
-        traceback.print_exc(file=call.stderr)
     first = (str(error).splitlines() or [""])[0][:300]
     what = f"a bug in ua-memory: {type(error).__name__}{f': {first}' if first else ''}"
     hint = "run it again with UA_MEMORY_DEBUG=1 and report what it prints"
