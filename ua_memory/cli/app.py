@@ -118,10 +118,11 @@ Work = TypeVar("Work", bound=Callable[..., None])
 
 
 def verb(
-    family: typer.Typer, name: str | None = None, *, opens: bool = True, lenient: bool = False,
+    family: typer.Typer | None = None, name: str | None = None, *, opens: bool = True, lenient: bool = False,
     json: bool = True, **more: Any,
 ) -> Callable[[Work], Work]:  # fmt: skip
-    """Register a function `(call, memory, options…)` as a command, or `(call, options…)` without `opens`.
+    """Register a function `(call, memory, options…)` as a command, or `(call, options…)` without `opens`: in
+    a family, or by itself, where `Verbs` finds it as the function's `app`.
 
     The bank is open while it runs, `lenient` as `caller.opened` has it. The command has `--bank` and, unless
     `json` is false, `--json` besides the function's own options; `more` goes to typer. A parameter of a
@@ -157,7 +158,9 @@ def verb(
         run_verb.__name__, run_verb.__doc__ = work.__name__, work.__doc__
         run_verb.__annotations__ = {one.name: one.annotation for one in parameters}
         run_verb.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        family.command(name, cls=Verb, **more)(run_verb)
+        where = new() if family is None else family
+        where.command(name, cls=Verb, **more)(run_verb)
+        work.app = where  # type: ignore[attr-defined]
         return work
 
     return register
@@ -280,7 +283,10 @@ class Verbs(Family):
             if cmd_name not in LISTED:
                 return None
             module = import_module(f"ua_memory.cli.{LISTED[cmd_name].module}")
-            command = typer.main.get_command(getattr(module, f"{cmd_name.replace('-', '_')}_app"))
+            name = cmd_name.replace("-", "_")
+            if (app := getattr(module, f"{name}_app", None)) is None:  # a verb by itself: `get`, `list_`
+                app = getattr(module, name if hasattr(module, name) else f"{name}_").app
+            command = typer.main.get_command(app)
             command.name = cmd_name
             self.commands[cmd_name] = command
         return self.commands[cmd_name]

@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 # `ua-memory init`: make a bank.
 
 
-init_app = app.new()
-
-
-@app.verb(init_app, opens=False)
+@app.verb(opens=False)
 def init(
     call: Call,
     path: str | None = Argument(None, help="The folder (default: the bank found from here, or ~/ua-memory)."),
@@ -154,10 +151,7 @@ def _client(call: Call) -> str:
 # `ua-memory status`: how the bank stands.
 
 
-status_app = app.new()
-
-
-@app.verb(status_app, lenient=True)
+@app.verb(lenient=True)
 def status(
     call: Call,
     memory: Memory,
@@ -193,10 +187,7 @@ def _last(memory: Memory, found: Status) -> str:
 # `ua-memory verify`: check everything that must hold.
 
 
-verify_app = app.new()
-
-
-@app.verb(verify_app)
+@app.verb()
 def verify(
     call: Call,
     memory: Memory,
@@ -220,10 +211,7 @@ def verify(
 # `ua-memory doctor`: what is wrong around the bank, and mending it.
 
 
-doctor_app = app.new()
-
-
-@app.verb(doctor_app, lenient=True)
+@app.verb(lenient=True)
 def doctor(
     call: Call,
     memory: Memory,
@@ -253,11 +241,7 @@ index_app = app.new(
     no_args_is_help=True,
     help="The search index, which is built from the files and may be deleted at any moment.",
 )
-
-
-@index_app.callback()
-def _index_group() -> None:
-    """A family although it has one member yet."""
+index_app.callback()(lambda: None)  # a family although it has one member yet
 
 
 @app.verb(index_app)
@@ -272,10 +256,7 @@ def rebuild(call: Call, memory: Memory) -> None:
 # `ua-memory stats`: what there is, how it grew, and what models cost.
 
 
-stats_app = app.new()
-
-
-@app.verb(stats_app)
+@app.verb()
 def stats(
     call: Call,
     memory: Memory,
@@ -370,7 +351,6 @@ class Settings(app.Family):
 
 
 config_app = app.new(cls=Settings, help="Settings and their sources. `ua-memory config [KEY]` lists them.")
-trust_app = app.new()
 
 
 @app.verb(config_app, "list", opens=False)
@@ -433,7 +413,7 @@ def config_set(
         note(call, f"{loaded.sources[name]} also sets it, and overrides this file")
 
 
-@app.verb(trust_app, opens=False)
+@app.verb(opens=False)
 def trust(
     call: Call,
     yes: bool = Option(False, "--yes", help="Ask nothing."),

@@ -177,10 +177,7 @@ def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
 # `ua-memory mcp`: memory's tools for agents, over standard input and output, or over HTTP.
 
 
-mcp_app = app.new()
-
-
-@app.verb(mcp_app, opens=False, json=False)
+@app.verb(opens=False, json=False)
 def mcp(
     call: Call,
     tools_: str | None = Option(

@@ -33,14 +33,13 @@ if TYPE_CHECKING:
 # `ua-memory log`: what was done, read like a diary.
 
 
-log_app = app.new()
 SEARCHED = 2000
 """Revisions that are looked through for a text or an author."""
 FOLDED = 10
 """So many revisions are read for each entry that is shown: those in a row that are alike are one."""
 
 
-@app.verb(log_app)
+@app.verb()
 def log(
     call: Call,
     memory: Memory,
@@ -133,10 +132,7 @@ def entries(
 # `ua-memory diff`: what a revision changed.
 
 
-diff_app = app.new()
-
-
-@app.verb(diff_app)
+@app.verb()
 def diff(
     call: Call,
     memory: Memory,
@@ -165,11 +161,10 @@ def diff(
 # `ua-memory undo` and `redo`: take back a revision, and take that back.
 
 
-undo_app, redo_app = app.new(), app.new()
 DryRun = Option(False, "--dry-run", help="Show what would change against now, and conflicts; change nothing.")
 
 
-@app.verb(undo_app)
+@app.verb()
 def undo(
     call: Call,
     memory: Memory,
@@ -190,7 +185,7 @@ def undo(
     return _tell_undo(call, memory, done, "" if held else "ua-memory redo")
 
 
-@app.verb(redo_app)
+@app.verb()
 def redo(call: Call, memory: Memory, dry_run: bool = DryRun) -> None:
     """Reverse the newest undo."""
     if dry_run:
@@ -228,10 +223,7 @@ def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
 # `ua-memory blame`: who wrote each line.
 
 
-blame_app = app.new()
-
-
-@app.verb(blame_app)
+@app.verb()
 def blame(
     call: Call,
     memory: Memory,
@@ -247,10 +239,7 @@ def blame(
 # `ua-memory why`: what a sentence rests on, down to somebody's own words.
 
 
-why_app = app.new()
-
-
-@app.verb(why_app)
+@app.verb()
 def why(
     call: Call,
     memory: Memory,
@@ -281,11 +270,7 @@ def why(
 # `ua-memory git …`: git itself, on the bank's history.
 
 
-git_app = app.new()
-
-
 @app.verb(
-    git_app,
     json=False,
     context_settings={
         "ignore_unknown_options": True,
@@ -313,10 +298,7 @@ def git(
 # `ua-memory forget`: remove statements, and what was derived from them, and prove that they are gone.
 
 
-forget_app = app.new(no_args_is_help=True)
-
-
-@app.verb(forget_app)
+@app.verb()
 def forget(
     call: Call,
     memory: Memory,
@@ -428,10 +410,7 @@ def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
 # `ua-memory scan`: secrets that stand in the files already, or in their history.
 
 
-scan_app = app.new()
-
-
-@app.verb(scan_app)
+@app.verb()
 def scan(
     call: Call, memory: Memory, history: bool = Option(False, "--history", help="Search every revision too.")
 ) -> None:

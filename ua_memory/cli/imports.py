@@ -36,13 +36,11 @@ if TYPE_CHECKING:
 # `ua-memory import`: what other tools remembered, into this bank.
 
 
-import_app, sync_app, export_app = app.new(), app.new(), app.new()
-
 DAYS = 7
 SINCE = "30d"
 
 
-@app.verb(import_app, "import")
+@app.verb()
 def import_(
     call: Call,
     memory: Memory,
@@ -232,7 +230,7 @@ def queries_of(call: Call, path: str) -> list[str]:
 # -- sync ------------------------------------------------------------------------------------------------
 
 
-@app.verb(sync_app)
+@app.verb()
 def sync(
     call: Call,
     memory: Memory,
@@ -253,7 +251,7 @@ def sync(
         raise typer.Exit(StillThere.exit_code)
 
 
-@app.verb(export_app)
+@app.verb()
 def export(
     call: Call,
     memory: Memory,

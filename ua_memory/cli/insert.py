@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 # `ua-memory insert`: remember one fact.
 
 
-insert_app = app.new()
-
-
-@app.verb(insert_app)
+@app.verb()
 def insert(
     call: Call,
     memory: Memory,
@@ -76,10 +73,7 @@ def insert(
 # `ua-memory retire`: a fact that no longer holds.
 
 
-retire_app = app.new()
-
-
-@app.verb(retire_app)
+@app.verb()
 def retire(
     call: Call,
     memory: Memory,
@@ -101,10 +95,7 @@ def retire(
 # `ua-memory vouch`: a fact of somebody else's that a person stands by.
 
 
-vouch_app = app.new()
-
-
-@app.verb(vouch_app)
+@app.verb()
 def vouch(
     call: Call,
     memory: Memory,

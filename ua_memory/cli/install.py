@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 # `ua-memory prune-recall-messages`: recalled memory taken out of clients' session files.
 
 
-prune_recall_messages_app = app.new()
-
 CONFIRM = "confirm"
 SESSIONS = {"pi": "sessions", "claude-code": "projects", "codex": "sessions"}
 """The folder of a client's own in which it keeps its sessions."""
@@ -65,7 +63,7 @@ Recalled = list[tuple[int, bytes, bytes]]
 """What of a session file is to go: where a line begins, the line, what it becomes."""
 
 
-@app.verb(prune_recall_messages_app, opens=False)
+@app.verb(opens=False)
 def prune_recall_messages(
     call: Call,
     words: list[str] | None = Argument(

@@ -24,7 +24,6 @@ from ua_memory.views import knowledge as views
 from ua_memory.views.output import Screen, emit, fields, note, plain, progress, show, show_done, show_list
 
 if TYPE_CHECKING:
-    from ua_memory.knowledge.entities import EntityDecision
     from ua_memory.llm.ledger import Estimate
     from ua_memory.llm.model import Model
     from ua_memory.memory import Memory
@@ -474,58 +473,30 @@ def entities_graph(
     show(call, memory.entities.graph(names or (), limit), views.graph_shape, views.show_graph)
 
 
-def _show_decision(call: Call, done: EntityDecision) -> None:
-    show(call, done, views.decision_shape, views.show_decision)
-
-
 # -- decisions ---------------------------------------------------------------------------------------------
 
 
-@app.verb(entities_app, "alias")
-def entities_alias(
-    call: Call,
-    memory: Memory,
-    name: str = EntityName,
-    alias: str = Argument(..., metavar="ALIAS", help="The alias."),
-) -> None:
-    """Add an alias to a name."""
-    _show_decision(call, memory.entities.alias(name, alias, by_person=is_person(call)))
+def _decision(verb: str, first: tuple[str, str], second: tuple[str, str], help: str) -> None:
+    """A verb that decides about two names: its arguments with what each is."""
+    one, two = (Argument(..., metavar=word, help=says) for word, says in (first, second))
+
+    def decide(call: Call, memory: Memory, name: str = one, other: str = two) -> None:
+        done = getattr(memory.entities, verb)(name, other, by_person=is_person(call))
+        show(call, done, views.decision_shape, views.show_decision)
+
+    app.verb(entities_app, verb, help=help)(decide)
 
 
-@app.verb(entities_app, "merge")
-def entities_merge(
-    call: Call,
-    memory: Memory,
-    name: str = Argument(..., metavar="NAME", help="The name that stays."),
-    other: str = Argument(..., metavar="OTHER", help="The name that becomes an alias."),
-) -> None:
-    """Merge two names.
-
-    Only memory/entities.md changes: facts keep their words, and `undo` or `split` reverses it.
-    """
-    _show_decision(call, memory.entities.merge(name, other, by_person=is_person(call)))
-
-
-@app.verb(entities_app, "split")
-def entities_split(
-    call: Call,
-    memory: Memory,
-    name: str = EntityName,
-    alias: str = Argument(..., metavar="OTHER", help="The other name."),
-) -> None:
-    """Mark two names as different."""
-    _show_decision(call, memory.entities.split(name, alias, by_person=is_person(call)))
-
-
-@app.verb(entities_app, "rename")
-def entities_rename(
-    call: Call,
-    memory: Memory,
-    old: str = Argument(..., metavar="OLD", help="The old name."),
-    new: str = Argument(..., metavar="NEW", help="Its name."),
-) -> None:
-    """Rename; the old name stays as an alias."""
-    _show_decision(call, memory.entities.rename(old, new, by_person=is_person(call)))
+_decision("alias", ("NAME", "A name."), ("ALIAS", "The alias."), "Add an alias to a name.")
+_decision(
+    "merge",
+    ("NAME", "The name that stays."),
+    ("OTHER", "The name that becomes an alias."),
+    "Merge two names.\n\n"
+    "Only memory/entities.md changes: facts keep their words, and `undo` or `split` reverses it.",
+)
+_decision("split", ("NAME", "A name."), ("OTHER", "The other name."), "Mark two names as different.")
+_decision("rename", ("OLD", "The old name."), ("NEW", "Its name."), "Rename; the old name stays as an alias.")
 
 
 # -- model -------------------------------------------------------------------------------------------------
@@ -534,11 +505,7 @@ def entities_rename(
 
 model_app = app.new(no_args_is_help=True, help="Try the model that reads conversations and texts.")
 NAME_ONE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
-
-
-@model_app.callback()
-def _model_group() -> None:
-    """A family although it has one member yet."""
+model_app.callback()(lambda: None)  # a family although it has one member yet
 
 
 @app.verb(model_app, "test")
@@ -554,10 +521,7 @@ def model_test(call: Call, memory: Memory) -> None:
 # `ua-memory reflect`: a question answered from memory, with its proofs.
 
 
-reflect_app = app.new()
-
-
-@app.verb(reflect_app)
+@app.verb()
 def reflect(
     call: Call,
     memory: Memory,
@@ -617,12 +581,10 @@ def _schema(call: Call, given: str | None) -> Any:
 # `ua-memory consolidate`: facts into observations, by hand or every night.
 
 
-consolidate_app = app.new()
-
 LOG = "consolidate.log"
 
 
-@app.verb(consolidate_app)
+@app.verb()
 def consolidate(
     call: Call,
     memory: Memory,

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 # `ua-memory retain`: draw the facts out of a text.
 
 
-retain_app = app.new()
-
 Wait = Option(False, "--wait", help="Wait for the model and show the result.")
 DryRun = Option(False, "--dry-run", help="Show what would be saved, and the cost.")
 Redo = Option(False, "--redo", help="Read unchanged parts again too.")
@@ -66,7 +64,7 @@ class ReadingOptions:
         }  # fmt: skip
 
 
-@app.verb(retain_app)
+@app.verb()
 def retain(
     call: Call,
     memory: Memory,
@@ -166,10 +164,7 @@ def _batched(call: Call, memory: Memory, words: list[str] | None, common: dict[s
 # `ua-memory ingest`: files, each as a document.
 
 
-ingest_app = app.new()
-
-
-@app.verb(ingest_app)
+@app.verb()
 def ingest(
     call: Call,
     memory: Memory,
@@ -271,10 +266,7 @@ def watch_run(
 # `ua-memory flush`: save what matters of a conversation before its context is reset.
 
 
-flush_app = app.new()
-
-
-@app.verb(flush_app, opens=False)
+@app.verb(opens=False)
 def flush(
     call: Call,
     transcript: str | None = Argument(

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 # `ua-memory search`: find facts and notes.
 
 
-search_app = app.new()
-
-
 Query = Argument(None, metavar="QUERY...", help='Words, a question, or a "phrase".')
 Limit = Option(
     None, "--limit", "-n", metavar="N", min=1, max=1000, help="Number of hits (default: search.limit)."
@@ -109,7 +106,7 @@ def _read_groups(text: str) -> Any:
         raise Usage(f"--tag-groups is not JSON: {error}", hint=hint) from error
 
 
-@app.verb(search_app)
+@app.verb()
 def search(
     call: Call,
     memory: Memory,
@@ -190,12 +187,11 @@ def _lines(call: Call) -> list[str]:
 # `ua-memory list`, `today` and `yesterday`: what is remembered, without a query.
 
 
-list_app, today_app, yesterday_app = app.new(), app.new(), app.new()
 LISTED = 20
 """Items that are listed, if no number is given."""
 
 
-@app.verb(list_app, "list")
+@app.verb()
 def list_(
     call: Call,
     memory: Memory,
@@ -233,7 +229,7 @@ def show_list(
     views.show_list(Screen(call), found, today, filtered=filtered)
 
 
-@app.verb(today_app)
+@app.verb()
 def today(call: Call, memory: Memory) -> None:
     """Show what was remembered today.
 
@@ -242,7 +238,7 @@ def today(call: Call, memory: Memory) -> None:
     _show_day(call, memory, 0)
 
 
-@app.verb(yesterday_app)
+@app.verb()
 def yesterday(call: Call, memory: Memory) -> None:
     """Show what was remembered yesterday, as `ua-memory today` does."""
     _show_day(call, memory, 1)
@@ -346,10 +342,7 @@ def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
 # `ua-memory recall`: what search finds, as a block for a prompt.
 
 
-recall_app = app.new()
-
-
-@app.verb(recall_app)
+@app.verb()
 def recall(
     call: Call,
     memory: Memory,
@@ -393,10 +386,7 @@ def recall(
 # `ua-memory explain`: how a query is read, without searching.
 
 
-explain_app = app.new()
-
-
-@app.verb(explain_app)
+@app.verb()
 def explain(
     call: Call,
     memory: Memory,
@@ -417,10 +407,7 @@ def explain(
 # `ua-memory get`: read from the bank.
 
 
-get_app = app.new()
-
-
-@app.verb(get_app)
+@app.verb()
 def get(
     call: Call,
     memory: Memory,
@@ -444,7 +431,6 @@ def get(
 # `ua-memory edit` and `open`: a note in the editor, in Obsidian, or in what the system opens it with.
 
 
-edit_app, open_app = app.new(), app.new()
 Target = Argument(
     "", metavar="[TARGET]", help="A file, a page, a line, an id or a day, as for get.", show_default=False
 )
@@ -460,7 +446,7 @@ SLOW = 10.0
 """Seconds after which a program that opens something is taken to show it."""
 
 
-@app.verb(edit_app, json=False)
+@app.verb(json=False)
 def edit(call: Call, memory: Memory, target: str = Target) -> None:
     """Open a note or a fact in your editor, at its line; MEMORY.md without TARGET.
 
@@ -507,7 +493,7 @@ def run_editor(call: Call, words: list[str]) -> None:
         raise Usage(f"the editor {words[0]!r} ended with {code}", hint="set EDITOR, or VISUAL")
 
 
-@app.verb(open_app, "open", json=False)
+@app.verb(json=False)
 def open_(
     call: Call,
     memory: Memory,

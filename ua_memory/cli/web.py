@@ -60,10 +60,8 @@ STOPS = 10.0
 FROM_INDEX = frozenset(("list", "search", "explain", "entities", "status", "stats"))
 """Commands whose text comes from the index, which holds no secret."""
 
-web_app = app.new()
 
-
-@app.verb(web_app, json=False)
+@app.verb(json=False)
 def web(
     call: Call,
     memory: Memory,
