@@ -18,13 +18,13 @@ import pytest
 from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
-from ua_memory.caller import caller
+from ua_memory.caller import caller, parse_day
 from ua_memory.cli.app import VERBS, Verbs, group
 from ua_memory.errors import EXIT_CODES, Usage
 from ua_memory.text import dates
 from ua_memory.views import output as boundary
 from ua_memory.views.hits import matches
-from ua_memory.views.output import Screen, ago, cells, day_title, dumps, parse_day, visible
+from ua_memory.views.output import Screen, ago, cells, day_title, dumps, visible
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"

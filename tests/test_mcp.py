@@ -26,7 +26,6 @@ from ua_memory.mcp import tools as mcp_server
 from ua_memory.mcp.tools import server
 from ua_memory.memory import Memory
 from ua_memory.text import tokens
-from ua_memory.views.output import parse_since, parse_until
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "ua_memory" / "data" / "mcp.json"
@@ -352,12 +351,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
     ],
 )  # fmt: skip
 def test_an_error_gives_a_hint(memory: Memory, name: str, given: Any, says: str) -> None:
-    def days(memory: Memory, given: Mapping[str, Any]) -> Any:
-        now = memory.store.now()
-        return parse_since(given.get("since"), now), parse_until(given.get("until"), now)
-
-    caller = mcp_server.Caller(scope=days if {"since", "until"} & {*given} else None)
-    text, failed = mcp_server.call(memory, name, given, caller)
+    text, failed = mcp_server.call(memory, name, given, mcp_server.Caller())
     assert failed and says in text and text.startswith(f"{name} failed: ") and "Hint" in text, text
 
 

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from ua_memory import bench, caller, config, discovery
 from ua_memory import paths as paths_module
-from ua_memory.caller import Call, is_person
+from ua_memory.caller import Call, is_person, parse_since
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
 from ua_memory.daemon import spawn
@@ -27,7 +27,7 @@ from ua_memory.memory import Memory
 from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.upkeep.init import set_setting
 from ua_memory.views import bank as views
-from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, plain, progress, show
+from ua_memory.views.output import Screen, agrees, commit, emit, note, plain, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.memory import Status

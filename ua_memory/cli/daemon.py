@@ -20,7 +20,6 @@ from ua_memory import caller
 from ua_memory.caller import Call
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
-from ua_memory.cli.search import ScopeOptions
 from ua_memory.daemon import spawn
 from ua_memory.daemon.server import CallerStream, Service, given
 from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, process_lock, runs
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from ua_memory.daemon.server import Output, Request
     from ua_memory.daemon.spawn import Daemon
-    from ua_memory.index.filters import Filters
     from ua_memory.mcp.tools import Caller
     from ua_memory.memory import Memory
     from ua_memory.paths import Bank
@@ -248,7 +246,7 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
     project = call.env.get("CLAUDE_PROJECT_DIR")  # that the client says it works in
     return tools.Caller(
         known, session, call.model(memory), behind, (call.cwd, *([Path(project)] if project else [])),
-        lambda bank, args: _scope(call, bank, args), tags,
+        here, tags,
         lambda: _words(memory, given.get("process"), session or ""),
         lambda: [root for root in (caller.found(call), default_bank(call.home)) if root and is_bank(root)],
     )  # fmt: skip
@@ -273,17 +271,6 @@ def _words(memory: Memory, process: object, session: str) -> TranscriptWords | N
     said = tuple(text for words in read for text in words.said)
     outputs = tuple(text for words in read for text in words.outputs)
     return TranscriptWords(said, outputs, len(read) == len(records) and all(w.complete for w in read))
-
-
-def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
-    where = ScopeOptions(
-        since=given.get("since"), until=given.get("until"), tag=given.get("tags"),
-        tags_match=given.get("tags_match", "any_strict"),
-        tag_groups=json.dumps(given["tag_groups"]) if given.get("tag_groups") else "",
-    )  # fmt: skip
-    asked_at = memory.documents.moment(given.get("query_timestamp"))
-    kinds, retired = given.get("kinds") or (), bool(given.get("retired")) or None
-    return where.filters(call, memory, asked_at, kinds=kinds, retired=retired)
 
 
 # -- serving -----------------------------------------------------------------------------------------------

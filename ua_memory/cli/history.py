@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer import Argument, Option
 
-from ua_memory.caller import Call, is_person
+from ua_memory.caller import Call, is_person, parse_since, parse_until
 from ua_memory.cli import app
 from ua_memory.cli.search import Since, Until
 from ua_memory.errors import Conflict, ProblemsFound, StillThere, Usage
@@ -19,7 +19,7 @@ from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, count, emit, note, parse_since, parse_until, progress, show
+from ua_memory.views.output import Screen, agrees, count, emit, note, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import Revision

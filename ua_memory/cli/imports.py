@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from ua_memory import caller, discovery
 from ua_memory.bench import compare
-from ua_memory.caller import Call, given
+from ua_memory.caller import Call, given, parse_since
 from ua_memory.cli import app
 from ua_memory.cli.history import backup_file
 from ua_memory.clients import sessions
@@ -24,7 +24,7 @@ from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import ask_backend, import_contents
 from ua_memory.views import flushed as views_flushed
 from ua_memory.views import history, output
-from ua_memory.views.output import Screen, count, emit, note, parse_since, progress, show
+from ua_memory.views.output import Screen, count, emit, note, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.retain.flush import FlushedSession

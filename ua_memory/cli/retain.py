@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from typer import Argument, Option
 
 from ua_memory import caller, discovery
-from ua_memory.caller import Call, given, read_text
+from ua_memory.caller import Call, given, parse_day, read_text
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
@@ -20,7 +20,7 @@ from ua_memory.daemon.spawn import in_background, runs
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.views import flushed, output
-from ua_memory.views.output import Screen, agrees, count, emit, note, parse_day, progress, show
+from ua_memory.views.output import Screen, agrees, count, emit, note, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.memory import Memory

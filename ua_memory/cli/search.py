@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from typer import Argument, Option
 
-from ua_memory.caller import Call, given, is_person
+from ua_memory.caller import Call, given, is_person, parse_day, parse_moment
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.hooks.context import places
@@ -23,7 +23,7 @@ from ua_memory.records import Place
 from ua_memory.text.wording import counted, filled, filled_groups
 from ua_memory.views import hits as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, emit, parse_day, parse_moment, print_json, progress, show
+from ua_memory.views.output import Screen, agrees, emit, print_json, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.index.filters import Filters

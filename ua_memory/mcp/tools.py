@@ -8,9 +8,11 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from ua_memory.caller import parse_day
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS
 from ua_memory.errors import Busy, CannotWrite, Malformed, NotFound, UaMemoryError, Usage
@@ -22,7 +24,7 @@ from ua_memory.paths import DATED, make_private
 from ua_memory.recall import readonly
 from ua_memory.records import Fact, is_generated
 from ua_memory.text import noise, redaction
-from ua_memory.text.wording import OFF, WHERE_SAID, counted
+from ua_memory.text.wording import OFF, WHERE_SAID, counted, filled, filled_groups
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     Work = Callable[[Memory, Mapping[str, Any], "Caller"], str]
-    Scope = Callable[[Memory, Mapping[str, Any]], Filters]
 
 
 class Caller(NamedTuple):
@@ -55,9 +56,9 @@ class Caller(NamedTuple):
 
     `model` is the model of the caller's own environment. `behind` starts a command of ours that goes on when
     the call is over, and returns the path of its log. `folders` are those whose files may be read on the
-    caller's behalf. `scope` reads the arguments that filter, with the caller's places filled in. `said_in`
-    are the tags of what is kept for it. `words` reads the transcript of the session that calls; None where
-    there is none. `banks` are the folders of the banks that the caller could name.
+    caller's behalf. `places` is what placeholders in tags stand for. `said_in` are the tags of what is kept
+    for it. `words` reads the transcript of the session that calls; None where there is none. `banks` are the
+    folders of the banks that the caller could name.
     """
 
     client: str = "mcp"
@@ -65,7 +66,7 @@ class Caller(NamedTuple):
     model: Endpoint | None = None
     behind: Callable[[Sequence[str]], str] | None = None
     folders: tuple[Path, ...] = ()
-    scope: Scope | None = None
+    places: Mapping[str, str] = MappingProxyType({})
     said_in: tuple[str, ...] = ()
     words: Callable[[], TranscriptWords | None] = lambda: None
     banks: Callable[[], Sequence[Path]] = lambda: ()
@@ -346,13 +347,14 @@ def _source(piece: EvidencePiece) -> str:
 
 
 def _filters(memory: Memory, given: Mapping[str, Any], caller: Caller) -> Filters:
-    if caller.scope is not None:
-        return caller.scope(memory, given)
+    asked_at = memory.documents.moment(given.get("query_timestamp"))
+    now = asked_at or memory.store.now()
     return memory.filters(
-        since=given.get("since"), until=given.get("until"), tags=given.get("tags", ()),
-        groups=given.get("tag_groups", ()), kinds=given.get("kinds", ()),
-        match=given.get("tags_match", "any_strict"), retired=given.get("retired") or None,
-        asked_at=memory.documents.moment(given.get("query_timestamp")),
+        since=parse_day(given.get("since"), "--since", now),
+        until=parse_day(given.get("until"), "--until", now, end=True),
+        tags=filled(given.get("tags", ()), caller.places),
+        groups=filled_groups(given.get("tag_groups", ()), caller.places), kinds=given.get("kinds", ()),
+        match=given.get("tags_match", "any_strict"), retired=given.get("retired") or None, asked_at=asked_at,
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import contextlib
 import dataclasses
 import json
@@ -13,12 +12,12 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from functools import reduce
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError, Usage
+from ua_memory.errors import CannotWrite, OutOfMemory, UaMemoryError
 from ua_memory.records import Place
 from ua_memory.text.wording import dollars
 
@@ -443,7 +442,7 @@ def show_trial(screen: Screen, found: ModelTrial) -> None:
 
 
 # -- times -------------------------------------------------------------------------------------------------
-# Dates as people say them, and dates that people write for options.
+# Dates as people say them.
 
 
 def day_title(day: date, today: date) -> str:
@@ -473,66 +472,6 @@ def ago_day(day: date, today: date) -> str:
     if abs(days) > 60:
         return day.isoformat()
     return f"{days} days ago" if days > 0 else f"in {-days} days"
-
-
-def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
-    """A moment out of what an option was given: `2026-11-21` (its noon), `2026-11-21T14:00`.
-
-    With an offset or in the zone of `now`, which is the answer to None. Usage for anything else.
-    """
-    if text is None:
-        return now
-    word = text.strip()
-    try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", word, re.ASCII):
-            return datetime.combine(date.fromisoformat(word), time(12), now.tzinfo)
-        given = datetime.fromisoformat(word)
-        return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
-    except ValueError as error:
-        hint = "use 2026-11-21 or 2026-11-21T14:00"
-        raise Usage(f"{text!r} is not a valid time", where=option, hint=hint) from error
-
-
-DATES = "2026-11-21, 2026-11, 30d, yesterday, last week or May"
-"""Examples of what `parse_day` reads, for help and errors."""
-
-
-def parse_day(text: str | None, option: str, now: datetime, *, end: bool = False) -> str | None:
-    """An ISO day out of what an option was given: `2026-11-21`, `2026-11`, `2026`, so many days or weeks ago
-    (`30d`, `2w`), or time words as `dates.named` reads them: `yesterday`, `last week`, `May`.
-
-    Of several days it is the first, or with `end` the last. Usage for anything else.
-    """
-    if text is None:
-        return None
-    word = text.strip().lower()
-    try:
-        if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII):
-            return (now.date() - timedelta(days=int(ago[1]) * {"d": 1, "w": 7}[ago[2]])).isoformat()
-        if match := re.fullmatch(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", word, re.ASCII):
-            year, month = int(match[1]), int(match[2] or (12 if end else 1))
-            last = calendar.monthrange(year, month)[1] if end else 1
-            return date(year, month, int(match[3] or last)).isoformat()
-        from ua_memory.text import dates  # some 40 ms, which no ISO date need wait for
-
-        day = dates.named(text, now)[end]
-        if day is None:
-            raise ValueError(text)
-        return day.isoformat()
-    except (ValueError, OverflowError) as error:
-        raise Usage(f"{text!r} is not a valid date", where=option, hint=f"use {DATES}") from error
-
-
-def parse_since(text: str | None, now: datetime) -> datetime | None:
-    """The beginning of the day that `--since` names, as `parse_day` reads it, in the zone of `now`."""
-    day = parse_day(text, "--since", now)
-    return datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
-
-
-def parse_until(text: str | None, now: datetime) -> datetime | None:
-    """The end of the last day that `--until` names, in the zone of `now`."""
-    day = parse_day(text, "--until", now, end=True)
-    return datetime.combine(date.fromisoformat(day) + timedelta(1), time(), now.tzinfo) if day else None
 
 
 # -- progress ----------------------------------------------------------------------------------------------
