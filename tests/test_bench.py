@@ -160,7 +160,7 @@ def test_a_question_is_asked_at_its_time(tmp_path: Path, monkeypatch: pytest.Mon
         Question("hands\nand", frozenset("0"), "x"),
     ]
     found = ours.ask(questions, 1)
-    ours.close()
+    ours.memory.close()
     assert seen == [(["otters", "hands and"], clock), (["herons"], then)]
     assert found == [[("0",)], [("1",)], [("0",)]]
 

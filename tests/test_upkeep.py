@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from banks import Bank, git, new_bank
@@ -147,7 +149,8 @@ def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     nudged: list[str] = []
     warm = Warm(bank.root, bank.store.config, bank.store.bank.pending, {})
     warm.snapshots = SnapshotCache(lambda: None)
-    return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False), said, nudged
+    idle: Any = SimpleNamespace(next=lambda: NEVER, key="", watches=False)
+    return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False, idle), said, nudged
 
 
 def test_a_burst_wakes_it_once_and_is_read_once(bank: Bank) -> None:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ua_memory import discovery
 from ua_memory.config import Config
@@ -405,12 +405,6 @@ Found = list[tuple[str, ...]]
 _WORD = re.compile(r"\w+")
 
 
-class Ranks(Protocol):
-    """What is measured: all questions of a conversation at once, at most `limit` results for each."""
-
-    def ask(self, questions: Sequence[BenchQuestion], limit: int) -> list[Found]: ...
-
-
 def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
@@ -481,9 +475,6 @@ class OwnRanking:
         """Build the index, as the first search would."""
         self.notes.update(self.memory.refresh().notes)
 
-    def close(self) -> None:
-        self.memory.close()
-
     def ask(self, questions: Sequence[BenchQuestion], limit: int) -> list[Found]:
         times: dict[datetime | None, list[int]] = defaultdict(list)
         for number, one in enumerate(questions):
@@ -497,6 +488,10 @@ class OwnRanking:
                     lines = ((at.path, line) for line in range(at.line, at.end + 1))
                     found[number].append(tuple(self.where[place] for place in lines if place in self.where))
         return found
+
+
+Ranks = OwnRanking | BM25 | Grep
+"""What is measured: all questions of a conversation at once, at most `limit` results for each."""
 
 
 # -- report ----------------------------------------------------------------------------------------------
@@ -565,13 +560,11 @@ def measure(
             progress(number, len(dialogues))
         with tempfile.TemporaryDirectory(prefix="ua-memory-bench-", ignore_cleanup_errors=True) as scratch:
             ours = OwnRanking(one, Path(scratch) / "bank", now)
-            try:
+            with ours.memory:
                 seconds += _timed(ours.index)
                 rankings: tuple[Ranks, ...] = (ours, BM25(one), Grep(one))
                 for name, ranks in zip(NAMES, rankings, strict=True):
                     tally[name].add(one, ranks, limit)
-            finally:
-                ours.close()
             notes |= ours.notes
     return BenchReport(
         len(dialogues), sum(len(one.turns) for one in dialogues),

@@ -48,11 +48,6 @@ def _id(value: str, _: str) -> None:
         raise ValueError(f"{value!r} is not a bank id: 1 to 64 letters, digits, - and _")
 
 
-def _trail(value: str, _: str) -> None:
-    if value not in ("own", "beside"):
-        raise ValueError(f"{value!r} is neither own nor beside")
-
-
 def _zone(value: str, _: str) -> None:
     if not is_zone(value or "UTC"):
         raise ValueError(f"unknown timezone {value!r}: use a name such as Europe/Kyiv")
@@ -111,7 +106,7 @@ def _compiles(pattern: str, name: str) -> None:
 
 
 RULES: Mapping[str, Callable[[Any, str], None]] = {
-    "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
+    "id": _id, "trail": _among("own", "beside"), "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
     "sessions_place": _among("state", "bank"),
     "sessions_agent": _among("spoken", "all", "none"),

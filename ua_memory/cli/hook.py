@@ -171,10 +171,6 @@ def _files(memory: Memory, _: str) -> Values:
     return [(path, "") for path in sorted((file.path for file in memory.store.files()), reverse=True)]
 
 
-def _revisions(memory: Memory, _: str) -> Values:
-    return [(one.id[:7], _short(one.subject)) for one in memory.history.log(limit=OFFERED)]
-
-
 def _names(memory: Memory, word: str) -> Values:
     """Names, which the index has in small letters, with the letters that were typed."""
     sql = "SELECT name FROM names WHERE name LIKE ? || '%' GROUP BY name ORDER BY count(*) DESC"
@@ -188,7 +184,8 @@ def _short(text: str) -> str:
 
 
 OF_BANK: Mapping[str, Callable[[Memory, str], Values]] = {
-    "tags": _tags, "ids": _ids, "files": _files, "revisions": _revisions, "names": _names,
+    "tags": _tags, "ids": _ids, "files": _files, "names": _names,
+    "revisions": lambda memory, _: [(o.id[:7], _short(o.subject)) for o in memory.history.log(limit=OFFERED)],
     "pages": lambda memory, _: [(one.id, one.name) for one in memory.pages.list()],
     "models": lambda memory, _: [(one.id, one.name) for one in memory.models.list()],
     "blocks": lambda memory, _: [(one.name, "") for one in memory.core.list() if " " not in one.name],

@@ -236,7 +236,7 @@ class Flushing:
     def __init__(self, root: Path, env: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._root, self._env, self._say = root, dict(env), say
         self._process: subprocess.Popen[bytes] | None = None
-        self._next, self._names, self._told = 0.0, "", False
+        self._next, self._told = 0.0, False
         self._last: dict[str, JobRun | None] = {}
         self._next_look = self._next_upkeep = 0.0
         self.watches = False
@@ -587,7 +587,7 @@ class Upkeep:
 
     def __init__(
         self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool],
-        flushing: Flushing | None = None,
+        flushing: Flushing,
     ) -> None:  # fmt: skip
         self._flushing = flushing
         self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
@@ -619,18 +619,18 @@ class Upkeep:
     def waits(self) -> bool:
         """Whether an edit waits for its quiet, a file to be read, a flush to end, or a watched path for its
         changes: no time to leave."""
-        flushes = self._flushing is not None and bool(self._flushing.key or self._flushing.watches)
+        flushes = bool(self._flushing.key or self._flushing.watches)
         return min(self._first, self._rested, self._pack_at) != NEVER or flushes
 
     def next(self) -> float:
         """When there is something to do, in seconds of the monotonic clock."""
-        flush = self._flushing.next() if self._flushing else NEVER
-        return min(self._due(), self.watch.next() if self.watch else NEVER, flush, self._pack_at)
+        watch = self.watch.next() if self.watch else NEVER
+        return min(self._due(), watch, self._flushing.next(), self._pack_at)
 
     def do(self, resting: float = NEVER) -> None:
         """Do one piece of what is due. What fails is noted, and tried again. `resting` are the seconds since
         the last command."""
-        if self._flushing and time.monotonic() >= self._flushing.next():
+        if time.monotonic() >= self._flushing.next():
             self._flush(self._flushing, resting)
         self._pack(resting)
         whole = self.watch is not None and self.watch.tend()

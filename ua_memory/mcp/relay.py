@@ -7,7 +7,8 @@ import json
 import os
 import sys
 
-from ua_memory.daemon.connect import LOST, MOST_INPUT, NONE, NoAnswer, exchange, option
+from ua_memory import discovery
+from ua_memory.daemon.connect import LOST, MOST_INPUT, NONE, NoAnswer, banks, exchange, option
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -31,15 +32,15 @@ IN_THREADS = frozenset(("reflect", "resources/list", "resources/read"))
 MOST_THREADS = 8
 FIRST = (b'"initialize"', b'"server/discover"', b'"notifications/')
 """What a client sends before it asks for the tools."""
-BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
 
 
 class Fault(Exception):
-    """A JSON-RPC error: its code, and what is wrong."""
+    """An `error` of JSON-RPC: its code, and what is wrong."""
 
     def __init__(self, code: int, what: str, data: Any = None) -> None:
-        self.code, self.what, self.data = code, what, data
         super().__init__(what)
+        self.error = {"code": code, "message": what, **({"data": data} if data is not None else {})}
 
 
 def serve(words: list[str], mode: str) -> bool:
@@ -128,12 +129,13 @@ class Relay:
             if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
                 number = message["id"]
             method, params, era = _parts(message)
-            if _operation(method, params) in IN_THREADS and len(self._running) < MOST_THREADS:
+            does = params.get("name") if method == "tools/call" else method
+            if str(does) in IN_THREADS and len(self._running) < MOST_THREADS:
                 self._start_thread(number, method, params, era)
                 return
             answer = {"result": self.result(method, params, era, [])}
         except Fault as fault:
-            answer = {"error": _error(fault)}
+            answer = {"error": fault.error}
         self._send(number, answer)
 
     def finish(self) -> None:
@@ -150,7 +152,7 @@ class Relay:
             try:
                 answer = {"result": self.result(method, params, era, running)}
             except Fault as fault:
-                answer = {"error": _error(fault)}
+                answer = {"error": fault.error}
             if self._running.pop(number, None) is not None:  # a cancelled request has no answer
                 self._send(number, answer)
 
@@ -361,18 +363,6 @@ def _parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
     return method, params, "modern" if modern else "legacy"
 
 
-def _operation(method: str, params: dict[str, Any]) -> str:
-    return str(params.get("name")) if method == "tools/call" else method
-
-
-def _error(fault: Fault) -> dict[str, Any]:
-    return {
-        "code": fault.code,
-        "message": fault.what,
-        **({"data": fault.data} if fault.data is not None else {}),
-    }
-
-
 def _client_name(name: str) -> str:
     """A client's name as it may stand in a heading: of codex-mcp-client the codex."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name[:40])
@@ -385,9 +375,6 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
     Only for the list that a client is shown; each call checks them again. They are not read by `config`,
     which takes 60 ms and twice the memory of this process.
     """
-    from ua_memory import discovery
-    from ua_memory.daemon.connect import banks
-
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     roots = banks(words, os.getcwd(), home)  # noqa: PTH109
     found = (_mcp_settings(f"{root}/{discovery.SETTINGS}") for root in roots)
@@ -402,8 +389,6 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
 
 def _mcp_settings(path: str) -> dict[str, Any] | None:
     """The table `mcp` of a settings file; None where there is no file."""
-    from ua_memory import discovery
-
     try:
         data = discovery.read(path)
     except OSError:

@@ -489,19 +489,10 @@ def _openclaw_search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str
     except UaMemoryError as error:
         return _dumped({"results": [], "disabled": True, "unavailable": True, **_failure(error)})
     hits = [hit for hit in found.hits if corpus != "wiki" or hit.item.path.startswith(WIKI)][:most]
-    warned = {"warning": "; ".join(found.notes)} if found.notes else {}
-    return _dumped(
-        {
-            "results": [_row(hit) for hit in hits],
-            "provider": "local",
-            "model": memory.config.embedding,
-            "fallback": None,
-            "citations": "auto",
-            "mode": found.mode,
-            **({"stale": True} if found.stale else {}),
-            **warned,
-        }
-    )
+    given = {"results": [_row(hit) for hit in hits], "provider": "local", "model": memory.config.embedding}
+    told = {"fallback": None, "citations": "auto", "mode": found.mode}
+    stale = {"stale": True} if found.stale else {}
+    return _dumped(given | told | stale | ({"warning": "; ".join(found.notes)} if found.notes else {}))
 
 
 def _row(hit: Hit) -> dict[str, Any]:
@@ -563,13 +554,11 @@ def _list(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     folder = given.get("folder", "").strip("/").removeprefix(WIKI)
     every = memory.pages.list()
     found = [one for one in every if one.place.path.startswith(f"{WIKI}{folder}/" if folder else WIKI)]
+    if not every:
+        return "There are no pages yet; create one with create_page."
     if not found:
-        there = sorted({_folder(one) for one in every} - {""})
-        return (
-            f"There are no pages in {folder!r}; the folders are: {', '.join(there) or 'none'}."
-            if every
-            else "There are no pages yet; create one with create_page."
-        )
+        there = ", ".join(sorted({_folder(one) for one in every} - {""}))
+        return f"There are no pages in {folder!r}; the folders are: {there or 'none'}."
     rows = []
     for one in found:
         inside = f" (in {_folder(one)}/)" if _folder(one) else ""
@@ -626,11 +615,8 @@ def _written(memory: Memory, id: str, caller: Caller) -> str:
     except UaMemoryError as error:  # the page is declared; its text comes with the next refresh
         return f"Its text is not written yet: {error.what}."
     body = memory.pages.get(id).body.strip()
-    return (
-        "get_page shows its text."
-        if body
-        else "Memory has nothing on it yet; its text will be written when it does."
-    )
+    nothing = "Memory has nothing on it yet; its text will be written when it does."
+    return "get_page shows its text." if body else nothing
 
 
 def _delete(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
@@ -697,22 +683,18 @@ TEMPLATES = (
 
 def listed(memory: Memory) -> list[dict[str, Any]]:
     """What there is to read: core memory and its blocks, the pages, the latest days."""
-    found = [_resource_row("core", "core", "Core memory", "What every session begins with.")]
+    rows = [("core", "core", "Core memory", "What every session begins with.")]
     for block in memory.core.list():
-        found.append(
-            _resource_row(f"core/{quote(block.name, safe='')}", block.name, block.name, "A core block.")
-        )
+        rows.append((f"core/{quote(block.name, safe='')}", block.name, block.name, "A core block."))
     for page in memory.pages.list():
-        found.append(_resource_row(f"page/{quote(page.id, safe='')}", page.id, page.name, page.source_query))
+        rows.append((f"page/{quote(page.id, safe='')}", page.id, page.name, page.source_query))
     for day in list(_logs(memory))[:DAYS]:
-        found.append(_resource_row(f"day/{day}", day, f"Log of {day}", "What was remembered on that day."))
+        rows.append((f"day/{day}", day, f"Log of {day}", "What was remembered on that day."))
+    keys, found = ("name", "title", "description"), []
+    for path, *texts in rows:
+        said = {key: " ".join(noise.harmless(text).split()) for key, text in zip(keys, texts, strict=True)}
+        found.append({"uri": f"memory://{path}", **said, "mimeType": MARKDOWN})
     return found
-
-
-def _resource_row(path: str, name: str, title: str, says: str) -> dict[str, Any]:
-    texts = {"name": name, "title": title, "description": says}
-    clean = {key: " ".join(noise.harmless(text).split()) for key, text in texts.items()}
-    return {"uri": f"memory://{path}", **clean, "mimeType": MARKDOWN}
 
 
 def _logs(memory: Memory) -> Mapping[str, list[str]]:

@@ -107,7 +107,8 @@ class Guard:
 
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*_without_cache(message["headers"]), *HEADERS]}
+                kept = (row for row in message["headers"] if row[0] != b"cache-control")
+                message = {**message, "headers": [*kept, *HEADERS]}
             await send(message)
 
         await self.inner(scope, _bounded(receive), sent)
@@ -175,10 +176,6 @@ def _all(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
 
 def _one(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
     return next(iter(_all(headers, name)), b"")
-
-
-def _without_cache(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [(name, value) for name, value in headers if name != b"cache-control"]
 
 
 def _attribute(url: bytes) -> bytes:
