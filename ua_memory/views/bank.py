@@ -180,18 +180,17 @@ def job_views(
 ) -> Sequence[JobView]:
     """How the work stands that is done unasked; `daemon` is what it says of itself, None if none answers."""
     nobody = "memory is switched off" if not config.enabled else "" if daemon else "no daemon runs"
-    for_pages = _next_unasked(config, daemon or {}, now) if daemon else nobody
-    told = {
-        "sync": "only when asked: ua-memory sync",
-        "flush": nobody or _next_flush(found, daemon or {}, now),
-    }
-    if not found.waiting:
-        told["flush"] = "nothing waits"
-    if not config.daemon_upkeep_minutes:
-        for_pages = "off: daemon.upkeep_minutes is 0"
+    said, rest = daemon or {}, timedelta(minutes=config.daemon_upkeep_minutes)
+    unasked: datetime | str = now + rest if said.get("upkeep") else NO_MODEL
+    if not rest:
+        unasked = "off: daemon.upkeep_minutes is 0"
+    elif said.get("flushing") == UPKEEP:
+        unasked = "running"
+    flush = (nobody or _next_flush(found, said, now)) if found.waiting else "nothing waits"
+    told = {"sync": "only when asked: ua-memory sync", "flush": flush}
     each = []
     for job, last in found.jobs.items():
-        then = told.get(job, nobody or for_pages)
+        then = told.get(job, nobody or unasked)
         if isinstance(then, datetime) and job in UNASKED and last:
             same = found.head is not None and last.head == found.head.id
             then = "nothing new since then" if same else max(then, last.again or then)
@@ -208,14 +207,6 @@ def _next_flush(found: Status, daemon: Mapping[str, Any], now: datetime) -> date
     return min(max(one.tried.again or now, now) for one in tries)
 
 
-def _next_unasked(config: Config, daemon: Mapping[str, Any], now: datetime) -> datetime | str:
-    """Of a consolidation, and of pages."""
-    if daemon.get("flushing") == UPKEEP:
-        return "running"
-    rest = timedelta(minutes=config.daemon_upkeep_minutes)
-    return now + rest if daemon.get("upkeep") else NO_MODEL
-
-
 NO_MODEL = "the daemon has no model"
 GIVE_MODEL = (
     "hint: `ua-memory daemon restart --with-key` in a shell that has your key, or name a logged-in client"
@@ -226,7 +217,7 @@ GIVE_MODEL = (
 
 def _job_shape(job: JobView) -> dict[str, Any]:
     last = job.last
-    ran = last and {"at": last.at.isoformat(timespec="seconds"), "result": last.result, "failed": last.failed}
+    ran = last and {"at": last.at.isoformat(timespec="seconds"), **fields(last, "result", "failed")}
     after = {"next": job.next.isoformat(timespec="seconds")} if job.next else {"why": job.why}
     return {**({"last": ran} if ran else {}), **after}
 
@@ -599,8 +590,7 @@ def show_probes(screen: Screen, run: ProbeRun) -> None:
     )  # fmt: skip
     for one in run.results:
         screen.line()
-        good = one.share(NEAR) == 1
-        screen.item([("✓ " if good else "✗ ", "good" if good else "bad")], one.probe.query)
+        screen.item([("✓ ", "good") if one.share(NEAR) == 1 else ("✗ ", "bad")], one.probe.query)
         for block, rank in one.ranks.items():
             before = one.was.get(block, rank) if one.was else rank
             moved = f" (was {_rank(before)})" if before != rank else ""
@@ -610,9 +600,9 @@ def show_probes(screen: Screen, run: ProbeRun) -> None:
                 screen.item(
                     "    ", (f"ua-memory search --why-not ^{block} {quote(one.probe.query)}", "faint")
                 )
-    for name, found in (("Gained", run.gained), ("Lost", run.lost)):
+    for name, found, style in (("Gained", run.gained, "good"), ("Lost", run.lost, "bad")):
         if found:
-            screen.heading((f"{name}: {len(found)}", "good" if name == "Gained" else "bad"))
+            screen.heading((f"{name}: {len(found)}", style))
     screen.note(*run.notes)
 
 

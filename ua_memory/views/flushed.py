@@ -101,8 +101,7 @@ def _added(screen: Screen, fact: Fact) -> None:
 def _refused(screen: Screen, by: str, refused: Sequence[str]) -> None:
     if refused:
         screen.heading((f"Proposed by {by}, and not saved as proposed:", "faint"))
-    for text in refused:
-        screen.item([("  ? ", "warn")], (text, "faint"))
+    screen.refused(refused)
 
 
 def show_again(screen: Screen, sessions: int, turns: int, cost: Estimate | None) -> None:

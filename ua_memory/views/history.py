@@ -248,7 +248,7 @@ def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, 
             screen.line((title, "strong"))
         sign, style = SIGNS[kind]
         for piece in pieces:
-            text = " ".join(_masked(piece, patterns).split())
+            text = " ".join(redaction.redact(piece.text, patterns).text.split())
             more: list[Words] = [(f"  ^{piece.id}", "id")] if piece.id else []
             screen.item([(f"  {sign} ", style)], text, *more)
             place = f"{piece.place.path}:{piece.place.line}"
@@ -268,13 +268,8 @@ def _name(piece: Piece) -> str:
     return f"{piece.place.path}#^{piece.id}" if piece.id else f"{piece.place.path}:{piece.place.line}"
 
 
-def _masked(piece: Piece, patterns: Mapping[str, str]) -> str:
-    return redaction.redact(piece.text, patterns).text
-
-
 def _named(piece: Piece) -> str:
-    whose = "your " if piece.by_person else ""
-    return f"{whose}{piece.what}, {piece.why}"
+    return f"{'your ' if piece.by_person else ''}{piece.what}, {piece.why}"
 
 
 def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False) -> None:
@@ -291,10 +286,8 @@ def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False)
     if cleared.pending or done.waiting:
         names = [*cleared.pending, *(one.key for one in done.waiting)]
         screen.line(f"Removed from the queue: {', '.join(names)}")
-    looked = ", ".join(
-        f"{'git' if kind == 'trail' else kind} ({number})" for kind, number in done.proof.looked.items()
-    )
-    screen.line(_verdict(done.proof), f": searched {looked}.")
+    looked = (f"{'git' if kind == 'trail' else kind} ({n})" for kind, n in done.proof.looked.items())
+    screen.line(_verdict(done.proof), f": searched {', '.join(looked)}.")
     if not purging:
         screen.line(("The history keeps it; undo restores it.", "faint"))
     more = [f"the next searches rebuild the index ({cleared.left} left)"] if cleared.left else []
@@ -310,10 +303,8 @@ def _verdict(proof: TraceReport) -> Words:
 
 
 def _counted(pieces: Sequence[Piece]) -> str:
-    plurals = {"entity": "entities"}
-    each = Counter(piece.what for piece in pieces)
-    parts = (count(number, what, plurals.get(what)) for what, number in each.items())
-    return ", ".join(parts) or "queued turns"
+    each, plurals = Counter(piece.what for piece in pieces), {"entity": "entities"}
+    return ", ".join(count(n, what, plurals.get(what)) for what, n in each.items()) or "queued turns"
 
 
 def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: bool) -> dict[str, Any]:
@@ -321,8 +312,8 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
 
     def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
         return [
-            {"what": piece.what, "why": piece.why, "byPerson": piece.by_person}
-            | ({"text": _masked(piece, patterns)} if words else {})
+            fields(piece, "what", "why", "by_person")
+            | ({"text": redaction.redact(piece.text, patterns).text} if words else {})
             | output.place(piece.place, piece.id)
             for piece in given
         ]
@@ -492,8 +483,7 @@ def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     both = [each.what for each in done.merge.notes if each.why == "both"]
     if any(what.startswith("^") for what in both):
         screen.line(("To resolve one: edit the line with the original id, and delete the other.", "faint"))
-    blocks = [what.removeprefix("## ") for what in both if what.startswith("## ")]
-    for name in blocks:
+    for name in (what.removeprefix("## ") for what in both if what.startswith("## ")):
         how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
         screen.line((f"{name} has both versions. To resolve it: {how}", "faint"))
     if "text" in both:
@@ -523,13 +513,13 @@ def synced_shape(done: SyncResult) -> dict[str, Any]:
         **_merged_shape(done),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
         "followed": _followed_shape(done.followed) if done.followed else None,
-        "heard": _heard_shape(done.heard) if done.heard else None,
+        "heard": _heard_shape(done.heard),
         **fields(done, "notes"),
     }
 
 
-def _heard_shape(one: Any) -> dict[str, Any]:
-    return {"ids": [f"^{block}" for block in one.ids], **output.searched(one.proof)}
+def _heard_shape(one: Any) -> dict[str, Any] | None:
+    return one and {"ids": [f"^{block}" for block in one.ids], **output.searched(one.proof)}
 
 
 def _followed_shape(one: Any) -> dict[str, Any]:
@@ -576,7 +566,7 @@ def restored_shape(done: RestoreResult) -> dict[str, Any]:
         **fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
         **fields(done, "trial as dry_run"),
         **_merged_shape(done),
-        "heard": _heard_shape(done.heard) if done.heard else None,
+        "heard": _heard_shape(done.heard),
         **fields(done, "notes"),
     }
 
@@ -609,11 +599,11 @@ SIDES = {(False, True): ("+", "added"), (True, False): ("-", "removed"), (True, 
 def diff_shape(revision: str | None, text: str, changes: Sequence[StatementChange]) -> dict[str, Any]:
     """What a revision changed, as JSON."""
     named = {"revision": revision} if revision else {}
-    return {**named, "diff": text, "changes": [_change_shape(one) for one in changes]}
+    return {**named, "diff": text, "changes": [fields(one, *CHANGE) for one in changes]}
 
 
-def _change_shape(one: StatementChange) -> dict[str, Any]:
-    return fields(one, "path", "line", "record", "id?", "before", "after")
+CHANGE = ("path", "line", "record", "id?", "before", "after")
+"""What is told of a statement that a revision changed."""
 
 
 def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
@@ -622,7 +612,7 @@ def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
         "dryRun": True,
         "op": plan.op,
         "undoes": output.revision(plan.revision),
-        "changes": [_change_shape(one) for one in plan.changes],
+        "changes": [fields(one, *CHANGE) for one in plan.changes],
         **fields(plan, "conflicts", "notes"),
     }
 

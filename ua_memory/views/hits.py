@@ -166,11 +166,9 @@ def matches(text: str, query: str) -> list[tuple[int, int]]:
 
 
 def _akin(word: str, other: str) -> bool:
-    if word == other:
-        return True
     stem = max(3, len(other) - ENDING)
-    same = len(other) > 3 and word[:stem] == other[:stem]
-    return same and abs(len(word) - len(other)) <= ENDING and word not in STOP
+    same = len(other) > 3 and word[:stem] == other[:stem] and abs(len(word) - len(other)) <= ENDING
+    return word == other or (same and word not in STOP)
 
 
 _COMMON = "the and for was were are did does why what when who how with from that this have has had"
@@ -179,18 +177,15 @@ STOP = frozenset(_COMMON.split())
 
 
 def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
-    marked = [False] * len(text)
-    for n in range(len(text)):
-        for pair in pairs:
-            if text.startswith(pair, n):
-                marked[n : n + len(pair)] = [True] * len(pair)
-    spans, start = [], None
-    for n, on in enumerate([*marked, False]):
-        if on and start is None:
-            start = n
-        elif not on and start is not None:
-            spans.append((offset + start, offset + n))
-            start = None
+    """Where runs of the pairs, which may overlap, stand in a text that begins at an offset."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(
+        (n, n + len(pair)) for pair in pairs for n in range(len(text)) if text.startswith(pair, n)
+    ):
+        if spans and offset + start <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], offset + end)
+        else:
+            spans.append((offset + start, offset + end))
     return spans
 
 

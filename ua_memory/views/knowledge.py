@@ -315,8 +315,7 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
 def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
     if refused:
         screen.line((f"Proposed by {by}, and not kept as proposed:", "faint"))
-    for text in refused:
-        screen.item([("  ? ", "warn")], (text, "faint"))
+    screen.refused(refused)
 
 
 def show_proposal(screen: Screen, one: Proposal) -> None:
@@ -567,8 +566,7 @@ def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
 def _asides(screen: Screen, done: ConsolidationResult) -> None:
     if done.refused:
         screen.heading((f"Proposed by {done.by}, and not saved:", "faint"))
-    for text in done.refused[:SHOWN_PAIRS]:
-        screen.item([("  ? ", "warn")], (text, "faint"))
+    screen.refused(done.refused[:SHOWN_PAIRS])
     if len(done.refused) > SHOWN_PAIRS:
         screen.line((f"  and {len(done.refused) - SHOWN_PAIRS} more", "faint"))
     if done.aside:

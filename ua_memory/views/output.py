@@ -274,6 +274,11 @@ class Screen:
         for kind, number in kinds.items():
             self.note(f"removed before {before}: {kind}{f' ({number} times)' if number > 1 else ''}")
 
+    def refused(self, texts: Iterable[str]) -> None:
+        """What a model proposed and was not kept, a line each."""
+        for text in texts:
+            self.item([("  ? ", "warn")], (text, "faint"))
+
     def outcome(self, result: Result, *more: str) -> None:
         """Say what a revision took out, and what else there is to say about it."""
         self.removed(result.redacted)
