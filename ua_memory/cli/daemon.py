@@ -32,7 +32,7 @@ from ua_memory.mcp.tools import offered
 from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
-from ua_memory.views.output import Screen, count, emit, note
+from ua_memory.views.output import Screen, count, emit, fields, note
 
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
@@ -147,10 +147,7 @@ def _stop_all(call: Call) -> None:
 
 
 def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
-    rows = [
-        {"pid": one.pid, "bank": one.bank, "socket": one.socket, "answers": one.said is not None}
-        for one in found
-    ]
+    rows = [fields(one, "pid", "bank", "socket") | {"answers": one.said is not None} for one in found]
     emit(call, {"daemons": rows})
     for one in found:
         said = f"since {one.said['since']}" if one.said else "does not answer"

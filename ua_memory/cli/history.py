@@ -341,15 +341,13 @@ def forget(
     done = memory.forget(*(target or ()), **named, take=take, by_person=is_person(call))  # type: ignore[arg-type]
     if purge:
         raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
-    emit(call, views.forgotten_shape(done, memory.config.redact, words=False))
+    emit(call, views.forgotten_shape(done, memory.config.redact))
     views.show_forgotten(Screen(call), done)
     raise typer.Exit(0 if done.proof.holds else StillThere.exit_code)
 
 
 def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
-    patterns = memory.config.redact
-    emit(call, views.forgotten_shape(found, patterns, words=True))
-    views.show_forgetting(Screen(call), found, patterns)
+    show(call, found, views.forgotten_shape, views.show_forgetting, memory.config.redact)
 
 
 def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
@@ -391,7 +389,7 @@ def _purge(
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))
-    known = views.forgotten_shape(done, memory.config.redact, words=False) if done else {"dryRun": False}
+    known = views.forgotten_shape(done, memory.config.redact) if done else {"dryRun": False}
     emit(call, {**known, "purge": {**views.purge_shape(planned), **views.purged_shape(made)}})
     views.show_purged(screen, planned, made)
     return code if made.proof.holds else StillThere.exit_code

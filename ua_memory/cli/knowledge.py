@@ -157,9 +157,8 @@ Number = Argument(..., metavar="N", help="Its number in the list.")
 def directives_list(call: Call, memory: Memory) -> None:
     """List the rules, with the mission and the disposition."""
     config = memory.config
-    traits = {name: getattr(config, name) for name in ("skepticism", "literalism", "empathy")}
-    shape = {"directives": list(config.directives), "mission": config.mission, "disposition": traits}
-    emit(call, shape)
+    traits = fields(config, "skepticism", "literalism", "empathy")
+    emit(call, fields(config, "directives", "mission") | {"disposition": traits})
     views.show_directives(Screen(call), config.directives, config.mission, traits)
 
 

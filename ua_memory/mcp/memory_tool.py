@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from abc import ABCMeta
 from collections import Counter
@@ -149,10 +150,8 @@ def position(text: str, old: str, path: str) -> int:
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.{hidden}"
         )
     if count > 1:
-        places, at = [], text.find(old)
-        while at >= 0:
-            places.append(text.count("\n", 0, at) + 1)
-            at = text.find(old, at + 1)
+        found = re.finditer(f"(?={re.escape(old)})", text)
+        places = [text.count("\n", 0, each.start()) + 1 for each in found]
         raise MemoryToolError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
             f"{', '.join(map(str, places))}. Please ensure it is unique"
@@ -246,7 +245,7 @@ def note(path: str, data: bytes) -> NoteFile:
     return NoteFile(path, data, document, document.front_end if document.front == MARK else 0)
 
 
-def refusal_reason(path: str, data: bytes = b"") -> str:
+def refusal_reason(path: str, data: bytes) -> str:
     """Why an agent may not change a file; '' if it may."""
     kind = markdown_lines.kind_of(path)
     if kind is not FileKind.LOG:
@@ -254,9 +253,8 @@ def refusal_reason(path: str, data: bytes = b"") -> str:
     front = markdown_document.parse(data, path).front
     if "imported_from" in front:
         return "this is a copy of a file elsewhere"
-    own = front.get("origin") == "agent"
     dated = markdown_lines.day_of(path)
-    if dated and (not own or path == f"memory/{dated}.md"):
+    if dated and (front.get("origin") != "agent" or path == f"memory/{dated}.md"):
         return "a day's log is written one fact at a time"
     return ""
 
@@ -290,8 +288,8 @@ def change(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
 
 def remove(store: Store, draft: Draft, path: str) -> None:
     """Delete a note. Usage where a person wrote in it, or it is not an agent's."""
-    data = _removable(store, draft, path)
-    draft.facts += [name_of(fact) for fact in markdown_document.parse(data, path).of(Fact)]
+    document = markdown_document.parse(_removable(store, draft, path), path)
+    draft.facts += [name_of(fact) for fact in document.of(Fact)]
     draft.delete(path)
 
 
@@ -344,9 +342,7 @@ def _spared(before: NoteFile, step: NoteChange, persons: frozenset[int], then: s
 def _step(before: NoteFile, text: str) -> NoteChange:
     """The one stretch in which a text differs from what is there."""
     old = before.lines
-    new = text.split("\n")
-    if new and not new[-1]:
-        new.pop()
+    new = text.removesuffix("\n").split("\n") if text else []
     head = sum(1 for _ in takewhile(bool, map(eq, old, new)))
     most = min(len(old), len(new)) - head
     tail = sum(1 for _ in takewhile(bool, map(eq, old[::-1][:most], new[::-1][:most])))

@@ -307,8 +307,9 @@ def _counted(pieces: Sequence[Piece]) -> str:
     return ", ".join(count(n, what, plurals.get(what)) for what, n in each.items()) or "queued turns"
 
 
-def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: bool) -> dict[str, Any]:
-    """As JSON; with its `words` only before it is done."""
+def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str]) -> dict[str, Any]:
+    """As JSON; with its words only before it is done."""
+    words = found.result is None
 
     def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
         return [

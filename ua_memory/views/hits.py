@@ -179,13 +179,12 @@ STOP = frozenset(_COMMON.split())
 def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
     """Where runs of the pairs, which may overlap, stand in a text that begins at an offset."""
     spans: list[tuple[int, int]] = []
-    for start, end in sorted(
-        (n, n + len(pair)) for pair in pairs for n in range(len(text)) if text.startswith(pair, n)
-    ):
-        if spans and offset + start <= spans[-1][1]:
-            spans[-1] = spans[-1][0], max(spans[-1][1], offset + end)
+    found = ((n, n + len(pair)) for pair in pairs for n in range(len(text)) if text.startswith(pair, n))
+    for start, end in sorted((offset + start, offset + end) for start, end in found):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], end)
         else:
-            spans.append((offset + start, offset + end))
+            spans.append((start, end))
     return spans
 
 

@@ -340,15 +340,10 @@ def revision(bank: BankPages, query: Query) -> Shown:
     """What one revision changed, and what its undo would change now."""
     rev = query["rev"]
     found = shown(bank, "revision.html", "diff", "--", rev)
-    one = _listed(bank, NEWEST, rev) or _listed(bank, ("log", "-n", "500"), rev)
+    logs = (bank.ask(*words, fails=False).get("revisions", []) for words in (NEWEST, ("log", "-n", "500")))
+    one: dict[str, Any] = next((row for rows in logs for row in rows if row["revision"].startswith(rev)), {})
     plan = tried(bank, "undo", "--dry-run", "--", rev) if query.get("undo") else {}
     return replace(found, more={"one": one, "rev": rev, "plan": plan})
-
-
-def _listed(bank: BankPages, words: Sequence[str], rev: str) -> dict[str, Any]:
-    """A revision as the log tells of it, {} where these words do not list it."""
-    rows: list[dict[str, Any]] = bank.ask(*words, fails=False).get("revisions", [])
-    return next((row for row in rows if row["revision"].startswith(rev)), {})
 
 
 def work(bank: BankPages, _query: Query) -> Shown:
@@ -392,17 +387,17 @@ def plan_hash(plan: Mapping[str, Any]) -> str:
 def forget(bank: BankPages, query: Query) -> Shown:
     """What would go with a target, what is revised and what stays."""
     target = query.get("target", "").strip()
-    options = ["--own-lines"] if query.get("own") else []
-    words = ("forget", "--dry-run", *options, "--", *_words(target))
+    words = _forget(query, "--dry-run")
     plan = bank.ask(*words) if target else {}
     more = {"hash": plan_hash(plan), "own": bool(query.get("own")), "count": len(plan.get("gone", ()))}
     return Shown("forget.html", plan, words, {"target": target, **more})
 
 
-def _words(target: str) -> list[str]:
-    """What was typed, as a shell would cut it up. Failed."""
+def _forget(query: Query, how: str) -> tuple[str, ...]:
+    """The command that forgets what was typed, which is cut up as a shell does it. Failed."""
+    target = query.get("target", "").strip()
     try:
-        return shlex.split(target)
+        return ("forget", how, *(["--own-lines"] if query.get("own") else []), "--", *shlex.split(target))
     except ValueError as error:
         raise Failed(Usage.exit_code, {"message": f"cannot be read: {error}", "where": target}) from None
 
@@ -412,9 +407,7 @@ def do_forget(bank: BankPages, form: Query) -> Shown:
     plan = forget(bank, form).more
     if plan["hash"] != form.get("hash") or str(plan["count"]) != form.get("count", "").strip():
         raise ChangedOnDisk("the plan is another one now, or the count was not typed: nothing was removed")
-    options = ["--own-lines"] if form.get("own") else []
-    done = bank.ask("forget", "--yes", *options, "--", *_words(form["target"]))
-    left = forget(bank, {})
+    done, left = bank.ask(*_forget(form, "--yes")), forget(bank, {})
     return replace(left, more={**left.more, "done": done})
 
 
@@ -469,8 +462,8 @@ def do_proposal(bank: BankPages, form: Query) -> str:
 
 def do_name(bank: BankPages, form: Query) -> str:
     """Two names are one, or are not."""
-    verb = {"merge": "merge", "alias": "alias"}.get(form.get("do", ""), "split")
-    bank.ask("entities", verb, "--", form["one"], form["other"])
+    verb = form.get("do", "")
+    bank.ask("entities", verb if verb in ("merge", "alias") else "split", "--", form["one"], form["other"])
     return home("name", form)[0]
 
 
