@@ -9,17 +9,7 @@ import os
 import sys
 import time
 
-from ua_memory.daemon.connect import (
-    INPUT,
-    LOST,
-    MOST_INPUT,
-    SILENT,
-    CannotPrint,
-    NoAnswer,
-    banks,
-    exchange,
-    make_socket_folder,
-)
+from ua_memory.daemon import connect
 from ua_memory.discovery import PAGER_IN_USE, blake2b
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -146,16 +136,16 @@ def _asked(words: list[str], verb: str, mode: str) -> bytes | None:
             _leave(130)
         if code is not None:
             _leave(code)
-        if mode != "require" or again or why == SILENT:
+        if mode != "require" or again or why == connect.SILENT:
             break
         from ua_memory.cli.app import bring_up
 
         bring_up(words, data)
-    if mode == "require" and why == SILENT:
+    if mode == "require" and why == connect.SILENT:
         _failed(words, why, RESTART)
     if mode == "require":
         _failed(words, f"the daemon rejects the command: {why}", "ua-memory daemon logs")
-    if why == SILENT and verb != "mcp" and "--json" not in words and sys.stderr is not None:
+    if why == connect.SILENT and verb != "mcp" and "--json" not in words and sys.stderr is not None:
         sys.stderr.write(f"ua-memory: {why}; this command runs without it (hint: {RESTART})\n")
     return data
 
@@ -229,10 +219,10 @@ def is_first(words: list[str], data: bytes) -> bool:
         return True
     try:
         born = _process_started() - (STARTED_LATE if os.environ.get("CLAUDE_PID") else 0)
-        bank = next(banks(words, os.getcwd(), os.path.realpath(os.path.expanduser("~"))), "")  # noqa: PTH109, PTH111
+        bank = next(connect.banks(words, os.getcwd(), os.path.realpath(os.path.expanduser("~"))), "")  # noqa: PTH109, PTH111
         caller = os.environ.get("CLAUDE_PID") or str(os.getppid())
         event = blake2b(b"\0".join((data, os.fsencode(bank), caller.encode())), digest_size=8).hexdigest()
-        return not _seen_before(f"{make_socket_folder(os.environ)}/heard", event, born)
+        return not _seen_before(f"{connect.make_socket_folder(os.environ)}/heard", event, born)
     except (OSError, ValueError, IndexError, AttributeError):
         return True
 
@@ -275,19 +265,19 @@ def forwarded(
 ) -> tuple[int | None, bytes | None, str]:
     """(exit code, or None if it is to be done here; standard input if it was read; why it was not done)."""
     try:
-        code, refused, why = exchange(words, data, hurry)
-        if refused == INPUT and data is None:
+        code, refused, why = connect.exchange(words, data, hurry)
+        if refused == connect.INPUT and data is None:
             data = sys.stdin.buffer.read() if sys.stdin else b""
-            if len(data) > MOST_INPUT:
+            if len(data) > connect.MOST_INPUT:
                 return None, data, "standard input is too large"
-            code, _, why = exchange(words, data, hurry)
-    except CannotPrint as error:
+            code, _, why = connect.exchange(words, data, hurry)
+    except connect.CannotPrint as error:
         from ua_memory.cli.app import fail
 
         fail(sys.argv[1:], error.cause)
-    except NoAnswer as error:
+    except connect.NoAnswer as error:
         if verb in WRITES:
-            _failed(words, LOST, "ua-memory log")
+            _failed(words, connect.LOST, "ua-memory log")
         return None, data, str(error)
     return code, data, why
 

@@ -19,16 +19,6 @@ from ua_memory.cli import app
 from ua_memory.clients import settings
 from ua_memory.clients.edit import Broken
 from ua_memory.clients.sessions import pruned
-from ua_memory.clients.settings import (
-    CLIENTS,
-    CRONTAB,
-    KINDS,
-    agents_line,
-    command_of,
-    folders,
-    line_for,
-    time_of,
-)
 from ua_memory.config import as_typed
 from ua_memory.errors import (
     CannotWrite,
@@ -111,7 +101,7 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
         if not path.exists():
             hint = "give session files or folders, or leave it out for all"
             raise NotFound("no such file or folder", where=str(path), hint=hint)
-    own = (folders(call, client)[0] / sub for client, sub in SESSIONS.items())
+    own = (settings.folders(call, client)[0] / sub for client, sub in SESSIONS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
         yield from (file for file in below if file.is_file())  # no folder of the name, no dead link
@@ -296,7 +286,7 @@ def show(
         for step in steps
     ]
     told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
-    emit(call, told | ({"line": line_for(target.client)} if line else {}))
+    emit(call, told | ({"line": settings.line_for(target.client)} if line else {}))
     screen = Screen(call)
     if dry:
         for step in steps:
@@ -314,7 +304,7 @@ def show(
     if line and changed:
         screen.heading("Agents use it only if their instructions say so. Add this line")
         screen.line("to AGENTS.md or CLAUDE.md, or have it added by --agents-md FILE:")
-        screen.item("  ", (line_for(target.client), "strong"))
+        screen.item("  ", (settings.line_for(target.client), "strong"))
 
 
 TWICE = "hooks a second time"
@@ -324,7 +314,7 @@ DONE = {"make": "Created", "change": "Changed", "remove": "Removed", "keep": "Un
 
 def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> None:
     """Say whether all is in place, and the command and a bank are there. ProblemsFound where it is not."""
-    command = command_of(call)[0]
+    command = settings.command_of(call)[0]
     found = shutil.which(command, path=call.env.get("PATH"))
     rows = [(step.piece.what, step.piece.file, step.there is True) for step in steps]
     old = {(step.piece.what, step.piece.file) for step in steps if step.there is None}
@@ -370,18 +360,18 @@ def target(call: Call, kind: str, at: str = DEFAULT) -> ClientTarget:
     bank = str(caller.bank_root(call).resolve())
     if not bank.isprintable():
         raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
-    command = [command_of(call)[0], "--bank", bank]
+    command = [settings.command_of(call)[0], "--bank", bank]
     return settings.schedule_target(kind, bank, command, _time(at), str(call.home))
 
 
 def in_place(call: Call, kind: str | None) -> ClientTarget:
     """The job to be checked where no time is asked for: of the kind that is set up, at its own time."""
     bank = str(caller.bank_root(call).resolve())
-    for each in (kind,) if kind else KINDS:
+    for each in (kind,) if kind else settings.KINDS:
         steps = cron_plan(call, target(call, each), out=True)
         if any(step.does != "keep" for step in steps):
             texts = (step.before.decode("utf-8", ODD) for step in steps if step.before)
-            times = filter(None, (time_of(each, bank, text) for text in texts))
+            times = filter(None, (settings.time_of(each, bank, text) for text in texts))
             return target(call, each, next((f"{hour:02}:{minute:02}" for hour, minute in times), DEFAULT))
     return target(call, kind or kind_here(call))
 
@@ -403,7 +393,7 @@ def _time(at: str) -> tuple[int, int]:
 def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[InstallStep]:
     """What is to be done; the crontab takes the place of a file. NotFound where there is no such command."""
     line = job.pieces[0]
-    if line.file != CRONTAB:
+    if line.file != settings.CRONTAB:
         return plan(job.pieces, out=out)
     if not shutil.which("crontab", path=call.env.get("PATH")):
         if out:
@@ -420,7 +410,7 @@ def carry_out_cron(call: Call, steps: list[InstallStep], *, out: bool = False) -
     changed = [step for step in steps if step.does != "keep"]
     if not changed:
         return None
-    if str(changed[0].file) == CRONTAB:
+    if str(changed[0].file) == settings.CRONTAB:
         return _must(call, ["crontab", "-"], changed[0].after or b"")
     timers = [step.file.name for step in steps if step.file.suffix == ".timer"]
     agents = [str(step.file) for step in steps if step.file.suffix == ".plist"]
@@ -481,8 +471,8 @@ def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.Comple
 def without_memory(call: Call) -> Iterator[str]:
     """The clients that are on this machine, as far as their folders tell, and into whose settings nothing of
     ours was written."""
-    for name, client in CLIENTS.items():
-        if not any(folder.is_dir() for folder in folders(call, name)):
+    for name, client in settings.CLIENTS.items():
+        if not any(folder.is_dir() for folder in settings.folders(call, name)):
             continue
         try:
             if all(step.there is False for step in plan(client.target(call).pieces)):
@@ -575,7 +565,7 @@ def _both(name: str, client: Client) -> None:
     app.verb(uninstall_app, name, opens=False, help=f"{client.out} {client.does}.")(take)
 
 
-for _name, _client in CLIENTS.items():
+for _name, _client in settings.CLIENTS.items():
     _both(_name, _client)
 
 
@@ -593,7 +583,7 @@ def install_mcp(
     if client not in settings.SERVERS:
         known = ", ".join(filter(None, settings.SERVERS))
         raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
-    _show_pieces(call, settings.recipe(client, command_of(call)))
+    _show_pieces(call, settings.recipe(client, settings.command_of(call)))
 
 
 install_app.registered_commands.insert(2, install_app.registered_commands.pop())  # where help has it
@@ -625,7 +615,7 @@ def install_cron(
 def uninstall_cron(call: Call, dry_run: bool = DryRun) -> None:
     """Remove the bank's nightly job."""
     done = []
-    for kind in KINDS:
+    for kind in settings.KINDS:
         job = target(call, kind)
         steps = [step for step in cron_plan(call, job, out=True) if step.does != "keep"]
         if not dry_run:
@@ -662,5 +652,5 @@ def _with_model(call: Call, target: ClientTarget, model: str | None) -> ClientTa
 def _with_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:
     if agents_md is None:
         return target
-    line = agents_line(str(caller.absolute(call, agents_md)), target.client)
+    line = settings.agents_line(str(caller.absolute(call, agents_md)), target.client)
     return target._replace(pieces=(*target.pieces, line))

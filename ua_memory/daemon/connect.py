@@ -6,15 +6,7 @@ import os
 import sys
 import time
 
-from ua_memory.discovery import (
-    AGENTS,
-    PAGER_IN_USE,
-    blake2b,
-    json_string,
-    read_json,
-    terminal_width,
-    unix_socket,
-)
+from ua_memory import discovery
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -48,7 +40,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: 
 
 def socket_name(root: str) -> str:
     """The file name of the socket of the bank at `root`, a path without symbolic links."""
-    return blake2b(os.fsencode(root), digest_size=8).hexdigest() + ".sock"
+    return discovery.blake2b(os.fsencode(root), digest_size=8).hexdigest() + ".sock"
 
 
 def socket_folders(env: Mapping[str, str]) -> Iterator[str]:
@@ -138,7 +130,7 @@ def make_socket_folder(env: Mapping[str, str]) -> str:
 PASSED = (
     *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
     *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
-    *(*AGENTS, "CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
+    *(*discovery.AGENTS, "CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
 )
 """How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
 FIRST = 5.0
@@ -209,7 +201,7 @@ def connect_to_daemon(words: list[str], cwd: str, home: str, hurry: float = 0) -
             known = name + SILENT_SUFFIX in there and is_silent(path)
             if known and hurry and _asked_lately(path + SILENT_SUFFIX):
                 raise NoAnswer(SILENT, False)
-            daemon = unix_socket()
+            daemon = discovery.unix_socket()
             daemon.settimeout(PROBE if known else hurry or FIRST)
             try:
                 daemon.connect(path)
@@ -265,7 +257,7 @@ def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
 
 def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals: list[str]) -> bytes:
     """The line that asks for a command. `terminals` are the caller's standard streams that are terminals."""
-    quoted = json_string
+    quoted = discovery.json_string
     env = [f"{quoted(k)}:{quoted(v)}" for k, v in os.environ.items() if k.startswith(PASSED)]
     outer = [getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr)]
     params = [
@@ -277,7 +269,7 @@ def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals
         f'"env":{{{",".join(env)}}}',
         f'"encodings":[{",".join(map(quoted, outer))}]',
         f'"terminals":[{",".join(map(quoted, terminals))}]',
-        f'"width":{terminal_width(80) if terminals else 80}',
+        f'"width":{discovery.terminal_width(80) if terminals else 80}',
         f'"stdin":{"null" if data is None else quoted(data.decode("latin-1"))}',
     ]
     return f'{{"jsonrpc":"2.0","id":1,"method":"run","params":{{{",".join(params)}}}}}\n'.encode()
@@ -305,7 +297,7 @@ def answer(
                 _on_first_words(daemon, long)
             rest, taken = rest + got, True
         line, _, rest = rest.partition(b"\n")
-        message = read_json(line.decode())
+        message = discovery.read_json(line.decode())
         if "method" in message:
             if message["method"] == "write":
                 write(message["params"])
@@ -336,7 +328,7 @@ def exchange(
         return None, 0, "the current folder is gone"
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     streams = ("stdin", "stdout", "stderr")
-    paged = bool(os.environ.get(PAGER_IN_USE))
+    paged = bool(os.environ.get(discovery.PAGER_IN_USE))
     terminals = [name for fd, name in enumerate(streams) if os.isatty(fd) or (fd == 1 and paged)]
     daemon: Any = None
     try:

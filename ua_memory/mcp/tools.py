@@ -850,57 +850,45 @@ def server(asked: Asked, version: str, names: Sequence[str] = tuple(TOOLS)) -> S
     that it has."""
     import asyncio
 
-    from mcp import MCPError
+    from mcp import MCPError, types
     from mcp.server.lowlevel import Server
-    from mcp.types import (
-        INVALID_PARAMS,
-        CallToolResult,
-        ListPromptsResult,
-        ListResourcesResult,
-        ListResourceTemplatesResult,
-        ListToolsResult,
-        ReadResourceResult,
-        Resource,
-        ResourceTemplate,
-        TextContent,
-        TextResourceContents,
-        Tool,
-    )  # fmt: skip
 
-    async def tools(_ctx: Any, _params: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool.model_validate(TOOLS[name].shown) for name in names])
+    async def tools(_ctx: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool.model_validate(TOOLS[name].shown) for name in names])
 
-    async def call(_ctx: Any, params: Any) -> CallToolResult:
+    async def call(_ctx: Any, params: Any) -> types.CallToolResult:
         if params.name not in names:
-            raise MCPError(code=INVALID_PARAMS, message=f"unknown tool {params.name[:50]}")
+            raise MCPError(code=types.INVALID_PARAMS, message=f"unknown tool {params.name[:50]}")
         # Of a structured result and a text Claude Code shows the model the former: there is none.
         found = await asyncio.to_thread(asked, {"tool": params.name, "arguments": params.arguments})
-        content = TextContent(type="text", text=found["text"])
-        return CallToolResult(content=[content], is_error=found["failed"])
+        content = types.TextContent(type="text", text=found["text"])
+        return types.CallToolResult(content=[content], is_error=found["failed"])
 
-    async def listed(_ctx: Any, _params: Any) -> ListResourcesResult:
+    async def listed(_ctx: Any, _params: Any) -> types.ListResourcesResult:
         found = await asyncio.to_thread(asked, {"resources": True})
-        return ListResourcesResult(
-            resources=[Resource.model_validate(row) for row in found.get("resources", ())]
+        return types.ListResourcesResult(
+            resources=[types.Resource.model_validate(row) for row in found.get("resources", ())]
         )
 
-    async def read(_ctx: Any, params: Any) -> ReadResourceResult:
+    async def read(_ctx: Any, params: Any) -> types.ReadResourceResult:
         found = await asyncio.to_thread(asked, {"read": str(params.uri)})
         if "missing" in found or found.get("failed"):
             said = str(found.get("missing") or found["text"])
-            raise MCPError(code=INVALID_PARAMS, message=said, data={"uri": str(params.uri)})
-        one = TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=found["text"])
-        return ReadResourceResult(contents=[one])
+            raise MCPError(code=types.INVALID_PARAMS, message=said, data={"uri": str(params.uri)})
+        one = types.TextResourceContents(uri=params.uri, mime_type=MARKDOWN, text=found["text"])
+        return types.ReadResourceResult(contents=[one])
 
-    async def templates(_ctx: Any, _params: Any) -> ListResourceTemplatesResult:
+    async def templates(_ctx: Any, _params: Any) -> types.ListResourceTemplatesResult:
         rows = [
-            ResourceTemplate(uri_template=uri, name=name, title=title, description=says, mime_type=MARKDOWN)
+            types.ResourceTemplate(
+                uri_template=uri, name=name, title=title, description=says, mime_type=MARKDOWN
+            )
             for uri, name, title, says in TEMPLATES
         ]
-        return ListResourceTemplatesResult(resource_templates=rows)
+        return types.ListResourceTemplatesResult(resource_templates=rows)
 
-    async def prompts(_ctx: Any, _params: Any) -> ListPromptsResult:
-        return ListPromptsResult(prompts=[])
+    async def prompts(_ctx: Any, _params: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[])
 
     return Server(
         NAME, version=version, instructions=INSTRUCTIONS, on_list_tools=tools, on_call_tool=call,
