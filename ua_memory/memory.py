@@ -281,16 +281,21 @@ class Memory:
     ) -> Sequence[SearchResult]:  # fmt: skip
         """Hits for each query, in order, embedded together unless `by_words`. An answer is `stale` if
         `search.seconds` was too short to read all changes."""
-        from ua_memory.index.sync import stop_after
         from ua_memory.recall.search import search_cleaned
 
         at_least(0, limit=limit)
-        stop = stop_after(self.config.search_seconds)
-        queries = knowledge_facts.listed(queries, "queries")
+        queries, refresh = knowledge_facts.listed(queries, "queries"), self._refresher(progress, not by_words)
         return search_cleaned(
-            self.index, queries, self.config, limit, min_score, filters=filters, depth=depth,
-            refresh=lambda: self.refresh(progress, vectors=not by_words, stop=stop), by_words=by_words,
+            self.index, queries, self.config, limit, min_score, filters=filters, depth=depth, refresh=refresh,
+            by_words=by_words,
         )  # fmt: skip
+
+    def _refresher(self, progress: Progress | None = None, vectors: bool = True) -> Callable[[], Refresh]:
+        """What brings the index up to date for a search, in as many seconds as that may wait from now on."""
+        from ua_memory.index.sync import stop_after
+
+        stop = stop_after(self.config.search_seconds)
+        return lambda: self.refresh(progress, vectors=vectors, stop=stop)
 
     def explain(self, query: str, now: datetime | None = None) -> QueryExplanation:
         """How a query asked at `now` is interpreted. Nothing is searched or indexed."""
@@ -313,7 +318,6 @@ class Memory:
         for a name that the bank does not know.
         """
         from ua_memory.index.filters import Filters
-        from ua_memory.index.sync import stop_after
         from ua_memory.recall.search import list_items
         from ua_memory.retain.ledger import short
 
@@ -324,10 +328,7 @@ class Memory:
                 session = self.sessions.get(session).session
         sessions = tuple({session, short(session)}) if session else ()
         where = replace(filters or Filters(), names=names, sessions=sessions, day=day)
-        stop = stop_after(self.config.search_seconds)
-        return list_items(
-            self.index, where, limit, lambda: self.refresh(progress, vectors=False, stop=stop)
-        )  # fmt: skip
+        return list_items(self.index, where, limit, self._refresher(progress, vectors=False))
 
     @staticmethod
     def filters(
@@ -563,13 +564,9 @@ class Memory:
     @cached_property
     def searching(self) -> Searching:
         """What there is to know about a search besides its hits."""
-        from ua_memory.index.sync import stop_after
         from ua_memory.recall.search import Searching
 
-        def refresh() -> Refresh:
-            return self.refresh(stop=stop_after(self.config.search_seconds))
-
-        return Searching(self.store, lambda: self.index, refresh, self.get)
+        return Searching(self.store, lambda: self.index, lambda: self._refresher()(), self.get)
 
     @cached_property
     def entities(self) -> Entities:

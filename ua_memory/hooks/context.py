@@ -9,6 +9,7 @@ import os
 import re
 import time
 from itertools import islice
+from types import SimpleNamespace
 
 from ua_memory import discovery
 from ua_memory.daemon.connect import PACKAGE
@@ -57,7 +58,7 @@ def project(event: Event) -> str:
     return discovery.project_of(event.cwd) if event.cwd else ""
 
 
-def whole_bank(event: Event, bank: Bank | Folders, config: Config | HookSettings) -> bool:
+def whole_bank(event: Event, bank: Bank | Folders, config: Any) -> bool:
     """Whether the newest facts of all the bank are told at a start, not only its project's: in the bank's own
     folder, and by OpenClaw, whose workspace is where its agent lives, and no project. Not where settings say
     what may be recalled."""
@@ -449,19 +450,10 @@ RACY = 2 * 10**9
 """Nanoseconds in which a file may have been changed again after it was read, with nothing to show for it."""
 
 
-class HookSettings:
-    """The settings by their names, as `config.Config` has them."""
-
-    auto_recall_tags: tuple[str, ...]
-    auto_recall_tag_groups: str
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update({k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
-
-
 def cached_settings(named: str, cwd: str, home: str, env: Mapping[str, str]) -> tuple[Folders, Any] | None:
-    """The folders and Settings of the bank that is meant: the one named, else the nearest, else the
-    default one. None where that takes the settings themselves, or there is none."""
+    """The folders and the settings (by their names, as `config.Config` has them) of the bank that is meant:
+    the one named, else the nearest, else the default one. None where that takes the settings themselves, or
+    there is none."""
     root = _bank_root(named, cwd, home)
     for state in _state_folders(root) if root else ():
         try:
@@ -471,7 +463,8 @@ def cached_settings(named: str, cwd: str, home: str, env: Mapping[str, str]) -> 
             if found["proof"] == _proof(root, state, env) and all(
                 variables[name] == (env.get(name) or None) for name in variables
             ):
-                return Folders(root, found["own"], state, found["git_dir"]), HookSettings(values)
+                values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+                return Folders(root, found["own"], state, found["git_dir"]), SimpleNamespace(**values)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return None
