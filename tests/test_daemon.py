@@ -255,7 +255,7 @@ time.sleep(60)
 def test_one_that_does_not_leave_is_killed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.local.mkdir(parents=True, exist_ok=True)
     bank, call = SimpleNamespace(root=place.root, local=place.local), SimpleNamespace(env=os.environ)
-    monkeypatch.setattr(stopping, "STOPS", 0.2)
+    monkeypatch.setattr(client, "STOPS", 0.2)
     argv = [sys.executable, "-c", DEAF, place.local / "daemon.lock"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as deaf:
         assert deaf.stdout and deaf.stdout.readline()

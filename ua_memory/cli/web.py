@@ -76,10 +76,10 @@ def web(
     after the last request. It changes nothing without --write. Where it runs already, it is opened again.
     """
     local = memory.store.bank.local
-    running = _running(local)
+    running = _state(local) if is_locked(local / "web.lock") else {}
     if stop:
         return _stop(call, local, running)
-    if running is not None:
+    if running:
         if write and not running["write"]:
             hint = "ua-memory web --stop, then: ua-memory web --write"
             raise Usage("the page runs without --write", hint=hint)
@@ -143,6 +143,7 @@ def _open(call: Call, local: Path, port: int, *, no_open: bool) -> None:
 
 
 def _state(local: Path) -> dict[str, Any]:
+    """What the page that ran last said of itself; {} where none did."""
     try:
         found = json.loads((local / "web.json").read_text("utf-8"))
         return {"pid": int(found["pid"]), "port": int(found["port"]) & 0xFFFF, "write": bool(found["write"])}
@@ -150,13 +151,8 @@ def _state(local: Path) -> dict[str, Any]:
         return {}
 
 
-def _running(local: Path) -> dict[str, Any] | None:
-    """What the page that runs said of itself; None where none runs."""
-    return _state(local) or None if is_locked(local / "web.lock") else None
-
-
-def _stop(call: Call, local: Path, running: Mapping[str, Any] | None) -> None:
-    if running is None:
+def _stop(call: Call, local: Path, running: Mapping[str, Any]) -> None:
+    if not running:
         call.stdout.write("No page runs for this bank.\n")
         return
     with contextlib.suppress(ProcessLookupError):

@@ -103,9 +103,8 @@ def unpacked(packed: bytes) -> bytes:
 
 
 def _hermes(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
-    left_out = ("system_prompt",)
     for row in _rows(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
-        yield _line({key: value for key, value in row.items() if key not in left_out})
+        yield _line({key: value for key, value in row.items() if key != "system_prompt"})
     for row in _rows(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
         kept = {key: value for key, value in row.items() if not key.startswith(("reason", "codex_"))}
         yield _line({key: value for key, value in kept.items() if value is not None})

@@ -293,8 +293,10 @@ def answer(
             got = _received(daemon, taken and bool(hurry))
             if not got:
                 raise NoAnswer(ENDED if got is not None else SILENT, taken)
-            if not taken:
-                _on_first_words(daemon, long)
+            if not taken:  # from its first words on it may be silent for so long
+                if daemon.gettimeout() == PROBE:
+                    note_answer(daemon.getpeername(), True)
+                daemon.settimeout(long)
             rest, taken = rest + got, True
         line, _, rest = rest.partition(b"\n")
         message = discovery.read_json(line.decode())
@@ -350,13 +352,6 @@ def exchange(
     finally:
         if daemon is not None:
             daemon.close()
-
-
-def _on_first_words(daemon: Any, long: float) -> None:
-    """From its first words on a daemon may be silent for so long; what was noted of it before is over."""
-    if daemon.gettimeout() == PROBE:
-        note_answer(daemon.getpeername(), True)
-    daemon.settimeout(long)
 
 
 def _received(daemon: Any, busy: bool) -> Any:

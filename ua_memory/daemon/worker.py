@@ -145,13 +145,11 @@ class Worker:
 
     def stop(self, seconds: float) -> bool:
         """Finish what has begun, refuse the rest; False if that takes longer than `seconds`."""
-        while True:
-            try:
+        with contextlib.suppress(queue.Empty):
+            while True:
                 job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job and job.settle():
-                job.out.put(("refused", RequestRefused(BUSY, "the daemon is exiting")))
+                if job and job.settle():
+                    job.out.put(("refused", RequestRefused(BUSY, "the daemon is exiting")))
         self._leaving = True
         self._jobs.put(None)
         self._thread.join(seconds)
@@ -176,14 +174,12 @@ class Worker:
         """Call `idle`. The thread must outlive this, too: without it a daemon stands there, answers nothing,
         and never leaves, since jobs wait."""
         try:
-            due = self._idle(time.monotonic() - self.last)
+            due, said = self._idle(time.monotonic() - self.last), ""
         except Exception as error:
             due, said = None, repr(error)
             if said != self._said:
                 self._say(f"background work failed: {said}")
-            self._said = said
-        else:
-            self._said = ""
+        self._said = said
         return due
 
 
@@ -674,18 +670,17 @@ class Upkeep:
     def _flush(self, flushing: Flushing, resting: float) -> None:
         if flushing.idle(self._warm.pending) and not flushing.rests(self._warm.config, resting):
             return
-        before = flushing.key
+        before, unseen = flushing.key, ""
         try:
             with self._warm.own() as memory:
                 flushing.tend(memory, resting)
             if flushing.key == UPKEEP != before:
                 self._warm.unload()  # a page's search needs the index, and one process may have it open
         except (UaMemoryError, OSError) as error:
-            if str(error) != self._unseen:
+            unseen = str(error)
+            if unseen != self._unseen:
                 self._say(f"could not read the queue: {error}")
-            self._unseen = str(error)
-        else:
-            self._unseen = ""
+        self._unseen = unseen
 
     def _due(self) -> float:
         with self._lock:

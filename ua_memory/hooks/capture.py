@@ -128,7 +128,10 @@ def _handle(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) 
     bank = memory.store.bank
     known = bool(event.session) and not event.agent
     if event.kind in events.ANSWERED:
-        text = _reply_text(call, memory, event)
+        # Settings that cannot be read may say what is to be masked, and what is for whom: nothing is told.
+        # What is said waits all the same, and its flush reads them again.
+        tell = _start_text if event.kind == "start" else _recall_text
+        text = "" if memory.config.problems else tell(call, memory, event)
         call.stdout.write(events.reply(event, text) if text else "")
         if event.kind == "start":
             context.cache_settings(bank, memory.config, caller.environment(call))
@@ -147,14 +150,6 @@ def _handle(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) 
     path, provider = context.record_path(bank.pending, event), memory.config.provider
     model = provider != "none" if provider else modelled
     return capture_turns(memory, path, found, said=event.said, asked=event.prompt, model=model)
-
-
-def _reply_text(call: Call, memory: Memory, event: Event) -> str:
-    """What an agent is told. Nothing while settings cannot be read: they may say what is to be masked, and
-    what is for whom. What is said waits all the same, and its flush reads them again."""
-    if memory.config.problems:
-        return ""
-    return _start_text(memory, event) if event.kind == "start" else _recall_text(call, memory, event)
 
 
 def _tell_settings(memory: Memory, event: Event) -> None:
@@ -193,7 +188,7 @@ def _recall_text(call: Call, memory: Memory, event: Event) -> str:
     return hits_block(chosen)[0]
 
 
-def _start_text(memory: Memory, event: Event) -> str:
+def _start_text(_: Call, memory: Memory, event: Event) -> str:
     from ua_memory.recall import readonly
     from ua_memory.text.redaction import redact
 

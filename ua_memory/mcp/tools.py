@@ -571,10 +571,6 @@ def _folder(page: Page) -> str:
     return page.place.path.removeprefix(WIKI).rpartition("/")[0]
 
 
-def _get(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
-    return read_page(memory, given["id"])
-
-
 def read_page(memory: Memory, id: str) -> str:
     """A page as a block of recalled memory, with what it tracks and whether it is out of date. NotFound."""
     one = memory.pages.get(id)
@@ -734,7 +730,8 @@ def read_resource(memory: Memory, uri: str) -> str:
 
 _WORK: Mapping[str, Work] = {
     "archival_memory_insert": _insert, "archival_memory_search": _search, "core_memory_replace": _replace,
-    "get_core_memory_blocks": blocks, "list_pages": _list, "get_page": _get, "create_page": _create,
+    "get_core_memory_blocks": blocks, "list_pages": _list, "create_page": _create,
+    "get_page": lambda memory, given, _: read_page(memory, given["id"]),
     "recall": _recall, "ingest": _ingest, "retire": _retire, "list_facts": _list_facts,
     "correct_fact": _correct, "reflect": _reflect, "update_page": _update, "delete_page": _delete,
     "refresh_page": _refresh, "retain": _retain, "ingest_file": _ingest_file, "list_documents": _documents,
@@ -956,16 +953,14 @@ class Guarded:
         self.inner, self._expected = inner, f"Bearer {expected}".encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and not self._known(scope["headers"]):
+        given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        known = len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+        if scope["type"] == "http" and not known:
             headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": b"the token is missing or another\n"})
             return
         await self.inner(scope, receive, send)
-
-    def _known(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        given = [value for name, value in headers if name == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
 
 
 def application(made: Server[Any], expected: str, port: int) -> Guarded:
