@@ -32,7 +32,7 @@ from ua_memory.mcp.tools import offered
 from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
-from ua_memory.views.output import Screen, count, emit, fields, note
+from ua_memory.views.output import Screen, count, emit, fields, note, show_list
 
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
@@ -96,7 +96,7 @@ def status(call: Call, memory: Memory) -> None:
 @app.verb(daemon_app, "list", opens=False)
 def list_(call: Call) -> None:
     """List the daemons of all banks."""
-    _listed(call, spawn.every(call.env), "No daemon runs.")
+    _listed(call, spawn.every(call.env))
 
 
 @app.verb(daemon_app, lenient=True)
@@ -141,19 +141,20 @@ def _stop_all(call: Call) -> None:
     """Stop the daemons of all banks. Busy names those that do not leave."""
     found = spawn.every(call.env)
     stay = [one for one in found if not one.end()]
-    _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
+    _listed(call, [one for one in found if one not in stay], "Stopped: ")
     if stay:
         raise Busy("does not exit", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")
 
 
-def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
-    rows = [fields(one, "pid", "bank", "socket") | {"answers": one.said is not None} for one in found]
-    emit(call, {"daemons": rows})
-    for one in found:
+def _listed(call: Call, found: Sequence[Daemon], did: str = "") -> None:
+    def shape(one: Daemon) -> dict[str, Any]:
+        return fields(one, "pid", "bank", "socket") | {"answers": one.said is not None}
+
+    def people(screen: Screen, one: Daemon) -> None:
         said = f"since {one.said['since']}" if one.said else "does not answer"
-        Screen(call).line(f"{did}process {one.pid}, {one.bank or one.socket}, {said}")
-    if not found:
-        Screen(call).line(none)
+        screen.line(f"{did}process {one.pid}, {one.bank or one.socket}, {said}")
+
+    show_list(call, "daemons", found, shape, people, "No daemon runs.")
 
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:

@@ -218,7 +218,7 @@ def watch_add(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     """
     added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
     quiet = memory.config.watch_seconds if _daemon(call, memory) else None
-    emit(call, flushed.watches_shape(added))
+    emit(call, {"watched": [flushed.watched_shape(each) for each in added]})
     flushed.show_added(Screen(call), added, quiet)
 
 
@@ -232,7 +232,9 @@ def _daemon(call: Call, memory: Memory) -> bool:
 @app.verb(watch_app, "list")
 def watch_list(call: Call, memory: Memory) -> None:
     """List what is watched, and what has changed there."""
-    show(call, memory.watches.list(), flushed.watches_shape, flushed.show_watches)
+    nothing = "Nothing is watched. Add a path: ua-memory watch add PATH"
+    found = memory.watches.list()
+    output.show_list(call, "watched", found, flushed.watched_shape, flushed.show_watched, nothing)
 
 
 @app.verb(watch_app, "remove")
@@ -427,9 +429,9 @@ queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wai
 @app.verb(queue_app, "list")
 def queue_list(call: Call, memory: Memory) -> None:
     """List what is queued, since when, and why."""
-    waiting = memory.queue.list()
-    emit(call, {"waiting": [flushed.waiting_shape(one) for one in waiting]})
-    flushed.show_queue(Screen(call), waiting, memory.store.now())
+    people = partial(flushed.show_waiting, now=memory.store.now())
+    waiting, shape = memory.queue.list(), flushed.waiting_shape
+    output.show_list(call, "waiting", waiting, shape, people, "The queue is empty.")
 
 
 @app.verb(queue_app, "retry")

@@ -79,16 +79,14 @@ class McpTool(NamedTuple):
     work: Work
 
     @property
-    def takes(self) -> Mapping[str, Any]:
+    def takes(self) -> dict[str, Any]:
         """{argument: its schema}."""
-        found: Mapping[str, Any] = self.shown["inputSchema"]["properties"]
-        return found
+        return dict(self.shown["inputSchema"]["properties"])
 
     @property
-    def needs(self) -> Sequence[str]:
+    def needs(self) -> list[str]:
         """The arguments that must be there."""
-        found: Sequence[str] = self.shown["inputSchema"].get("required", ())
-        return found
+        return list(self.shown["inputSchema"].get("required", ()))
 
     @property
     def reads(self) -> bool:

@@ -512,16 +512,13 @@ def waiting_why(one: QueueEntry) -> str:
     return details
 
 
-def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> None:
+def show_waiting(screen: Screen, one: QueueEntry, now: datetime) -> None:
     """What waits, since when, and why."""
-    if not waiting:
-        screen.line("The queue is empty.")
-    for one in waiting:
-        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at an unknown time"
-        how = "captured since" if one.gathers(now) else "queued"
-        screen.item([(one.key, "id"), "  "], f"{waiting_what(one)}, {how} {since}")
-        if one.reason:
-            screen.item("  ", (waiting_why(one), "bad" if one.aside else "warn"))
+    since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at an unknown time"
+    how = "captured since" if one.gathers(now) else "queued"
+    screen.item([(one.key, "id"), "  "], f"{waiting_what(one)}, {how} {since}")
+    if one.reason:
+        screen.item("  ", (waiting_why(one), "bad" if one.aside else "warn"))
 
 
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:
@@ -556,11 +553,6 @@ def show_caught(screen: Screen, caught: WatchResult, modelled: bool) -> None:
         screen.note(f"{name} is missing (an unmounted disk?); its documents stay")
 
 
-def watches_shape(found: Sequence[tuple[WatchedPath, WatchedChanges]]) -> dict[str, Any]:
-    """Watched paths as JSON."""
-    return {"watched": [watched_shape(one, look) for one, look in found]}
-
-
 def show_added(
     screen: Screen, added: Sequence[tuple[WatchedPath, WatchedChanges]], quiet: float | None
 ) -> None:
@@ -573,26 +565,25 @@ def show_added(
     screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
 
 
-def show_watches(screen: Screen, found: Sequence[tuple[WatchedPath, WatchedChanges]]) -> None:
+def show_watched(screen: Screen, found: tuple[WatchedPath, WatchedChanges]) -> None:
     """What is watched, and what has changed there."""
-    if not found:
-        screen.line("Nothing is watched. Add a path: ua-memory watch add PATH")
-    for one, look in found:
-        changed = len(look.ready) + len(look.young)
-        more = f", {changed} new or changed" if changed else ""
-        screen.line((one.path, "path"), f"  {count(len(one.files), 'document')}{more}")
-        if look.missing:
-            screen.line("  ", ("missing; its documents stay", "warn"))
-        for name, stood in one.files.items():
-            if stood.error:
-                screen.item("  ", (f"{name}: {stood.error}", "warn"))
-        for name in look.gone:
-            gone = f"{name} no longer exists; its facts stay until: ua-memory watch run --accept"
-            screen.item("  ", (gone, "warn"))
+    one, look = found
+    changed = len(look.ready) + len(look.young)
+    more = f", {changed} new or changed" if changed else ""
+    screen.line((one.path, "path"), f"  {count(len(one.files), 'document')}{more}")
+    if look.missing:
+        screen.line("  ", ("missing; its documents stay", "warn"))
+    for name, stood in one.files.items():
+        if stood.error:
+            screen.item("  ", (f"{name}: {stood.error}", "warn"))
+    for name in look.gone:
+        gone = f"{name} no longer exists; its facts stay until: ua-memory watch run --accept"
+        screen.item("  ", (gone, "warn"))
 
 
-def watched_shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:
+def watched_shape(found: tuple[WatchedPath, WatchedChanges]) -> dict[str, Any]:
     """A watched path; `missing` and `failed` only where there is such."""
+    one, look = found
     failed = [{"path": name, "reason": stood.error} for name, stood in one.files.items() if stood.error]
     known = {"path": one.path, "files": len(one.files), "changed": sorted((*look.ready, *look.young))}
     return known | fields(look, "gone") | ({"failed": failed} if failed else {}) | fields(look, "missing?")
