@@ -298,7 +298,6 @@ def pages_refresh(
     """
     if bool(id) + every + stale != 1:
         raise Usage("no pages given", hint="name them, or pass --stale or --all")
-    done: list[RefreshResult] = []
     shapes: list[dict[str, Any]] = []
     prices: list[Estimate] = []
     model = call.model(memory)
@@ -308,7 +307,6 @@ def pages_refresh(
         note(call, output.priced(price))
 
     def show_one(one: RefreshResult) -> None:
-        done.append(one)
         shapes.append(views.refreshed_shape(one, prices.pop() if prices else None))
         views.show_refreshed(Screen(call), one)
 
@@ -320,12 +318,12 @@ def pages_refresh(
         if not id:
             memory.pages.refresh_stale(every=every, done=show_one, **chosen)
     finally:  # what was written before another one failed is told in any case
-        if done:
+        if shapes:
             emit(call, {"pages": shapes})
-    if not done:
+    if not shapes:
         emit(call, {"pages": []})
         Screen(call).line("No page is stale.")
-    elif not model and any(one.diff for one in done):
+    elif not model and any(one["diff"] for one in shapes):
         note(call, views.UNWRITTEN)
 
 
