@@ -254,8 +254,7 @@ def test_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_fits_into_a_message() -> None:
     """The most of standard input that is sent along, each byte six of JSON, and the rest of the command."""
-    from ua_memory.cli.fast import MOST_INPUT
-    from ua_memory.daemon.connect import LARGEST
+    from ua_memory.daemon.connect import LARGEST, MOST_INPUT
 
     assert 6 * MOST_INPUT + (1 << 20) < LARGEST
 
