@@ -15,8 +15,10 @@ from test_llm import prefixes
 from ua_memory import Memory, config
 from ua_memory.errors import BudgetSpent, ModelMisbehaved, ModelRefused, ModelUnavailable, NotFound, Usage
 from ua_memory.index.filters import Filters
+from ua_memory.knowledge import opinions
 from ua_memory.llm.ledger import Ledger
 from ua_memory.llm.model import Endpoint, prompts
+from ua_memory.llm.tools import schema
 from ua_memory.reflect.evidence import LAYERS, SINCE, EvidenceCollector
 
 LOG = """\
@@ -158,6 +160,10 @@ def test_read_shows_what_a_stale_belief_must_be_held_against(tmp_path: Path) -> 
     behind = found.around(stale.number)
     assert len(behind) == SINCE and {one.said for one in behind} == {"2026-11-21"}
     assert all(found.pieces[one.number] == one for one in behind)
+
+
+def test_an_opinion_may_be_of_every_kind_there_is() -> None:
+    assert schema("opinions")["items"]["properties"]["kind"]["enum"] == list(opinions.KINDS)
 
 
 def test_no_model_means_no_memory_of_azure(memory: Memory) -> None:

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import delitem, setitem
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
@@ -18,7 +18,16 @@ from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import OpinionChange
 from ua_memory.llm.model import Model, ModelOrEndpoint, Reply, TokenUsage, prompt, prompts, user
-from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, references, run_tools, schema_errors
+from ua_memory.llm.tools import (
+    Bounds,
+    Tool,
+    ToolError,
+    check_schema,
+    references,
+    run_tools,
+    schema,
+    schema_errors,
+)
 from ua_memory.records import Fact, Kind, Observation, Opinion
 from ua_memory.reflect.evidence import (
     LAYERS,
@@ -47,27 +56,6 @@ if TYPE_CHECKING:
 
 # -- keeping -----------------------------------------------------------------------------------------------
 # The opinions that a reflection proposes: held against what it found, and written in one revision.
-
-
-SCHEMA: Mapping[str, Any] = {
-    "type": "array",
-    "maxItems": 3,
-    "description": "What you think of this now, where memory bears it out. May be empty.",
-    "items": {
-        "type": "object",
-        "properties": {
-            "change": {"type": "string", "enum": ["form", "revise", "drop"]},
-            "id": {"type": "string", "description": "Of the opinion to revise or drop, like ^k7m2q9x4tb."},
-            "text": {"type": "string", "maxLength": 500, "description": "One plain sentence."},
-            "kind": {"type": "string", "enum": list(knowledge_opinions.KINDS)},
-            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-            "because": {"type": "array", "items": {"type": "integer"}, "maxItems": 8},
-            "why": {"type": "string", "maxLength": 200, "description": "Why it is revised or dropped."},
-        },
-        "required": ["change"],
-    },
-}
-assert set(knowledge_opinions.KINDS) <= set(get_args(Kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,12 +375,6 @@ def user_message(sections: Sequence[str], asked: Sequence[str]) -> str:
 
 
 _REMINDER = "Nobody sees what you write here. Give your answer with the tool `answer`."
-_QUERY = {
-    "type": "object",
-    "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 400}},
-    "required": ["query"],
-}
-_NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 
 
 class ReflectRun:
@@ -466,32 +448,29 @@ class ReflectRun:
 
     def tools(self) -> dict[str, Tool]:
         """The same for all requests of a run: what is out of turn is refused, not left out."""
+        query = schema("query")
         return {
-            "search_mental_models": Tool("Search what the owner curated.", _QUERY, self._searching("models")),
+            "search_mental_models": Tool("Search what the owner curated.", query, self._searching("models")),
             "search_observations": Tool(
-                "Search consolidated beliefs, with their freshness.", _QUERY, self._searching("observations")
+                "Search consolidated beliefs, with their freshness.", query, self._searching("observations")
             ),
-            "search_facts": Tool("Search what was said.", _QUERY, self._searching("facts")),
+            "search_facts": Tool("Search what was said.", query, self._searching("facts")),
             "read": Tool(
                 "What is behind or beside a number: an observation's proofs and what was said since, "
-                "a fact's neighbours, all of a mental model.", _NUMBER, self._read,
+                "a fact's neighbours, all of a mental model.", schema("number"), self._read,
             ),
             "answer": Tool("Answer the question. The last call.", self._schema(), self._answer, ends=True),
         }  # fmt: skip
 
     def _schema(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {
-            "text": {"type": "string", "minLength": 1, "maxLength": 20_000},
-            "found": {"type": "boolean", "description": "Whether memory has the answer."},
-            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-        }
-        required = [*fields]
+        base = schema("answer")
+        fields, required = {**base["properties"]}, [*base["required"]]
         if self.asked.shape:
             fields["data"] = self.asked.shape.field
             required.append("data")
         if self.asked.keep:
-            fields["opinions"] = SCHEMA
-        return {"type": "object", "properties": fields, "required": required}
+            fields["opinions"] = schema("opinions")
+        return {**base, "properties": fields, "required": required}
 
     def watch(self, reply: Reply) -> None:
         """Count a reply, and say from when on there is no room for more than the answer."""
