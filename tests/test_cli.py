@@ -263,6 +263,14 @@ def test_search_that_finds_nothing_says_what_to_try(shell: Shell) -> None:
     assert "Nothing found" in done.out and "without the filters" in done.out
 
 
+def test_a_hit_shows_the_flag_of_a_fact(shell: Shell) -> None:
+    shell.write(
+        "memory/2026-11-20.md", "- Alice drinks tea. ^ifwzv5k7b2\n  - flag: contradicts ^k7m2q9x4tb\n"
+    )
+    assert "flag      contradicts ^k7m2q9x4tb" in shell.ok("search", "alice tea").out
+    assert shell.ok("search", "alice tea", "--json").json["results"][0]["flag"] == "contradicts ^k7m2q9x4tb"
+
+
 def test_search_says_once_that_days_have_nothing_and_shows_few_of_other_days(shell: Shell) -> None:
     for number in range(12):
         shell.ok("insert", f"The hedge trimmer of next week number {number}", "--when", "2026-10-01")

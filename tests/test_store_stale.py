@@ -278,6 +278,7 @@ def test_a_persons_line_that_was_never_committed_and_that_a_search_has_seen(
     write(store, DAY, old + "- mine\n")
     (note,) = store.adopt(quiet=3600).notes
     assert "1 fact and 1 line of yours restored" in note and "“P: never committed”" in note
+    assert "may have been saved from an old copy" in note and "delete them again" in note
     assert sorted(on_disk(store)) == sorted(in_trail(store))
     assert authors(store) == {
         "base": "ua-memory", "said by a machine": "ua-memory", "mine": "Ann", "P: never committed": "Ann",

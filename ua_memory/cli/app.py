@@ -80,6 +80,9 @@ class Verb(_HelpToCaller, TyperCommand):
         parser._process_opts = as_words  # type: ignore[method-assign]
         return parser
 
+    def collect_usage_pieces(self, ctx: Any) -> Any:
+        return [piece for piece in super().collect_usage_pieces(ctx) if piece != "[]"]  # a hidden argument's
+
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         try:
             return super().parse_args(ctx, args)

@@ -288,6 +288,12 @@ class IndexedFiles:
         for block in ids:
             yield from (row for row in self._db.execute(query, (block,)) if row[1] in self.same)
 
+    def marked(self) -> Iterator[tuple[str, int, str | None, str, str | None]]:
+        """(path, line, id, text, flag) of facts that are flagged, or that may have an id in their text."""
+        condition = "record = 'fact' AND (flag IS NOT NULL OR id IS NULL AND text LIKE '%^%')"
+        query = f"SELECT path, line, id, text, flag FROM items WHERE {condition} ORDER BY path, seq"
+        yield from (row for row in self._db.execute(query) if row[0] in self.same)
+
     def duplicate_ids(self) -> list[str]:
         """Ids that occur more than once."""
         query = "SELECT id FROM items WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1"

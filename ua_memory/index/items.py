@@ -151,6 +151,7 @@ class IndexItem:
     run: str = ""
     proofs: tuple[str, ...] = ()
     own: bool = False
+    flag: str | None = None
 
     @property
     def ref(self) -> str | None:
@@ -175,7 +176,7 @@ class IndexItem:
         """A hash of everything but its position and vector; an equal digest needs no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
         parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
-        parts += [self.speaker, str(self.own)]
+        parts += [self.speaker, str(self.own), self.flag]
         return _hash(json.dumps([parts, self.tags, self.entities, self.context, self.proofs]))
 
 
@@ -425,6 +426,7 @@ def _statement_values(
         **{"record": name, "kind": kind, "when": when, "origin": origin, "more": more},
         **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
         **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
+        "flag": record.flag,
         "proofs": _proofs(record),
         "own": isinstance(record, Fact) and _is_agents_own(record),
     }
@@ -445,7 +447,7 @@ def _passage_values(record: Passage, name: str) -> dict[str, Any]:
     return {
         **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
         **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
-        **{"tags": (), "entities": (), "retired": None, "proofs": (), "own": False},
+        **{"tags": (), "entities": (), "retired": None, "flag": None, "proofs": (), "own": False},
     }
 
 
@@ -488,6 +490,7 @@ def _item(
         tags=tuple(dict.fromkeys(clean(mask(tag)).casefold() for tag in tags)),
         entities=entities,
         retired=found["retired"],
+        flag=found["flag"] and clean(mask(found["flag"])),
         context=context.strip(),
         speaker=speaker,
         proofs=found["proofs"],
@@ -510,14 +513,14 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "16"
+SCHEMA_VERSION = "17"
 """Increment it with any change of the schema or of how items and terms are made: an index of another version
 is rebuilt."""
 
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
     ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run,'
-    " proofs, own"
+    " proofs, own, flag"
 )
 
 SCHEMA = (
@@ -528,7 +531,7 @@ SCHEMA = (
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
     " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
-    " proofs TEXT, own INTEGER)",
+    " proofs TEXT, own INTEGER, flag TEXT)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
@@ -561,7 +564,7 @@ def to_row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
     hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
     names = (json.dumps(item.tags), json.dumps(item.entities))
-    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), int(item.own))
+    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), int(item.own), item.flag)
     return (*where, *what, *hashes, *names, item.text, *about)
 
 
@@ -569,7 +572,7 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
     """The item in a row of COLUMNS."""
     _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
     retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
-    text, context, speaker, run, proofs, own = values[23:]
+    text, context, speaker, run, proofs, own, flag = values[23:]
     return IndexItem(
         key=key,
         record=record,
@@ -597,6 +600,7 @@ def from_row(values: tuple[Any, ...]) -> IndexItem:
         run=run,
         proofs=_names(proofs),
         own=bool(own),
+        flag=flag,
     )
 
 

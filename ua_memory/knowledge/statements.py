@@ -44,6 +44,8 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 Statement = Fact | Observation | Opinion
 """What has a block id."""
+OTHER_VERSION = "changed on two machines, the other version: "
+"""What the flag begins with that a sync gives the one of two versions that is to go."""
 S = TypeVar("S", Fact, Observation, Opinion, Statement)
 
 

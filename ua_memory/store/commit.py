@@ -146,8 +146,8 @@ def _put_back_note(t: TouchedFile) -> str:
     named = [_quoted(line) for line in t.restored[:NAMED]]
     named += [f"and {len(t.restored) - NAMED} more"] if len(t.restored) > NAMED else []
     return (
-        f"{t.path} was saved from an old copy; {what} restored{': ' * bool(named)}{', '.join(named)};"
-        " delete them again if you meant to"
+        f"{t.path} may have been saved from an old copy; {what} restored{': ' * bool(named)}"
+        f"{', '.join(named)}; delete {'it' if len(t.restored) == 1 else 'them'} again if you meant to"
     )
 
 

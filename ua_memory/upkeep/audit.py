@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -279,6 +279,7 @@ def file_problems(
     held, stones = held or trust.FileProofs(), dict[str, Tombstone]()
     said: list[IdRow] = []
     typed: list[Statement] = []
+    marked = list(known.marked()) if known else []
     same = known.same if known else {}
     paths = {one.path for one in store.survey().files if one.path.endswith(".md")}
     read = paths & same.keys()
@@ -298,6 +299,8 @@ def file_problems(
                     said.append((one.id, path, one.place.line, text))
                 elif one.id:
                     typed.append(one)  # which may stand in every file
+                if isinstance(one, Fact) and (one.flag or not one.id):
+                    marked.append((path, one.place.line, one.id, one.text, one.flag))
         held.read(document)
         stones |= {stone.id: stone for stone in document.of(Tombstone)}
     yield from _twice(said, known)
@@ -306,12 +309,31 @@ def file_problems(
     for block, path, *_, text in known.texts(missing) if known else ():
         quotes = (proof.quote for _, _, proof in held.cited if proof.id == block)
         held.said[ref_of(path, block)] = (text, *filter(None, quotes))
+    yield from _marked(marked, held.said.keys() | stones.keys(), known)
     yield from held.problems(store)
     yield from _unreadable(store, read)
 
 
 IdRow = tuple[str, str, int, str]
 """An id, where it stands (path and line), and the hash of its text."""
+
+
+_FOLLOWED = re.compile(r"(?<!\S)\^([a-z0-9]{10})(?=\s)")
+"""An id of ours with words behind it."""
+
+
+def _marked(
+    facts: Iterable[tuple[str, int, str | None, str, str | None]], ids: Set[str], known: IndexedFiles | None
+) -> Iterator[Problem]:
+    """What a sync left for a person to decide, and ids that are none since something was typed behind them.
+    An id that stands elsewhere, too, is cited. `facts` are (path, line, id, text, flag)."""
+    for path, line, block, text, flag in facts:
+        if flag and statements.OTHER_VERSION in flag:
+            yield Problem(path, line, f"{flag}; correct that one, and delete this one")
+        for one in () if block else _FOLLOWED.findall(text):
+            if one not in ids and not (known and any(known.texts([one]))):
+                what = f"^{one} is no id with words behind it; move it to the end of the line"
+                yield Problem(path, line, what)
 
 
 def _back_again(

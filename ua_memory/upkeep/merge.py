@@ -341,7 +341,7 @@ def _copy(ours: MergeUnit, path: str) -> MergeUnit | None:
         return None
     digest = hashlib.sha256(f"{record.id}\0".encode() + ours.lines).digest()
     block = base64.b32encode(digest)[:10].decode().lower()
-    flag = f"changed on two machines, the other version: ^{record.id}"
+    flag = f"{statements.OTHER_VERSION}^{record.id}"
     new: Any = replace(record, id=block, flag=f"{record.flag}; {flag}" if record.flag else flag)
     if isinstance(new, Fact) and not new.origin:
         new = replace(new, origin=record.said_by) if isinstance(record, Fact) else new

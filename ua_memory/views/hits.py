@@ -93,6 +93,8 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     screen.item("   ", *highlighted(shown, query))
     if item.retired:
         screen.item([("   retired   ", "faint")], (item.retired, "faint"))
+    if item.flag:
+        screen.item([("   flag      ", "faint")], (item.flag, "warn"))
     if old := hit.replaces:
         text = next(iter(old.text.splitlines()), "")[:LONGEST_BEFORE]
         named = (f"^{old.id}", "id") if old.id else (_place(old), "path")
@@ -261,7 +263,7 @@ def trace_shape(query: str, found: SearchTrace) -> dict[str, Any]:
 
 ABOUT = (
     *("kind?", "record?", "day?", "when?", "origin?", "client?", "session?", "heading?", "tags?"),
-    *("entities?", "retired?", "proofs?"),
+    *("entities?", "retired?", "flag?", "proofs?"),
 )
 """What the index knows of an item besides its place and text."""
 
