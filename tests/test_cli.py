@@ -323,6 +323,7 @@ def test_a_typo_is_guessed(shell: Shell) -> None:
     ):  # fmt: skip
         assert f"did you mean '{meant}'?" in shell(typed, "x").err
     assert "hint: ua-memory search 'our doctor'" in shell("list", "our doctor").err
+    assert "hint: ua-memory search doctor" in shell("get", "doctor").err
 
 
 def test_text_that_begins_with_a_dash(shell: Shell) -> None:

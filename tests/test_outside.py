@@ -134,6 +134,13 @@ def test_what_may_not_be_read_is_told(shell: Shell, monkeypatch: pytest.MonkeyPa
     assert f"extraPaths: {os.fsdecode(locked)}: Permission denied" in notes and len(found(shell)) == 2
 
 
+def test_a_file_of_the_banks_own_folder_is_called_by_its_path_there(shell: Shell) -> None:
+    configure(shell, ".")
+    write(shell.cwd / "Kunden/Müller & Söhne.md", "The kiln is theirs.\n")
+    assert shell.ok("search", "kiln").out.startswith("1. 1.00  Kunden/Müller & Söhne.md:1")
+    assert "theirs" in shell.ok("get", "Kunden/Müller & Söhne.md:1").out
+
+
 def test_a_library_that_knows_no_home_says_so(shell: Shell) -> None:
     settings = config.load(shell.cwd, {})
     assert set(settings.untrusted) == {"extra_paths"}  # nor whose word counts

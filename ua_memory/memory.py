@@ -20,7 +20,7 @@ from ua_memory.knowledge import statements
 from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.statements import Excerpt
 from ua_memory.markdown import fields
-from ua_memory.paths import is_bank
+from ua_memory.paths import is_bank, is_truth
 from ua_memory.records import Fact, Kind, Origin, Quote
 from ua_memory.store.draft import Result
 from ua_memory.store.store import Store
@@ -244,6 +244,9 @@ class Memory:
             return statements.cut(file.read_bytes(), str(file), named.span or span, named.id)
         found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block))
         path = found.path
+        there = str(self.store.bank.root / path)  # by `extraPaths`
+        if not is_truth(path) and os.path.isfile(there):  # noqa: PTH113 (a name that is too long is none)
+            path = there
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
         return statements.cut(data, path, found.span, found.id)
 

@@ -305,9 +305,9 @@ def _odd(path: str) -> bool:
 def confined(root: Path, path: str) -> Path:
     """The absolute path of a truth file, or Usage: no `..`, no absolute path, no symlink on the way."""
     if not is_truth(path):
-        raise Usage(
-            "not a file of the bank", where=repr(path)[:200], hint="use MEMORY.md or a .md file under memory/"
-        )
+        hint = "use MEMORY.md or a .md file under memory/"
+        hint = f"ua-memory search {path}" if path.isalpha() else hint
+        raise Usage("not a file of the bank", where=repr(path)[:200], hint=hint)
     top = here = str(root)
     for part in path.split("/"):  # as texts: a search confirms each of its hits, and paths took it half a ms
         here = f"{here}/{part}"

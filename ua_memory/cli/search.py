@@ -158,8 +158,9 @@ def search(
     if not (batch or call.as_json):
         today, filtered = memory.store.now().date(), bool(filters) or bool(min_score)
         return views.show_hits(
-            Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered
-        )
+            Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered,
+            root=str(memory.store.bank.root),
+        )  # fmt: skip
     for answer in answers:
         print_json(call, views.search_shape(answer, explain), line=batch)
     return None

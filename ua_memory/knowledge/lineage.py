@@ -190,6 +190,8 @@ def why(store: Store, target: str, known: Known | None = None) -> Chain:
         steps = tracer.lines(found.path, found.span)
     else:
         hint = "name ^id, PATH or PATH:LINE, as `ua-memory search` prints them"
+        if found.path.startswith("/"):
+            hint = f"ua-memory get {target}: what extraPaths adds has no history here"
         raise NotFound("no such file in the bank", where=found.path, hint=hint)
     return Chain(target, tuple(steps), tuple(_breaks(steps)))
 

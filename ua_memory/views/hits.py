@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +43,11 @@ _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 def show_hits(
-    screen: Screen, query: str, answer: SearchResult, today: date, *, explain: bool, filtered: bool
-) -> None:
-    """Print the hits of one query, and on standard error what has to be said about them."""
+    screen: Screen, query: str, answer: SearchResult, today: date, *, explain: bool, filtered: bool,
+    root: str = "",
+) -> None:  # fmt: skip
+    """Print the hits of one query, and on standard error what has to be said about them. What `extraPaths`
+    adds below the bank's `root` has its path from there."""
     elsewhere = answer.days and answer.hits and answer.hits[0].outside
     if answer.hits and not answer.answered and not elsewhere:
         screen.line("Nothing found.")
@@ -56,7 +59,8 @@ def show_hits(
         if answer.days and hit.outside and not any(one.outside for one in answer.hits[: rank - 1]):
             screen.line((_outside(answer.days, first=rank == 1), "faint"))
             screen.line()
-        _one(screen, rank, hit, query, today)
+        path = hit.item.path.removeprefix(f"{root}/")
+        _one(screen, rank, replace(hit, item=replace(hit.item, path=path)), query, today)
         if explain:
             _explained(screen, hit)
     if not answer.hits and answer.stale.get("files"):
