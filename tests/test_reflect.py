@@ -137,6 +137,15 @@ def test_without_a_model_the_evidence_comes_in_order(memory: Memory) -> None:
     assert not found.text and not found.model and "without a model" in found.notes[0]
 
 
+def test_a_day_is_counted_from_when_it_was_asked(tmp_path: Path) -> None:
+    said = {"10": "The ferry was late because of fog.", "20": "The ferry was early and empty."}
+    memory = bank(tmp_path / "b", {f"memory/2026-11-{day}.md": f"- {text}\n" for day, text in said.items()})
+    for day, text in said.items():
+        where = memory.filters(asked_at=NOON.replace(day=int(day) + 1))
+        found = memory.reflect("How was the ferry yesterday?", filters=where)
+        assert found.based_on["facts"][0].text == text
+
+
 def test_what_is_stale_says_why(memory: Memory) -> None:
     found = {one.id: one for one in memory.reflect("Does Bob throw invoices away?").evidence}
     stale = found["ffffffffff"]

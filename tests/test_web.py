@@ -589,9 +589,12 @@ def test_a_day_shows_what_no_longer_holds(fresh: Browser) -> None:
     with Memory.open(fresh.root) as memory:
         fact = memory.insert("The kettle is blue.").fact
         memory.retire(str(fact.id))
+        memory.insert("The lease ends.", when="2031-05-01")
         day = f"{memory.store.now():%Y-%m-%d}"
     assert "The kettle is blue." not in fresh.page("/").text
     assert "The kettle is blue." in fresh.page(f"/days/{day}").text
+    for either in (day, "2031-05-01"):
+        assert "The lease ends." in fresh.page(f"/days/{either}").text, "noted, and about"
 
 
 def test_a_filtered_day_counts_what_the_filter_leaves(fresh: Browser) -> None:

@@ -330,7 +330,7 @@ class Memory:
             with suppress(NotFound):
                 session = self.sessions.get(session).session
         sessions = tuple({session, short(session)}) if session else ()
-        where = replace(filters or Filters(), names=names, sessions=sessions, day=day)
+        where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
         return list_items(self.index, where, limit, self._refresher(progress, vectors=False))
 
     @staticmethod

@@ -202,6 +202,7 @@ def list_(
     where: FilterOptions,
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
     session: str = Option("", metavar="ID", help="Said in this session."),
+    day: str | None = Option(None, metavar="DATE", help="Said on this day, or about it."),
     days: bool = Option(False, "--days", help="Count the facts said on each day; --limit counts days."),
 ) -> None:
     """List facts and notes by day, the latest first.
@@ -213,19 +214,18 @@ def list_(
         raise Usage("list takes no query", hint=shlex.join(["ua-memory", "search", *query]))
     filters = where.filters(call, memory)
     if days:
-        if person or session:
-            raise Usage("--days counts for no person or session", hint="--tag, --kind, --source")
+        if person or session or day:
+            raise Usage("--days counts for no person, session or day", hint="--tag, --kind, --source")
         return show(call, memory.facts.days(filters=filters)[:limit], views.days_shape, views.show_days)
-    return show_list(call, memory, filters, limit, person=person, session=session)
+    of = {"person": person, "session": session, "day": parse_day(day, "--day", memory.store.now()) or ""}
+    return show_list(call, memory, filters, limit, **of)
 
 
-def show_list(
-    call: Call, memory: Memory, filters: Filters, limit: int, *, person: str = "", session: str = ""
-) -> None:
-    """Print what passes the filters, the latest day first."""
+def show_list(call: Call, memory: Memory, filters: Filters, limit: int, **of: str) -> None:
+    """Print what passes the filters, the latest day first; `of` as `memory.list` takes it."""
     with progress(call, "Indexing") as tell:
-        found = memory.list(filters=filters, person=person, session=session, limit=limit, progress=tell)
-    today, filtered = memory.store.now().date(), bool(filters or person or session)
+        found = memory.list(filters=filters, limit=limit, progress=tell, **of)
+    today, filtered = memory.store.now().date(), bool(filters or any(of.values()))
     emit(call, views.list_shape(found))
     views.show_list(Screen(call), found, today, filtered=filtered)
 

@@ -668,7 +668,7 @@ class Reflector:
         if budget not in SIZES:
             raise Usage(f"no budget {budget!r}", hint=f"one of {', '.join(SIZES)}")
         size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
-        base, store, today = filters or Filters(), self._store, self._store.now().date()
+        base, store, today = Filters() if filters is None else filters, self._store, self._store.now().date()
         found = EvidenceCollector(store, self._search, store.redacted, today, base, self._observations)
         holding = tuple(knowledge_opinions.listed(store))
         wanted = ReflectQuestion(

@@ -161,7 +161,7 @@ def _before(day: str) -> str:
 def day(bank: BankPages, query: Query) -> Shown:
     """All that was said on a day, or is about it."""
     day = query["day"]
-    words = ("list", "--retired", "-n", str(MOST_LISTED), f"--since={day}", f"--until={day}")
+    words = ("list", "--retired", "-n", str(MOST_LISTED), f"--day={day}")
     return shown(bank, "day.html", *words, *options(query), day=day, filters=_plain(query))
 
 
