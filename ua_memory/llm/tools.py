@@ -20,12 +20,11 @@ from ua_memory.text.patterns import data_text
 
 def schema(name: str) -> Mapping[str, Any]:
     """What a tool of a model takes."""
-    found: Mapping[str, Any] = _schemas()[name]
-    return found
+    return _schemas()[name]
 
 
 @cache
-def _schemas() -> Mapping[str, Any]:
+def _schemas() -> Mapping[str, Mapping[str, Any]]:
     return json.loads(data_text("schemas.json"))  # type: ignore[no-any-return]
 
 

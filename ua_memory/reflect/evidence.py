@@ -175,8 +175,8 @@ class EvidenceCollector:
             about = (record.when or day)[:10]
             return EvidencePiece(
                 0, "facts", self._clean(record.text), record.place, record.id, about, day, record.said_by,
-                about=", ".join(filter(None, (about or "undated", record.said_by))), proofs=(_name(record),),
-                disputed=record.flag or "", record=record,
+                about=", ".join(filter(None, (about or "undated", record.said_by))),
+                proofs=(record.ref or record.place.citation,), disputed=record.flag or "", record=record,
                 beside=tuple(map(self._clean, (*filter(None, more), *record.entities, *_trail(record)))),
                 hearsay=record.untrusted,
             )  # fmt: skip
@@ -281,10 +281,6 @@ def listing(pieces: Sequence[EvidencePiece], shown: set[int]) -> Iterator[str]:
     """A line for each piece; for those shown before only the number."""
     for piece in pieces:
         yield f"[{piece.number}] is shown above" if piece.number in shown else piece.line()
-
-
-def _name(fact: Fact) -> str:
-    return fact.ref or fact.place.citation
 
 
 def _trail(record: Record) -> tuple[str, ...]:

@@ -100,8 +100,8 @@ def _weighed(
         return None, f"there is no opinion ^{block} among those you were shown"
     if change == "drop":
         return OpinionProposal(change, before, "", None, None, (), str(one.get("why", ""))), ""
-    numbers = [n for n in one.get("because", ()) if n in pieces]
-    because = tuple(pieces[n] for n in numbers if _citable(pieces[n]))
+    named = (pieces[n] for n in one.get("because", ()) if n in pieces)
+    because = tuple(p for p in named if isinstance(p.record, Observation | Fact) and not p.hearsay)
     text = " ".join(str(one.get("text", "")).split())
     share, why = _confidence(one, because), str(one.get("why", ""))
     return OpinionProposal(change, before, text, one.get("kind"), share, because, why), ""
@@ -119,10 +119,6 @@ def _fault(
         return f"{', '.join(missing)} is nowhere in what you were shown"
     alike = knowledge_opinions.like(one.text, everything) if one.change == "form" else None
     return f"^{alike.id} says this already; revise it" if alike else ""
-
-
-def _citable(piece: EvidencePiece) -> bool:
-    return isinstance(piece.record, Observation | Fact) and not piece.hearsay
 
 
 def _confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece]) -> float | None:

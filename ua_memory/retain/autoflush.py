@@ -145,13 +145,8 @@ def blocks(message: Message) -> list[Any]:
 
 
 def _may_begin(message: Message) -> bool:
-    return message.get("role") == "assistant" or all(
-        _kind(block) != "tool_result" for block in blocks(message)
-    )
-
-
-def _kind(block: Any) -> str:
-    return str(_field(block, "type") or "")
+    results = (block for block in blocks(message) if _field(block, "type") == "tool_result")
+    return message.get("role") == "assistant" or not any(results)
 
 
 def _field(block: Any, key: str) -> Any:
