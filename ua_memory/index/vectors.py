@@ -340,13 +340,7 @@ LOCK_SECONDS = 0.3
 OPEN_BYTES, CALL_BYTES = 1 << 30, 128 << 20
 """Address space required to open Chroma (800 MB, most of it for its threads) and for a call. With less it is
 not called at all: its Rust core aborts the process when an allocation fails."""
-RESOURCE_ERRORS = (
-    "out of memory",
-    "allocate memory",
-    "bad_alloc",
-    "temporarily unavailable",
-    "too many open files",
-)
+SCARCITY = ("out of memory", "allocate memory", "bad_alloc", "temporarily unavailable", "too many open files")
 """Parts of error messages about a lack of memory, threads or file descriptors, which is no damage."""
 
 
@@ -564,7 +558,7 @@ def _require_memory(size: int) -> None:
 def _failure(message: str, error: BaseException) -> VectorsUnavailable:
     """The exception to raise for an error of Chroma: damage, unless the system lacked resources."""
     text = str(error).lower()
-    starved = isinstance(error, MemoryError) or any(part in text for part in RESOURCE_ERRORS)
+    starved = isinstance(error, MemoryError) or any(part in text for part in SCARCITY)
     return VectorsUnavailable(message) if starved else VectorsDamaged(message)
 
 

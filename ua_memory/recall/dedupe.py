@@ -200,9 +200,8 @@ class SeenTexts:
         prefixes = _prefixes(words)
         for other, other_prefixes, kept in self._seen if words else ():
             # Comparing prefixes first avoids most queries for stems.
-            if _added_words(prefixes, other_prefixes) is not None and self._same(
-                words, other, item, kept.one.item
-            ):
+            similar = _added_words(prefixes, other_prefixes) is not None
+            if similar and self._same(words, other, item, kept.one.item):
                 return kept
         return None
 

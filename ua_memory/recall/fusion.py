@@ -533,12 +533,10 @@ def _about_other_number(asked: ParsedQuery, hits: Sequence[Ranked]) -> bool:
         others = others or (bool(found[0]) and not same)
     if not others:
         return False
-    texts_of_rest = [asked.text[word.start : word.end].casefold() for word in rest]
-    first = tuple(words_of(texts[0]))
-    found_words = sum(
-        any(one.startswith(word[: max(4, len(word) - 2)]) for one in first) for word in texts_of_rest
-    )
-    return found_words <= len(texts_of_rest) / 2
+    asked_words = [asked.text[word.start : word.end].casefold() for word in rest]
+    words = tuple(words_of(texts[0]))
+    shared = sum(any(w.startswith(word[: max(4, len(word) - 2)]) for w in words) for word in asked_words)
+    return shared <= len(asked_words) / 2
 
 
 def _same_name(one: str, other: str) -> bool:

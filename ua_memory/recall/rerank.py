@@ -321,11 +321,7 @@ def _own(asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, 
 
     own = matches.word_scores([item.vhash for item in items])
     untokenized = {item.key for item in matches.without_tokens(items)}
-    with_stems = [
-        (n, item.key in untokenized, have)
-        for n, item in enumerate(items)
-        if (have := stems.text.get(item.key))
-    ]
+    with_stems = [(n, i.key in untokenized, h) for n, i in enumerate(items) if (h := stems.text.get(i.key))]
     for w, word in enumerate(matches.words):
         for n, by_stems, have in with_stems:
             if by_stems or word in matches.by_stems:

@@ -95,9 +95,7 @@ def _matches(words: WordIndex, text: str, idf: Mapping[str, float]) -> list[tupl
     prefixes = {stem[:2] for stem in idf}
     parts_of = {word: words_of(word) for word in set(_WORD.findall(text)) if _may_match(word, prefixes)}
     stems = words.vocabulary.stems({part for parts in parts_of.values() for part in parts})
-    known = {
-        word: [stems[part] for part in parts if idf.get(stems[part])] for word, parts in parts_of.items()
-    }
+    known = {word: [stems[p] for p in parts if idf.get(stems[p])] for word, parts in parts_of.items()}
     # A long run without spaces (CJK) is one span; the window is placed around its middle.
     return [(*match.span(), stem) for match in _WORD.finditer(text) for stem in known.get(match.group(), ())]
 
@@ -619,12 +617,8 @@ class _SearchTracer:
 
     def trace(self, item: IndexItem | None) -> SearchTrace:
         search, candidates = self.search, self.candidates
-        known = {
-            "answer": self.answer,
-            "limit": self.limit,
-            "min_score": search.min_score,
-            "depth": search.depth,
-        }
+        known = {"answer": self.answer, "limit": self.limit}
+        known |= {"min_score": search.min_score, "depth": search.depth}
         if item is None:
             return SearchTrace("not_indexed", **known)  # type: ignore[arg-type]
         kept, _ = search._kept(candidates.found, max(len(candidates.found), 1))
