@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -190,7 +191,7 @@ def why(store: Store, target: str, known: Known | None = None) -> Chain:
         steps = tracer.lines(found.path, found.span)
     else:
         hint = "name ^id, PATH or PATH:LINE, as `ua-memory search` prints them"
-        if found.path.startswith("/"):
+        if os.path.isfile(store.bank.root / found.path):  # noqa: PTH113 (a name that is too long is none)
             hint = f"ua-memory get {target}: what extraPaths adds has no history here"
         raise NotFound("no such file in the bank", where=found.path, hint=hint)
     return Chain(target, tuple(steps), tuple(_breaks(steps)))

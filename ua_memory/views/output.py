@@ -283,7 +283,7 @@ class Screen:
         """Say what a revision took out, and what else there is to say about it."""
         self.removed(result.redacted)
         if result.redacted:
-            self.note("to keep it, write it into a file yourself: ua-memory edit today")
+            self.note("to keep it, write it into a file yourself (ua-memory edit today); search masks it")
         self.note(*more, *result.notes)
 
     # -- shapes --------------------------------------------------------------------------------
