@@ -181,7 +181,9 @@ class Retainer:
         brief = self.brief(item)
         drawing = ChunkExtractor(self.model, brief) if self.model and item.mode != "chunks" else None
         found: dict[str, ExtractedChunk] = {}
-        for number, chunk in enumerate(todo, 1):
+        for number, chunk in enumerate(todo):
+            if self.tell:
+                self.tell(number, len(todo))
             drawn = waiting.drawn.get(chunk.name) if drawing else None
             if drawn is None:
                 drawn = drawing.extract(chunk) if drawing else ExtractedChunk()
@@ -190,8 +192,6 @@ class Retainer:
                 if drawing:
                     self.items.note(waiting.key, chunk.name, drawn)
             found[chunk.name] = drawn
-            if self.tell:
-                self.tell(number, len(todo))
         return found, drawing.usage if drawing else Tokens()
 
     def brief(self, item: TextItem) -> TextContext:
