@@ -51,6 +51,8 @@ def texts(found: list[Candidate]) -> list[str]:
         "the concert starts on May 3rd",
         "the old links should be kept alive for a year, right?",
         "parsers, printers and the lexer -> core",
+        "We still need to handle the rounding of cents, but not today.",
+        "We still need to write the docs for the webhook.",
     ],
 )
 def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
@@ -103,6 +105,8 @@ def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str
         "why are there 2 handlers?",
         "now run the tests and commit",
         "read main.ts in full, then continue",
+        "Write a haiku for the 404 page about autumn leaves",
+        "please add Swiss VAT 8.1%",
         "yes needs to be clean",
         '{"type":"message","text":"we decided to always use this because it must be"}',
         "2026-11-20 09:31:07 ERROR pool timeout after 30s (active=20 idle=0) there it is again.",

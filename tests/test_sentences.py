@@ -75,6 +75,11 @@ def test_a_list_knows_what_introduces_it() -> None:
         ("Replaced MySQL with an API.", ("MySQL",)),
         ("Taking care of pendingMessageContainer. The rest is Bob's.", ("Bob",)),
         ("I think so", ()),
+        ("On Mondays and Fridays I swim with Tom.", ("Tom",)),
+        ("Der Kunde heißt Meyer. Die Tests laufen auf Hetzner.", ("Meyer", "Hetzner")),
+        ("Mein Steuerberater Udo Weber will die Miete 1.450 Euro ab Januar 2027.", ("Udo Weber",)),
+        ("Wir haben mit Frau Öztürk und der Deutschen Bank gesprochen.", ("Frau Öztürk", "Deutschen Bank")),
+        ("We owe 8.1% Swiss VAT 8.1% to Bern.", ("Swiss VAT", "Bern")),
         ("We met Bob AGAIN, BEFORE the ALS course.", ("Bob", "ALS")),
     ],
 )

@@ -89,6 +89,21 @@ def test_the_same_turns_are_written_once(memory: Memory) -> None:
     assert [one.text for one in longer.turns] == [ASKED, ANSWER, "and february?"]
 
 
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        (("thanks for yesterday", "why is the export slow?"), "why is the export slow?"),
+        (("Hi there! The export is slow.",), "The export is slow."),
+        (("Danke für gestern!\nDer Export ist langsam.",), "Der Export ist langsam."),
+        (("hello",), "hello"),
+        (("thanks for the parser fix broke main",), "thanks for the parser fix broke main"),
+    ],
+)  # fmt: skip
+def test_a_greeting_or_thanks_is_no_title(said: tuple[str, ...], title: str) -> None:
+    turns = [SessionTurn(f"t-{n:08x}", "person", text, "2026-02-12 16:02") for n, text in enumerate(said)]
+    assert sessions.title_of(turns) == title
+
+
 @given(st.text(alphabet="ab1 #-*+>.)\\`~|_=\n^t", max_size=60).filter(lambda text: bool(text.strip("\n "))))
 def test_what_was_said_is_read_back(text: str) -> None:
     one = SessionTurn("t-00000000", "person", text.strip("\n"), "2026-02-12 16:02")

@@ -315,14 +315,25 @@ def open_of(turns: Sequence[SessionTurn]) -> str:
     return ""
 
 
+_GREETING = late(
+    r"(?:\s*(?:hi|hey|hello|good (?:morning|afternoon|evening)|thanks|thank you|many thanks|hallo|moin"
+    r"|guten (?:morgen|tag|abend)|danke|vielen dank|bonjour|salut|merci|hola|buenos días|gracias)"
+    r"(?: (?:there|again|all|claude|so much|a lot|schön))?(?: (?:for|für|pour|por)(?: [^\s,.!?]+){1,5})?"
+    r"\s*(?:[,.!…)👋🙏]+|\n|$))+",
+    re.IGNORECASE,
+)
+
+
 def title_of(turns: Sequence[SessionTurn]) -> str:
-    """The first thing that a person asked, as a title."""
+    """The first thing that a person asked, as a title: a greeting or thanks is none if there is more."""
     said = (
         turn.text for turn in turns
         if turn.speaker == "person" and not turn.text.startswith(("/", FORGOTTEN))
     )  # fmt: skip
-    prose = (_CODE.sub(" ", text) for text in said)
-    return next((_line(text, LONGEST_TITLE) for text in prose if any(map(str.isalnum, text))), "")
+    prose = [text for text in (_CODE.sub(" ", text) for text in said) if any(map(str.isalnum, text))]
+    asked = (_GREETING.sub("", text, count=1) if _GREETING.match(text) else text for text in prose)
+    first = next((text for text in asked if any(map(str.isalnum, text))), prose[0] if prose else "")
+    return _line(first, LONGEST_TITLE)
 
 
 def _line(text: str, most: int) -> str:

@@ -393,6 +393,9 @@ class Score:
 NOTHING = Score(0.0, ())
 CONFIRMED = 3.0
 """Log-odds that a sentence gains of which the person says that it is so: now it is theirs, too."""
+LEFT_TO_DO, REQUEST = 2.3, -3.0
+"""Log-odds of a person's sentence that says what is still to be done, which few labelled ones do, and of one
+that asks for something to be done now."""
 RULE = Score(1.0, ("standing rule",))
 """A person's standing rule is kept whatever else is, and is a preference."""
 
@@ -416,7 +419,10 @@ def score(sentence: Sentence, context: Context) -> Score:
     found = {name: weights.get(name, 0.0) * value for name, value in features(sentence, context).items()}
     carrying = (name for name, cue in cues().items() if cue.group == CARRIES and found.get(name, 0) > 0)
     carries = sorted(((found[name], name) for name in carrying), reverse=True)
-    value = 1 / (1 + exp(-sum(found.values()) - CONFIRMED * context.confirmed))
+    more = CONFIRMED * context.confirmed
+    if context.person:
+        more += LEFT_TO_DO * ("left to do" in found) + REQUEST * ("request" in found)
+    value = 1 / (1 + exp(-sum(found.values()) - more))
     return Score(round(value, 3), tuple(dict.fromkeys(name for _, name in carries)) or ("statement",))
 
 
@@ -978,6 +984,8 @@ def _named(part: TextPart) -> Iterator[Fact]:
         whole = sentence.whole or part.speaker  # in a chat few end with a stop
         plain = whole and not sentence.item and not sentence.text.rstrip().endswith("?")
         telling = any(map(str.isdigit, sentence.text)) or names(sentence.text)
+        if part.head and cues()["request"].pattern.match(sentence.text.lower()):
+            continue  # of an agent, or of the other side of a chat
         if plain and telling and len(sentence.text.split()) >= _WORDS:
             yield _fact(part, sentence.told, sentence.quote)
 

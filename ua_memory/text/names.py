@@ -20,7 +20,7 @@ ORDINARY = frozenset(_LISTS["ordinary"].split())
 """Words that begin a sentence without being a name."""
 
 _CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
-_CAPITALISED = r"[A-Z](?=[\w'’]*[a-z])(?:['’]?\w)*"
+_CAPITALISED = r"[A-ZÄÖÜ](?=[\w'’]*[a-z])(?:['’]?\w)*"
 """A word with a small letter in it. It matches in one way: where a word could in several, a row of them would
 take exponential time."""
 _TITLE_WORDS = rf"{_CAPITALISED}(?: {_CAPITALISED}){{0,9}}"
@@ -32,12 +32,17 @@ _ROLE = (
 _RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     rf"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|{_CAPITALISED}|[A-Z]{{2,}}\d*)"
-    r"(?:[ -](?:[A-Z](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%])))*"
+    r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d++(?:\.\d++)*+(?![\w%])))*"
 )
 _BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
+NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
+_OF_NOUNS = r"(?i:d(?:er|ie|as|en|em)|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?)"
+_A_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
+_BEHIND_ONE = late(rf"(?<!\w){_OF_NOUNS} $")
+"""A German article or possessive: the word behind it is a noun, and all nouns have capitals."""
 
 LABELS = frozenset(_LISTS["labels"].split())
 """What stands before a colon and is no speaker."""
@@ -61,8 +66,12 @@ def _runs(text: str) -> Iterator[tuple[list[str], bool]]:
     ("Lord of the Rings") is one, without its article, and does not merely open a sentence."""
     plain = _CODE.sub(lambda m: "\0" * len(m[0]), text)
     for match in _RUN.finditer(plain):
-        before = plain[max(0, match.start() - 8) : match.start()].rstrip(" ")[-3:]
-        words, opens = match[0].split(" "), _BEGINS.search(before) is not None
+        near = plain[max(0, match.start() - 8) : match.start()]
+        words, opens = match[0].split(" "), _BEGINS.search(near.rstrip(" ")[-3:]) is not None
+        if _A_NOUN.match(match[0]):
+            words, opens = words[2:], False
+        elif _BEHIND_ONE.search(near) and words[0].isalpha() and not words[0][1:2].isupper():
+            words = words[1:] if len(words) == 1 or words[1][0].isdigit() else words
         if "of" in words:
             words, opens = words[words[0] == "The" or (opens and _opens(words[0])) :], False
         yield words, opens
