@@ -110,6 +110,8 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("We opened in the summer of 2023.", "2023-06-01/2023-08-31"),
         ("It was last week.", "2026-11-09/2026-11-15"),
         ("Ich arbeite seit 5. Mai bei Siemens.", "2026-05-05"),
+        ("Wir sind am 3. Mai nach Kiel gezogen.", "2026-05-03"),
+        ("Die Feier ist für den 3. Mai geplant.", "2027-05-03"),
         ("Le serveur sera éteint le 3 mars 2027.", "2027-03-03"),
         ("La demo es el 5 de diciembre.", "2026-12-05"),
         ("Wir ziehen am 5. Dezember um.", "2026-12-05"), ("Anna hat am 3. Januar Geburtstag.", "2027-01-03"),

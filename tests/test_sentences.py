@@ -75,6 +75,7 @@ def test_a_list_knows_what_introduces_it() -> None:
         ("Replaced MySQL with an API.", ("MySQL",)),
         ("Taking care of pendingMessageContainer. The rest is Bob's.", ("Bob",)),
         ("I think so", ()),
+        ("Vom 14. bis 21. August sind wir in Rom.", ("Rom",)),
         ("On Mondays and Fridays I swim with Tom.", ("Tom",)),
         ("Der Kunde heißt Meyer. Die Tests laufen auf Hetzner.", ("Meyer", "Hetzner")),
         ("Mein Steuerberater Udo Weber will die Miete 1.450 Euro ab Januar 2027.", ("Udo Weber",)),

@@ -124,7 +124,12 @@ _FIRST_DAY = late(
     r"|(\d\d?)(?:st|nd|rd|th)? ?(?:to|until|till|through|[-–—])) ?(?:the )?$"
 )
 _LAST_DAY = late(r" ?[–—] ?(\d\d?)(?:st|nd|rd|th)?(?![\w:.,]*\d)")
-_SINCE = late(r"\b(?:seit|depuis|desde)\b(?!.*\b(?:bis|jusqu\w*|hasta)\b)", re.I)
+_SINCE = late(
+    r"\b(?:seit|depuis|desde)\b(?!.*\b(?:bis|jusqu\w*|hasta)\b)"
+    r"|\b(?:ab|an|aus|ein|um|weg)?ge(?:blieben|boren|fahren|flogen|gangen|kauft|kommen|storben|troffen|zogen)\b",
+    re.I,
+)
+"""Of what has been so since a day, or has happened on it, in other languages than English."""
 _AHEAD = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 _PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
