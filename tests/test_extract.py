@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta, timezone
@@ -12,6 +13,7 @@ from ua_memory.retain.extract import Extraction, extract, extract_without_model
 from ua_memory.retain.extractor import Chunk, TextContext, cut
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
+from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -213,6 +215,19 @@ def test_exported_chats_and_mails_say_who_speaks_and_when(text: str, kept: list[
     (chunk,) = cut(text)
     facts = extract_without_model(chunk, TextContext(FRIDAY)).facts
     assert [(fact.text, fact.when) for fact in facts] == kept
+
+
+def test_an_exported_chat_is_flushed_by_its_messages() -> None:
+    chat = (
+        "12/10/2026, 18:05 - Tom: I'm allergic to nuts. I never eat them.\n"
+        "12/10/2026, 18:06 - Helen: We decided to arrive tomorrow because of the kids\n"
+    )
+    found = extract(read(io.BytesIO(chat.encode())))
+    assert [(one.text, one.when) for one in found] == [
+        ("Tom: I'm allergic to nuts.", None),
+        ("Tom: I never eat them.", None),
+        ("Helen: We decided to arrive tomorrow because of the kids", "2026-10-13"),
+    ]
 
 
 def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:

@@ -205,9 +205,7 @@ def text_parts(text: str, at: datetime) -> Iterator[TextPart]:
     mails, pasted conversations with an agent."""
     chat, part, fields = named_speakers(text), TextPart("person", at), False
     for line in text.splitlines(keepends=True):
-        who = speaker(line) if chat else None
-        following = replace(part, role=who[0], speaker="", text=f"{who[1]}\n", head=line) if who else None
-        following = following or stamped(line, part)
+        following = _following(line, part, chat)
         if following:
             if part.text.strip():
                 yield part
@@ -215,6 +213,13 @@ def text_parts(text: str, at: datetime) -> Iterator[TextPart]:
         elif not (fields and _MAIL_FIELD.match(line)):
             part, fields = replace(part, text=part.text + line), False
     yield part
+
+
+def _following(line: str, part: TextPart, chat: bool) -> TextPart | None:
+    """The part that a line opens, None where it goes on with the one before; `chat` where labels open one."""
+    if chat and (who := speaker(line)):
+        return replace(part, role=who[0], speaker="", text=f"{who[1]}\n", head=line)
+    return stamped(line, part)
 
 
 def stamped(line: str, before: TextPart) -> TextPart | None:
@@ -288,21 +293,22 @@ class Prose(Format):
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
         chat = named_speakers(source.head.decode("utf-8", "replace"))
-        role: Role | None = "person"
-        first, held, size, fence = 1, list[str](), 0, ""
+        part, first, held, size, fence, fields = TextPart("person", None), 1, list[str](), 0, "", False
         for number, line in _lines(source, report):
             mark = _FENCE.match(line)
             if mark:
                 fence = "" if fence and line.strip().startswith(fence) else fence or mark[1][:3]
-            who = speaker(line) if chat and not fence else None
-            if who or size > LONGEST_TURN:
-                yield first, {"role": role, "text": "".join(held)}
+            following = None if fence else _following(line, part, chat)
+            if following or size > LONGEST_TURN:
+                yield first, {"part": part, "text": "".join(held)}
                 first, held, size = number, [], 0
-            if who:
-                role, line = who[0], who[1] + "\n"
+            if following:
+                part, line, fields = following, following.text, not following.text
+            elif fields := fields and bool(_MAIL_FIELD.match(line)):
+                continue
             held.append(line)
             size += len(line)
-        yield first, {"role": role, "text": "".join(held)}
+        yield first, {"part": part, "text": "".join(held)}
 
     def survey(self, line: int, record: Record) -> None:
         pass
@@ -310,12 +316,14 @@ class Prose(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         last, entry = 0, EntryIds(Turn("L0", "person", ""))
         for line, record in records:
-            role = record["role"]
+            part: TextPart = record["part"]
+            role = part.role
             text = uttered(record["text"]) if role == "assistant" else typed(record["text"])
             if line != last:
                 last, entry = line, EntryIds(Turn(f"L{line}", "person", "", line=line))
             if role and text and not (role == "person" and _only_headings(text)):
-                yield entry.next(role=role, text=text)
+                text = f"{part.speaker}: {text}" if part.speaker else text
+                yield entry.next(role=role, text=text, at=part.at)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         yield record["text"]
