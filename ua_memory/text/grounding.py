@@ -824,6 +824,10 @@ _OWN_WORDS = late(
     r"\b(?:says?|said|sagt|dit|dice|according to|laut|selon|según) (?:der |the |l')?person\b|"
     r"\bperson (?:says?|said|sagt|dit|dice)\b"
 )
+_BEFORE_NOUN = late(
+    r"(?:the|an?|his|her|their|its|my|your|our|any|no|some|of|in|at|on|for|with|from|under|by|into|\w+'s|der|die|das|dem|den|des|eine?[mnrs]?|"
+    r"im|am|le|la|les|une?|des|du|au|mon|ma|el|los|las|una?|su|mi)"
+)
 _NEARLY = late(r"\b(?:almost|nearly) (\w+)")
 _NOBODY = late(r"nobody|neither|none|no one|niemand|keiner|personne|aucun|nadie|ninguno")
 _ZU = late(r"\b(?:zu [a-zäöüß]+n|[a-zäöüß]+zu[a-zäöüß]+en)\b")
@@ -951,7 +955,12 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
     if flat(asis) in {flat(" ".join(plainly)), *map(flat, (*plainly, *own))}:
         return ""
     told = [_told(sentence, who) for sentence, who in whole]
-    found = _reported(text, told) or _causes(text, plainly, names) or _generalises(text, plainly)
+    found = (
+        _reported(text, told)
+        or _causes(text, plainly, names)
+        or _generalises(text, plainly)
+        or _bounds(text, plainly)
+    )
     if found := found or _turned(_told(text, ""), told, names):
         return found
     literal = {*_stems_of(_plainly(asis))}
@@ -961,7 +970,7 @@ def contradiction(text: str, quotes: Sequence[str], evidence: Sequence[str] = ()
             _reported(text, told, near) or _denied(part, said, told, literal)
             or _overstated(near, said, text) or _shifted(near, text)
             or _of_subject(part, near) or _misplaced(part, known) or _mixed(part, told)
-            or _taken_back(part, near, asis)
+            or _replaced(part, told, known) or _taken_back(part, near, asis)
         )  # fmt: skip
         if found:
             return found
@@ -1086,8 +1095,7 @@ def _part(piece: str, sentence: str, names: Set[str], who: str, before: _Part | 
         if short or (joins and own <= {*plain}):
             left |= {*plain[0 if mine and before.names else 1 :]}
         number = [n for n, one in enumerate(before.stems) if one[0].isdigit()]
-        counts = any(a[0].isdigit() > b[0].isdigit() for a, b in itertools.pairwise(stems))
-        if number and not counts and any(one[0].isdigit() for one in stems):
+        if number and any(one[0].isdigit() for one in stems) and not any(_counted(stems)):
             left |= {*before.stems[number[-1] + 1 :]}
         carried = before.names | before.carried if joins and not mine else carried
     mine |= {_root(who or "speaker")} if _has("first", piece) else set()
@@ -1411,7 +1419,7 @@ def _misplaced(part: _Part, said: Sequence[_Part]) -> str:
             denied = any(item in scope for one in said for scope in _scopes(one.text))
             if holders and not fits and not (denied and _scopes(part.text)):
                 return f"“{word}…” was not said of {item}"
-    return ""
+    return _wrong_unit(part, said) or _wrong_measure(part, said)
 
 
 def _fits(item: str, clause: _Part, part: _Part, said: Sequence[_Part]) -> bool:
@@ -1496,6 +1504,81 @@ def _halves(clause: str) -> tuple[Set[str], Set[str]]:
     return {*_stems_of(clause[:start])}, {*_stems_of(clause[end:])}
 
 
+def _replaced(part: _Part, told: Sequence[str], known: Sequence[_Part]) -> str:
+    """Whether a noun stands where another one was said, between the same words."""
+    there = {stem for one in known for stem in one.stems}
+    mine = _slots(part.text)
+    strange = [one for one in mine if one[1] not in there | part.names and not one[1][0].isdigit()]
+    if len(strange) != 1 or len(mine) < 3:
+        return ""
+    has = {stem for _, stem, *_ in mine}
+    for (before, _, left, right, word), sentence in itertools.product(strange, told):
+        for prior, other, behind, ahead, instead in _slots(sentence):
+            if other in has | part.names or other[0].isdigit() or not _is_noun(word, instead):
+                continue
+            noun = _BEFORE_NOUN.fullmatch(before) and _BEFORE_NOUN.fullmatch(prior)
+            inside = before == prior and left == behind and right == ahead and left not in (*part.names, "")
+            inside = inside and not (word[-1] == instead[-1] == "s")  # answers for returns
+            begun, ended = left == behind != "" and right in ("", ahead), right == ahead != ""
+            if (inside and before != "no" and not before[:1].isdigit()) or (noun and (begun or ended)):
+                same = _standing_in(" ".join(one.text for one in known))(word)
+                return "" if same else f"“{word}” was not said there, but “{instead}”"
+    return ""
+
+
+def _is_noun(*words: str) -> bool:
+    """Whether none of these is a past form or an adverb, or has a sense that turns a sentence."""
+    little = _turning()
+    return not any(is_past(word) or word.endswith("ly") or word in little for word in words)
+
+
+@cache
+def _turning() -> frozenset[str]:
+    kinds = ("except", "every", "because", "limits", "seldom", "markers", "after", "intended", "unsure")
+    return frozenset(["per", "used", "ahead", *(word for kind in kinds for word in little_words()[kind])])
+
+
+def _slots(text: str) -> list[tuple[str, str, str, str, str]]:
+    """Each word with weight: the word right before it, its stem, the stems before and behind, and itself."""
+    words = _WORD_OR_NUMBER.findall(text)
+    full = [(words[n - 1] if n else "", next(_stems_of(word), ""), word) for n, word in enumerate(words)]
+    full = [one for one in full if one[1]]
+    stems = ["", *(stem for _, stem, _ in full), ""]
+    return [(before, stem, stems[n], stems[n + 2], word) for n, (before, stem, word) in enumerate(full)]
+
+
+def _wrong_unit(part: _Part, said: Sequence[_Part]) -> str:
+    """Whether a number counts what another number counts in what was said."""
+    pairs = {pair for one in said for pair in itertools.pairwise(one.stems)} & {
+        *itertools.pairwise(part.stems)
+    }
+    counted = {number for before, number in pairs if number[0].isdigit()}  # version 3
+    for number, unit in (one for one in _counted(part.stems) if one[0] not in counted):
+        theirs = {(n, u) for one in said for n, u in _counted(one.stems)}
+        if (
+            unit in {u for _, u in theirs}
+            and (number, unit) not in theirs
+            and number in {n for n, _ in theirs}
+        ):
+            return f"{number} does not stand at “{unit}…” there"
+    return ""
+
+
+def _wrong_measure(part: _Part, said: Sequence[_Part]) -> str:
+    """Whether it measures in a unit that was not said, where another was."""
+    mine = {_root(word) for word in _MEASURE.findall(part.text)}
+    theirs = {_root(word) for one in said for word in _MEASURE.findall(one.text)}
+    numbers = {one for one in part.stems if one[0].isdigit()}
+    same = numbers & {one for each in said for one in each.stems}
+    return f"nobody said “{min(mine - theirs)}…” there" if mine - theirs and theirs - mine and same else ""
+
+
+def _counted(stems: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for one, behind in itertools.pairwise(stems):
+        if one[0].isdigit() and not behind[0].isdigit():
+            yield one, behind
+
+
 # in which order
 
 
@@ -1521,6 +1604,8 @@ def _turned(text: str, told: Sequence[str], names: Set[str]) -> str:
         for mine, theirs in itertools.product(_CLAUSE.split(one), _CLAUSE.split(other)):
             if _exchanged(mine, theirs, names & {*_stems_of(mine)} & {*_stems_of(theirs)}):
                 return "the names are exchanged"
+            if _other_way(mine, theirs):
+                return "who does it and to whom is exchanged"
     return ""
 
 
@@ -1550,6 +1635,33 @@ def _compared(sentence: str) -> tuple[str, Set[str], Set[str]] | None:
 def _denials(text: str) -> int:
     """Whether an even or an odd number of words turn a sentence into its opposite."""
     return (len(_little()["not"].findall(text)) + len(_LESS_THAN.findall(text))) % 2
+
+
+def _other_way(mine: str, theirs: str) -> bool:
+    """Whether what stands right before and behind a verb stands the other way round in the other clause."""
+    both = f"{mine} {theirs}"
+    bound = _PASSIVE.search(both) or not {*both.split()}.isdisjoint(little_words()["markers"])
+    if bound or len(_GERMAN.findall(both)) > 1:
+        return False
+    one, other = _WORD_OR_NUMBER.findall(mine), _WORD_OR_NUMBER.findall(theirs)
+    forms = {word.removesuffix("s"): n for n, word in enumerate(other)}
+    if len(forms.keys() & {word.removesuffix("s") for word in one}) < 3:
+        return False
+    for n, word in enumerate(one):
+        if (at := forms.get(word.removesuffix("s"))) is None or word[0].isdigit() or not any(_stems_of(word)):
+            continue
+        around = (
+            one[max(0, n - 2) : n],
+            one[n + 1 : n + 4],
+            other[max(0, at - 2) : at],
+            other[at + 1 : at + 4],
+        )
+        before, behind, left, right = (
+            {stem for each in part for stem in _stems_of(each) if ":" not in stem} for part in around
+        )
+        if (before - behind) & (right - left) and (behind - before) & (left - right):
+            return True
+    return False
 
 
 def _sides(sentence: str) -> dict[str, tuple[list[str], list[str]]]:
@@ -1690,6 +1802,27 @@ def _generalises(text: str, quotes: Sequence[str]) -> str:
     if _has("partly", theirs) and not _has("says_partly", mine):
         return "it was said only of some, or sometimes"
     return ""
+
+
+def _bounds(text: str, quotes: Sequence[str]) -> str:
+    """Whether a number is a least in one and a most in the other."""
+    mine, theirs = _limits(text), _limits("\n".join(quotes))
+    for number, kind in mine.items():
+        if kind != theirs.get(number, kind):
+            return f"{number} is {theirs[number]} there"
+    return ""
+
+
+def _limits(text: str) -> dict[str, str]:
+    """Numbers that are said to be the least or the most of what is meant."""
+    found = {}
+    plain = _plainly(text)
+    for kind, word in (("least", "a minimum"), ("most", "a maximum")):
+        for match in re.finditer(
+            rf"(?:{_little()[kind].pattern})\s(?:\w+\s)?[$€£]?(\d+(?:[.,:]\d+)*)", plain
+        ):
+            found[match[1]] = word
+    return found
 
 
 # -- likeness ----------------------------------------------------------------------------------------------
