@@ -21,6 +21,7 @@ def test_decoration_is_stripped_and_content_is_not() -> None:
 
 def test_sentences_end_where_they_end() -> None:
     assert len(sentences("I am 12. My sister is 14. We live in Kiel.")) == 3
+    assert len(sentences("we had 3. so wholesale orders close at 4pm. fine")) == 3
     text = "See e.g. main.ts (old one. Really) first. Then v1.2.3 at 10 a.m. today! Ok? Dr. Who"
     assert [said.text for said in sentences(text)] == [
         "See e.g. main.ts (old one. Really) first.",

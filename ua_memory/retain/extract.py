@@ -314,7 +314,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     for stop in _END.finditer(hidden):
         before = hidden[max(start, stop.start() - 8) : stop.start()]
         following = _NEXT_WORD.match(hidden, stop.end())
-        counts = following and (following[0].islower() or foreign_dates.is_month(following[0]))
+        counts = following and (following[0] == "de" or foreign_dates.is_month(following[0]))
         if _NO_END.search(before) or (counts and _ORDINAL.search(before)):
             continue
         if stop.start() - start < _ASIDE and hidden.count("(", start, stop.end()) > hidden.count(
