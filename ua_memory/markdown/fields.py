@@ -224,7 +224,8 @@ def write_was(was: Was) -> str:
 # Metadata: one row for each reserved key of each record, with its reader and its printer.
 #
 # A record's table is the order in which its metadata is printed. To add a key, add a row here and its
-# attribute in `records`.
+# attribute in `records`. The readers set the attribute that is called like the key: for a key such as
+# `place`, which `Fact` has for something else, write a `Field` of its own.
 
 
 OPINION_KINDS = ("opinion", "pattern", "risk")
