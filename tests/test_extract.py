@@ -13,6 +13,7 @@ from ua_memory.retain.extract import Extraction, extract, extract_without_model
 from ua_memory.retain.extractor import Chunk, TextContext, cut
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
+from ua_memory.transcripts.messages import text_parts
 from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Turn
 
@@ -167,6 +168,25 @@ def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None
     assert [fact.text for fact in chunk.facts] == kept
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Model: our washing machine is a Bosch WTW876 from 2021",
+        "Agent: our travel agent is Maria Lopez, phone 555-1234",
+        "2026-05-12 14:30 - The server was moved to rack 7 by Nadia",
+        "[12/05/2026, 14:30] The server was moved to rack 7 by Nadia",
+        "12/05/2026, 14:30 - Meeting with the architect: the kitchen wall goes.\n13/05/2026, 10:00 - Call.",
+        "The rack is full.\n\n```\n[2026-05-12 14:30:02] INFO: started\n```\n\nNadia moved in 2024.",
+        "The rack is full.\nFrom: ana@example.org\n\nThe database is Postgres 16 on db1.",
+        "Flight To Rome 10:40 AM\nThe seat is 14C.\nTaxi to Hotel 2:30 PM\nIt costs 90 euros.",
+        "Contacts\n\nUser: Bo Baker\nAgent: Maria Lopez\n\n## Garden\n\nTom built the shed in 2019.",
+    ],
+)
+def test_a_note_with_a_line_like_those_of_a_chat_is_its_author_s(note: str) -> None:
+    (part,) = text_parts(note, FRIDAY)
+    assert (part.role, part.speaker, part.text) == ("person", "", note)
+
+
 HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station tomorrow at 10"
 
 
@@ -190,7 +210,7 @@ HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station 
             [("I never eat fish.", None)]),
         (
             "Jon Pike  9:15 AM\nok!\nMara Lind  9:17 AM\nWe meet at the station tomorrow at 10\n"
-            "We decided on 3 March 2025 to keep Postgres.",
+            "We decided on 3 March 2025 to keep Postgres.\nJon Pike  9:18 AM\nfine",
             [
                 ("Mara Lind: We meet at the station tomorrow at 10", None),
                 ("Mara Lind: We decided on 3 March 2025 to keep Postgres.", "2025-03-03"),

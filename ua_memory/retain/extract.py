@@ -148,7 +148,7 @@ _END = late(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=
 _NO_END = late(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a"
     r"|z\.B|bzw)|"
-    r"(?<=\w)str|\b(?:(?<!\bi )am|im|den|dem|der|des|die|das|vom|vor|nach|seit|zum|zur|bis|ab) \d{1,2}"
+    r"(?<=\w)str|\b(?:(?<!\bi )am|im|den|dem|der|vom|zum|bis|ab) \d{1,2}"
     r"|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )

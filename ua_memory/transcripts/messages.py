@@ -175,17 +175,18 @@ _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?P<half>[\s\u202f]?[ap]\.?m\.?)?"
 _NUMBERS = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4}"
 _STAMPS = (
     # WhatsApp, as an iPhone and as Android exports it; without a name it is a notice
-    rf"\[(?P<day>{_NUMBERS}),? {_CLOCK}\] (?:\u200e?(?P<name>[^:\n]{{1,60}}):)?",
-    rf"(?P<day>{_NUMBERS}),? {_CLOCK} [-–] (?:(?P<name>[^:\n]{{1,60}}):)?",
+    rf"\[(?P<day>{_NUMBERS}),? {_CLOCK}\] (?:\u200e?(?P<name>[^:\s]{{1,40}}(?: [^:\s]{{1,40}}){{0,2}}):)?",
+    rf"(?P<day>{_NUMBERS}),? {_CLOCK} [-–] (?:(?P<name>[^:\s]{{1,40}}(?: [^:\s]{{1,40}}){{0,2}}):)?",
     # Slack: a line of its own
     rf"(?P<name>[^\W\d_]\S*(?: [^\W\d_]\S*){{0,3}})  +\[?{_CLOCK}\]?\s*$",
     r"(?P<name>[A-ZÀ-Þ]\S*(?: [A-ZÀ-Þ]\S*){1,3}) \d{1,2}:\d\d [AP]M\s*$",
     # a mail's head
     r"(?:From|Von|De|Da): *\"?(?P<name>[^\"<\n]{0,80}?)\"? *<?(?P<mail>[\w.+-]+@[\w.-]+)>?\s*$",
-    r"(?:Date|Sent|Datum|Gesendet|Fecha|Enviado|Envoyé) ?: *(?P<date>.{0,60}\b(?:19|20)\d\d\b.{0,60})$",
+    r"(?:Date|Sent|Datum|Data|Gesendet|Fecha|Enviado|Envoyé) ?: *(?P<date>.{0,60}\b(?:19|20)\d\d\b.{0,60})$",
 )
 _STAMP = tuple(re.compile(rf"\u200e?{pattern}", re.IGNORECASE * ("[ap]" in pattern)) for pattern in _STAMPS)
-_MAIL_FIELD = re.compile(r"[A-ZÀ-Þ][\w-]{1,20} ?: |[ \t]+\S")
+_WHATSAPP, _SLACK, _MAIL = _STAMP[:2], _STAMP[2:4], _STAMP[4:]
+_MAIL_FIELD = re.compile(r"[A-ZÀ-Þ][\w-]{0,20} ?: |[ \t]+\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +203,12 @@ class TextPart:
 
 def text_parts(text: str, at: datetime) -> Iterator[TextPart]:
     """A text that was written at a time, cut where its lines say who speaks next, or when: exports of chats,
-    mails, pasted conversations with an agent."""
-    chat, part, fields = named_speakers(text), TextPart("person", at), False
+    mails, pasted conversations with an agent. Any other text is one part."""
+    form = text_form(text)
+    part, fields, fence = TextPart("person", at), False, ""
     for line in text.splitlines(keepends=True):
-        following = _following(line, part, chat)
+        fence = _fenced(line, fence)
+        following = None if fence else _following(line, part, form)
         if following:
             if part.text.strip():
                 yield part
@@ -215,16 +218,58 @@ def text_parts(text: str, at: datetime) -> Iterator[TextPart]:
     yield part
 
 
-def _following(line: str, part: TextPart, chat: bool) -> TextPart | None:
-    """The part that a line opens, None where it goes on with the one before; `chat` where labels open one."""
-    if chat and (who := speaker(line)):
+def _fenced(line: str, fence: str) -> str:
+    """The fence of code that a line is in, '' outside of one."""
+    mark = _FENCE.match(line)
+    if not mark:
+        return fence
+    return "" if fence and line.strip().startswith(fence) else fence or mark[1][:3]
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How the lines of a text say who speaks: by `labels` such as `User:`, or by `stamps`."""
+
+    labels: bool
+    stamps: tuple[re.Pattern[str], ...]
+
+
+def text_form(text: str) -> TextForm:
+    """A note may have a line like those of a chat by chance. So a chat or mail begins with a stamp, half of a
+    chat's have a name, and in one of Slack's, whose lines say the least, a name comes twice; a conversation
+    with an agent begins with a label, and has both sides of it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    first = next((line for line in lines if not line.startswith(("# ", "---"))), "")
+    stamps: tuple[re.Pattern[str], ...] = ()
+    named = _stamp_names(lines, _WHATSAPP)
+    if any(form.match(first) for form in _WHATSAPP) and 2 * len(list(filter(None, named))) >= len(named):
+        stamps += _WHATSAPP
+    slack = _stamp_names(lines, _SLACK)
+    if any(form.match(first) for form in _SLACK) and len(slack) > len(set(slack)):
+        stamps += _SLACK
+    if any(form.match(first) for form in _MAIL):
+        stamps += _MAIL
+    said = [who[0] for line in lines if (who := speaker(line))]
+    both = {"person", "assistant"} <= {*said} and speaker(first) is not None
+    return TextForm(both and (len(said) > 2 or " " in first.partition(":")[0]), stamps)
+
+
+def _stamp_names(lines: Iterable[str], forms: Iterable[re.Pattern[str]]) -> list[str]:
+    found = (form.match(line) for line in lines for form in forms)
+    return [match["name"] or "" for match in found if match]
+
+
+def _following(line: str, part: TextPart, form: TextForm) -> TextPart | None:
+    """The part that a line opens, None where it goes on with the one before."""
+    if form.labels and (who := speaker(line)):
         return replace(part, role=who[0], speaker="", text=f"{who[1]}\n", head=line)
-    return stamped(line, part)
+    return stamped(line, part, form.stamps)
 
 
-def stamped(line: str, before: TextPart) -> TextPart | None:
-    """The part that a line opens by a name and a time, after the one before it; None where it opens none."""
-    found = next(filter(None, (pattern.match(line) for pattern in _STAMP)), None)
+def stamped(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) -> TextPart | None:
+    """The part that a line opens by a name and a time in one of these forms, after the one before it; None
+    where it opens none."""
+    found = next(filter(None, (pattern.match(line) for pattern in forms)), None)
     if not found:
         return None
     has = found.groupdict()
@@ -292,13 +337,12 @@ class Prose(Format):
     def records(
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
-        chat = named_speakers(source.head.decode("utf-8", "replace"))
+        head = source.head.decode("utf-8", "replace")
+        form = TextForm(named_speakers(head), text_form(head).stamps)
         part, first, held, size, fence, fields = TextPart("person", None), 1, list[str](), 0, "", False
         for number, line in _lines(source, report):
-            mark = _FENCE.match(line)
-            if mark:
-                fence = "" if fence and line.strip().startswith(fence) else fence or mark[1][:3]
-            following = None if fence else _following(line, part, chat)
+            fence = _fenced(line, fence)
+            following = None if fence else _following(line, part, form)
             if following or size > LONGEST_TURN:
                 yield first, {"part": part, "text": "".join(held)}
                 first, held, size = number, [], 0
