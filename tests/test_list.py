@@ -198,6 +198,8 @@ def test_days_are_counted_by_when_it_was_said(shell: Shell) -> None:
     assert "2026-05-02  Sat       3  3 person" in shell.ok("list", "--days").out
     assert shell.ok("list", "--days", "--until", "2020").out == "No facts.\n"
     assert shell("list", "--days", "--person", "Marta").code == 2
+    of_more = shell("list", "--day", "2026-05")
+    assert of_more.code == 2 and "--since 2026-05-01 --until 2026-05-31" in of_more.err
     shell.ok("insert", "One more.")
     shell.write("memory/2026-05-02.md", "")
     assert [one["facts"] for one in shell.ok("list", "--days", "--json").json["days"]] == [5]

@@ -217,7 +217,11 @@ def list_(
         if person or session or day:
             raise Usage("--days counts for no person, session or day", hint="--tag, --kind, --source")
         return show(call, memory.facts.days(filters=filters)[:limit], views.days_shape, views.show_days)
-    of = {"person": person, "session": session, "day": parse_day(day, "--day", memory.store.now()) or ""}
+    now = memory.store.now()
+    on, last = (parse_day(day, "--day", now, end=end) for end in (False, True))
+    if on != last:
+        raise Usage(f"{day!r} is no single day", where="--day", hint=f"--since {on} --until {last}")
+    of = {"person": person, "session": session, "day": on or ""}
     return show_list(call, memory, filters, limit, **of)
 
 
