@@ -279,7 +279,11 @@ def test_search_says_once_that_days_have_nothing_and_shows_few_of_other_days(she
     assert found.count("trimmer") <= 6 and "Nothing found" not in found
 
 
-def test_a_search_without_a_ready_index_does_not_say_that_there_is_nothing(shell: Shell) -> None:
+def test_a_search_without_a_ready_index_does_not_say_that_there_is_nothing(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **more: connect(*a, **{**more, "timeout": 0.1}))
     shell.ok("search", "kiln")
     (shell.cwd / "memory").mkdir(exist_ok=True)
     (shell.cwd / "memory/2026-11-20.md").write_text("- The kiln is at Ana's.\n")
