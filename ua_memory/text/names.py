@@ -32,7 +32,7 @@ _ROLE = (
 _RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     rf"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|{_CAPITALISED}|[A-Z]{{2,}}\d*)"
-    r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d++(?:\.\d++)*+(?![\w%])))*"
+    r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%]|\.\d)))*"
 )
 _BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())
