@@ -53,6 +53,8 @@ open."""
 YOUNG_NS = 1_000_000_000
 """For so long a lock is believed whose git is not to be seen: not each is a program of that name."""
 PAUSE = 0.02
+HEAD_TRIES = 10
+"""So often it is looked whether HEAD moves, once a git has written its files and the index."""
 MOST = 10
 """So many branches are looked at, the newest."""
 
@@ -114,9 +116,16 @@ def is_moving(trail: Repository) -> bool:
 def settled(trail: Repository, seconds: float) -> bool:
     """Wait until no git writes files, for so long at most; whether it is so."""
     until = time.monotonic() + seconds
+    waited = False
     while is_moving(trail):
         if time.monotonic() > until:
             return False
+        waited = True
+        time.sleep(PAUSE)
+    # It writes HEAD after it lets the index go.
+    for _ in range(HEAD_TRIES if waited else 0):
+        if not at_work(trail, MOVERS):
+            break
         time.sleep(PAUSE)
     return True
 

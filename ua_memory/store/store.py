@@ -41,8 +41,6 @@ TIDY_EVERY = 16
 """After about so many revisions it is asked whether the trail wants packing."""
 GIT_SECONDS = 10
 """So long a git that is writing files is waited for."""
-HEAD_TRIES = 10
-"""So often it is looked whether HEAD moves, once a git has written its files and the index."""
 TRIES = 3
 """So often a commit is made anew because somebody else committed at the same moment."""
 SURVEY_SECONDS = 0.2
@@ -272,7 +270,7 @@ class Store:
     def _await_switch(self, record: InFlight) -> None:
         """Wait for a git that came in between, until HEAD names the branch that it goes to."""
         self._begin()
-        for _ in range(HEAD_TRIES):
+        for _ in range(git_history.HEAD_TRIES):
             if git_history.branch_of(self.history) != record.branch:
                 return
             time.sleep(git_history.PAUSE)
