@@ -13,7 +13,7 @@ from ua_memory.retain.extract import Extraction, extract, extract_without_model
 from ua_memory.retain.extractor import Chunk, TextContext, cut
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
-from ua_memory.transcripts.messages import text_parts
+from ua_memory.transcripts.messages import text_form, text_parts
 from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Turn
 
@@ -183,7 +183,7 @@ def test_what_a_named_speaker_says_is_theirs(said: str, kept: list[str]) -> None
     ],
 )
 def test_a_note_with_a_line_like_those_of_a_chat_is_its_author_s(note: str) -> None:
-    (part,) = text_parts(note, FRIDAY)
+    (part,) = text_parts(note, FRIDAY, text_form(note))
     assert (part.role, part.speaker, part.text) == ("person", "", note)
 
 
@@ -258,6 +258,14 @@ def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
     assert ("Helen: The boiler broke yesterday because of the frost.", "2026-11-09") in [
         (fact.text, fact.when) for fact in facts
     ]
+
+
+def test_a_later_chunk_of_an_agent_s_answer_is_not_the_owner_s() -> None:
+    told = "\n".join(f"{n}. The tool number {n} costs {n + 3} euros in {1990 + n % 30}." for n in range(160))
+    pasted = f"You said:\nI charge 19% VAT.\nChatGPT said:\n{told}\nYou said:\nI live in Ulm, not Kiel."
+    chunks = cut(pasted)
+    facts = [fact.text for each in chunks for fact in extract_without_model(each, TextContext(FRIDAY)).facts]
+    assert len(chunks) > 2 and facts == ["I charge 19% VAT.", "I live in Ulm, not Kiel."]
 
 
 def test_tool_turns_are_never_read() -> None:

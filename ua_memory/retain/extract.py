@@ -943,7 +943,9 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
         return ExtractedChunk((replace(_tagged(_fact(whole, text, text), brief), entities=()),))
     if brief.mode == "verbatim":
         return ExtractedChunk(tuple(_tagged(_fact(whole, each, each), brief) for each in pieces(chunk.text)))
-    parts = [part for part in text_parts(chunk.above + chunk.text, brief.at) if part.role == "person"]
+    parts = [
+        part for part in text_parts(chunk.above + chunk.text, brief.at, chunk.form) if part.role == "person"
+    ]
     weighed = [*_said(parts), *(fact for part in parts for fact in _listed(part))] or [*_alone(parts)]
     more = islice((fact for part in parts for fact in _named(part)), max(OWN_AT_LEAST - len(weighed), 0))
     found = [(_position(chunk.text, fact), fact) for fact in (*weighed, *more)]

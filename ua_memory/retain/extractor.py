@@ -25,7 +25,7 @@ from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
 from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
-from ua_memory.transcripts.messages import text_parts
+from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
 
 # -- asked -------------------------------------------------------------------------------------------------
 # What a model is told and shown when it draws facts out of a text: few words, for each is paid for.
@@ -235,10 +235,8 @@ def _is_to_come(match: re.Match[str], start: date, said: date) -> bool:
     there is no verb and the coming month is nearer."""
     sentence = re.split(r"[.!?\n]", match.string[: match.start()])[-1] + match[0]
     tense = text_calendar.tense(match.string, match.start(), match.end())
-    if tense in ("", "open") and _AHEAD.search(sentence):
-        return True
-    nearer = (said - start).days > 183
-    return tense in ("ahead", "open") or (tense == "" and nearer)
+    alone = tense == "" and (_AHEAD.search(sentence) or (said - start).days > 183)
+    return tense in ("ahead", "open") or bool(alone)
 
 
 def _next(day: date, days: int) -> date:
@@ -290,27 +288,30 @@ _Weight = tuple[int, bytes]
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A stretch of a text. `name` is a hash of its words: white space around it changes nothing. `heading` is
-    the last heading above its first words or within its first line, '' if there is none; `above` are the
-    lines before it that say who speaks in it at first, and when."""
+    the last heading above its first words or within its first line, '' if there is none. `form` is the whole
+    text's; `above` are the lines before it that say who speaks in it at first, and when."""
 
     text: str
     name: str
     heading: str = ""
     above: str = ""
+    form: TextForm = ONE_AUTHOR
 
 
 def cut(text: str) -> tuple[Chunk, ...]:
     """The chunks of a text, in order. Their texts joined are the text; () for one with nothing in it."""
     pieces: list[Chunk] = []
     heading = above = ""
+    form = text_form(text)
     for piece in _cut(text):
         found = (line for line, code in _lines(piece) if not code and _HEADING.match(line))
         headings = [line.strip().strip("#").strip() for line in found]
         first = next((line for line in piece.splitlines() if line.strip()), "")
         if headings and _HEADING.match(first):
             heading = headings[0]
-        pieces.append(Chunk(piece, name_of(piece), heading, above))
-        above = [*text_parts(above + piece, datetime.min)][-1].head
+        pieces.append(Chunk(piece, name_of(piece), heading, above, form))
+        if form != ONE_AUTHOR:
+            above = [*text_parts(above + piece, datetime.min, form)][-1].head
         heading = headings[-1] if headings else heading
     return tuple(pieces)
 

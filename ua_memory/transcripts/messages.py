@@ -173,19 +173,25 @@ def speaker(line: str) -> tuple[Role | None, str] | None:
 
 _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?P<half>[\s\u202f]?[ap]\.?m\.?)?"
 _NUMBERS = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4}"
-_STAMPS = (
-    # WhatsApp, as an iPhone and as Android exports it; without a name it is a notice
-    rf"\[(?P<day>{_NUMBERS}),? {_CLOCK}\] (?:\u200e?(?P<name>[^:\s]{{1,40}}(?: [^:\s]{{1,40}}){{0,2}}):)?",
-    rf"(?P<day>{_NUMBERS}),? {_CLOCK} [-–] (?:(?P<name>[^:\s]{{1,40}}(?: [^:\s]{{1,40}}){{0,2}}):)?",
-    # Slack: a line of its own
-    rf"(?P<name>[^\W\d_]\S*(?: [^\W\d_]\S*){{0,3}})  +\[?{_CLOCK}\]?\s*$",
-    r"(?P<name>[A-ZÀ-Þ]\S*(?: [A-ZÀ-Þ]\S*){1,3}) \d{1,2}:\d\d [AP]M\s*$",
-    # a mail's head
-    r"(?:From|Von|De|Da): *\"?(?P<name>[^\"<\n]{0,80}?)\"? *<?(?P<mail>[\w.+-]+@[\w.-]+)>?\s*$",
-    r"(?:Date|Sent|Datum|Data|Gesendet|Fecha|Enviado|Envoyé) ?: *(?P<date>.{0,60}\b(?:19|20)\d\d\b.{0,60})$",
+_SHORT_NAME = r"(?P<name>[^:\s]{1,40}(?: [^:\s]{1,40}){0,2})"
+_WHATSAPP = (
+    # as an iPhone and as Android exports it; without a name it is a notice
+    re.compile(rf"\u200e?\[(?P<day>{_NUMBERS}),? {_CLOCK}\] (?:\u200e?{_SHORT_NAME}:)?", re.IGNORECASE),
+    re.compile(rf"\u200e?(?P<day>{_NUMBERS}),? {_CLOCK} [-–] (?:{_SHORT_NAME}:)?", re.IGNORECASE),
 )
-_STAMP = tuple(re.compile(rf"\u200e?{pattern}", re.IGNORECASE * ("[ap]" in pattern)) for pattern in _STAMPS)
-_WHATSAPP, _SLACK, _MAIL = _STAMP[:2], _STAMP[2:4], _STAMP[4:]
+_SLACK = (  # a line of its own
+    re.compile(rf"\u200e?(?P<name>[^\W\d_]\S*(?: [^\W\d_]\S*){{0,3}})  +\[?{_CLOCK}\]?\s*$", re.IGNORECASE),
+    re.compile(r"\u200e?(?P<name>[A-ZÀ-Þ]\S*(?: [A-ZÀ-Þ]\S*){1,3}) \d{1,2}:\d\d [AP]M\s*$"),
+)
+_MAIL = (
+    re.compile(
+        r"\u200e?(?:From|Von|De|Da): *\"?(?P<name>[^\"<\n]{0,80}?)\"? *<?(?P<mail>[\w.+-]+@[\w.-]+)>?\s*$"
+    ),
+    re.compile(
+        r"\u200e?(?:Date|Sent|Datum|Data|Gesendet|Fecha|Enviado|Envoyé) ?: *"
+        r"(?P<date>.{0,60}\b(?:19|20)\d\d\b.{0,60})$"
+    ),
+)
 _MAIL_FIELD = re.compile(r"[A-ZÀ-Þ][\w-]{0,20} ?: |[ \t]+\S")
 
 
@@ -201,21 +207,38 @@ class TextPart:
     head: str = ""
 
 
-def text_parts(text: str, at: datetime) -> Iterator[TextPart]:
+def text_parts(text: str, at: datetime, form: TextForm) -> Iterator[TextPart]:
     """A text that was written at a time, cut where its lines say who speaks next, or when: exports of chats,
     mails, pasted conversations with an agent. Any other text is one part."""
-    form = text_form(text)
-    part, fields, fence = TextPart("person", at), False, ""
-    for line in text.splitlines(keepends=True):
+    whose, held = TextPart("person", at), list[str]()
+    for _, part, opens, line in _by_part(enumerate(text.splitlines(keepends=True)), form, whose):
+        if opens:
+            if "".join(held).strip():
+                yield replace(whose, text="".join(held))
+            whose, held = part, []
+        held.append(line)
+    yield replace(whose, text="".join(held))
+
+
+def _by_part(
+    lines: Iterable[tuple[int, str]], form: TextForm, part: TextPart
+) -> Iterator[tuple[int, TextPart, bool, str]]:
+    """Each line but the other fields of a mail's head: its number, the part that it is of, whether it opens
+    that, and what it says."""
+    before, fields, fence = part, False, ""
+    for number, line in lines:
         fence = _fenced(line, fence)
-        following = None if fence else _following(line, part, form)
+        following = None if fence else _following(line, before, form)
         if following:
-            if part.text.strip():
-                yield part
-            part, fields = following, following.text == ""
-        elif not (fields and _MAIL_FIELD.match(line)):
-            part, fields = replace(part, text=part.text + line), False
-    yield part
+            part = before = following
+            said, fields = following.text, not following.text
+        elif fields := fields and bool(_MAIL_FIELD.match(line)):
+            continue
+        else:
+            said = line
+        if said.strip() and before.head:  # the head ends where somebody speaks
+            before = replace(before, head="")
+        yield number, part, following is not None, said
 
 
 def _fenced(line: str, fence: str) -> str:
@@ -230,8 +253,12 @@ def _fenced(line: str, fence: str) -> str:
 class TextForm:
     """How the lines of a text say who speaks: by `labels` such as `User:`, or by `stamps`."""
 
-    labels: bool
-    stamps: tuple[re.Pattern[str], ...]
+    labels: bool = False
+    stamps: tuple[re.Pattern[str], ...] = ()
+
+
+ONE_AUTHOR = TextForm()
+"""Of a text in which nobody else speaks."""
 
 
 def text_form(text: str) -> TextForm:
@@ -240,18 +267,22 @@ def text_form(text: str) -> TextForm:
     with an agent begins with a label, and has both sides of it."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(("# ", "---"))), "")
-    stamps: tuple[re.Pattern[str], ...] = ()
-    named = _stamp_names(lines, _WHATSAPP)
-    if any(form.match(first) for form in _WHATSAPP) and 2 * len(list(filter(None, named))) >= len(named):
+    labels, stamps = False, tuple[re.Pattern[str], ...]()
+
+    def begins(forms: Iterable[re.Pattern[str]]) -> bool:
+        return any(form.match(first) for form in forms)
+
+    if begins(_WHATSAPP) and 2 * sum(map(bool, names := _stamp_names(lines, _WHATSAPP))) >= len(names):
         stamps += _WHATSAPP
-    slack = _stamp_names(lines, _SLACK)
-    if any(form.match(first) for form in _SLACK) and len(slack) > len(set(slack)):
+    if begins(_SLACK) and len(names := _stamp_names(lines, _SLACK)) > len(set(names)):
         stamps += _SLACK
-    if any(form.match(first) for form in _MAIL):
+    if begins(_MAIL):
         stamps += _MAIL
-    said = [who[0] for line in lines if (who := speaker(line))]
-    both = {"person", "assistant"} <= {*said} and speaker(first) is not None
-    return TextForm(both and (len(said) > 2 or " " in first.partition(":")[0]), stamps)
+    if speaker(first):
+        said = [who[0] for line in lines if (who := speaker(line))]
+        both = {"person", "assistant"} <= {*said}
+        labels = both and (len(said) > 2 or " " in first.partition(":")[0])
+    return TextForm(labels, stamps)
 
 
 def _stamp_names(lines: Iterable[str], forms: Iterable[re.Pattern[str]]) -> list[str]:
@@ -275,7 +306,7 @@ def stamped(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) -> Te
     has = found.groupdict()
     name = (has.get("name") or has.get("mail") or "").strip()
     name = "" if speaker(f"{name}:") else name
-    head = found[0] if has.get("day") else line if before.text.strip() else before.head + line
+    head = found[0] if has.get("day") else before.head + line
     if date := has.get("date"):
         return replace(before, at=_mailed(date, before.at), text="", head=head)
     if has.get("mail"):
@@ -338,21 +369,15 @@ class Prose(Format):
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
         head = source.head.decode("utf-8", "replace")
-        form = TextForm(named_speakers(head), text_form(head).stamps)
-        part, first, held, size, fence, fields = TextPart("person", None), 1, list[str](), 0, "", False
-        for number, line in _lines(source, report):
-            fence = _fenced(line, fence)
-            following = None if fence else _following(line, part, form)
-            if following or size > LONGEST_TURN:
-                yield first, {"part": part, "text": "".join(held)}
-                first, held, size = number, [], 0
-            if following:
-                part, line, fields = following, following.text, not following.text
-            elif fields := fields and bool(_MAIL_FIELD.match(line)):
-                continue
+        form = replace(text_form(head), labels=named_speakers(head))
+        whose, first, held, size = TextPart("person", None), 1, list[str](), 0
+        for number, part, opens, line in _by_part(_lines(source, report), form, whose):
+            if opens or size > LONGEST_TURN:
+                yield first, {"part": whose, "text": "".join(held)}
+                whose, first, held, size = part, number, [], 0
             held.append(line)
             size += len(line)
-        yield first, {"part": part, "text": "".join(held)}
+        yield first, {"part": whose, "text": "".join(held)}
 
     def survey(self, line: int, record: Record) -> None:
         pass
