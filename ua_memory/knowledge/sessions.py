@@ -331,7 +331,7 @@ def title_of(turns: Sequence[SessionTurn]) -> str:
         if turn.speaker == "person" and not turn.text.startswith(("/", FORGOTTEN))
     )  # fmt: skip
     prose = [text for text in (_CODE.sub(" ", text) for text in said) if any(map(str.isalnum, text))]
-    asked = (_GREETING.sub("", text, count=1) if _GREETING.match(text) else text for text in prose)
+    asked = (text[greeting.end() :] if (greeting := _GREETING.match(text)) else text for text in prose)
     first = next((text for text in asked if any(map(str.isalnum, text))), prose[0] if prose else "")
     return _line(first, LONGEST_TITLE)
 

@@ -346,13 +346,18 @@ RELEVANT_SHARE = 0.2
 """A hit of the right days with less than this share of the best score is about something else."""
 
 
-def days_first(ranked: Sequence[Ranked], asked: ParsedQuery, window: DateRange) -> list[Ranked]:
+def days_first(ranked: Sequence[Ranked], asked: ParsedQuery) -> list[Ranked]:
     """The hits of the days that the query asks about, then the others, with decreasing scores; for a query of
-    nothing but a time only those others that name it."""
+    nothing but a time only those others that have its words: "tuesday", "3 november"."""
+    window = asked.window
+    if window is None:
+        return list(ranked)
     inside = [one for one in ranked if window.covers(one.item)]
     if inside and window.only:
         ordered = _by_day(inside)
-        named = (one for one in ranked if one not in inside and _names_days(one, asked))
+        words = {word for start, end in window.spans for word in words_of(asked.text[start:end])}
+        others = [one for one in ranked if not window.covers(one.item)] if words else []
+        named = (one for one in others if words.issubset(words_of(one.item.text)))
         return ordered + [one._replace(score=min(one.score, ordered[0].score)) for one in named]
     near = [one for one in inside if one.score >= RELEVANT_SHARE * ranked[0].score]
     if not near or window.approximate:
@@ -364,13 +369,6 @@ def days_first(ranked: Sequence[Ranked], asked: ParsedQuery, window: DateRange) 
     )
     scores = accumulate((one.score for one in (*near, *others)), min)
     return [one._replace(score=score) for one, score in zip((*near, *others), scores, strict=True)]
-
-
-def _names_days(one: Ranked, asked: ParsedQuery) -> bool:
-    """Whether a text has the words by which the query names its days: "tuesday", "3 november"."""
-    spans = asked.window.spans if asked.window else ()
-    wanted = {word for start, end in spans for word in words_of(asked.text[start:end])}
-    return bool(wanted) and wanted.issubset(words_of(one.item.text))
 
 
 def _by_day(found: Sequence[Ranked]) -> list[Ranked]:

@@ -531,8 +531,7 @@ def _reorder(
         found = order_by_time(found, one.order)
     elif not one.past:
         found = recent_first(found, one.asked)
-    if one.asked.window:
-        found = days_first(found, one.asked, one.asked.window)
+    found = days_first(found, one.asked)
     return (found, {}, notes) if one.past else (*dedupe.newer_first(found, text), notes)
 
 
