@@ -23,8 +23,8 @@ from ua_memory.cli.app import VERBS, Verbs, group
 from ua_memory.errors import EXIT_CODES, Usage
 from ua_memory.text import dates
 from ua_memory.views import output as boundary
-from ua_memory.views.hits import matches
-from ua_memory.views.output import Screen, ago, cells, day_title, dumps, visible
+from ua_memory.views.hits import match_positions
+from ua_memory.views.output import Screen, ago, cell_width, day_title, dumps, printable
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -643,9 +643,9 @@ def test_lines_fit_the_terminal(shell: Shell, width: int) -> None:
         ["insert", "--help"],
     ):
         out = ANSI.sub("", shell.ok(*argv).out)
-        longest = max(out.splitlines(), key=cells)
-        words = max((cells(word) for word in longest.split(" ")), default=0)
-        assert cells(longest) <= width or words > width - 30, (argv, longest)
+        longest = max(out.splitlines(), key=cell_width)
+        words = max((cell_width(word) for word in longest.split(" ")), default=0)
+        assert cell_width(longest) <= width or words > width - 30, (argv, longest)
 
 
 def test_colour_and_no_colour(shell: Shell) -> None:
@@ -704,7 +704,7 @@ def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: 
     from ua_memory.views import output as module
 
     def shown(terminals: frozenset[str], seconds: float, patience: float) -> str:
-        monkeypatch.setattr(module, "PATIENCE", patience)
+        monkeypatch.setattr(module, "PROGRESS_DELAY", patience)
         err = io.StringIO()
         env = {"TERM": "xterm"}
         call = Call([], shell.cwd, shell.home, env, io.BytesIO(), io.StringIO(), err, terminals, 60)
@@ -724,13 +724,13 @@ def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: 
 
 
 def test_visible_and_cells() -> None:
-    assert visible("a\x1b\x07\u202e\udc80b\tc\n") == "a\\x1b\\x07\\u202e\\x80b\tc\n"
-    assert [cells(text) for text in ("abc", "東京", "🎉", "e\u0301", "")] == [3, 4, 2, 1, 0]
+    assert printable("a\x1b\x07\u202e\udc80b\tc\n") == "a\\x1b\\x07\\u202e\\x80b\tc\n"
+    assert [cell_width(text) for text in ("abc", "東京", "🎉", "e\u0301", "")] == [3, 4, 2, 1, 0]
 
 
 def test_matches_are_forms_of_the_querys_words() -> None:
     def marked(text: str, query: str) -> list[str]:
-        return [text[a:b] for a, b in matches(text, query)]
+        return [text[a:b] for a, b in match_positions(text, query)]
 
     assert marked("The tiles of the server", "map tile servers the") == ["tiles", "server"]
     assert marked("the cat", "the") == ["the"]

@@ -60,9 +60,9 @@ def test_each_kind_of_revision_reads_as_a_sentence(request: pytest.FixtureReques
         one = Revision(f"{n:040x}", START + timedelta(minutes=n), author, subject, trailers, paths)
         done.append(one)
         brought[one.id] = facts
-    rows = diary.entries(done[::-1], brought, {done[14].id}, UTC)
-    text = "".join(f"{row.when:%H:%M} {row.says}{' (undone)' * row.gone}\n" for row in rows)
+    rows = diary.diary_entries(done[::-1], brought, {done[14].id}, UTC)
+    text = "".join(f"{row.when:%H:%M} {row.sentence}{' (undone)' * row.undone}\n" for row in rows)
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
-    assert len(diary.entries(done, brought, set(), UTC, each=True)) == len(ROWS)
+    assert len(diary.diary_entries(done, brought, set(), UTC, separate=True)) == len(ROWS)

@@ -16,7 +16,7 @@ from test_import import made
 
 from ua_memory import bench
 from ua_memory.upkeep import import_
-from ua_memory.views.output import cells
+from ua_memory.views.output import cell_width
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 FILES = {
@@ -58,7 +58,7 @@ def test_side_by_side_in_a_terminal(shell: Shell, tmp_path: Path) -> None:
     for width in (80, 50):
         shell.width = width
         out = ANSI.sub("", shell.ok("import", "openclaw", source, "--compare", "q.txt").out)
-        assert max(map(cells, out.splitlines())) <= width
+        assert max(map(cell_width, out.splitlines())) <= width
         assert "OpenClaw" in out and "2 queries: both found something for 1" in out.replace("\n", " ")
     shell.terminals = frozenset()
     printed = shell.ok("import", "openclaw", source, "--compare", "q.txt", "--json").json

@@ -10,7 +10,7 @@ from terminal import EVERY, Shell, new_shell
 from test_cli_json import agrees
 
 from ua_memory.memory import Memory
-from ua_memory.views.output import cells
+from ua_memory.views.output import cell_width
 
 NOTES = """# Notes
 
@@ -134,7 +134,7 @@ def test_a_list_fits_the_terminal(shell: Shell, width: int) -> None:
     shell.ok("insert", "生垣を刈った。" * 60)
     shell.terminals, shell.width = EVERY, width
     out = re.sub(r"\x1b\[[0-9;]*m", "", shell.ok("list", "-n", "50").out)
-    assert max(map(cells, out.split("\n"))) <= width
+    assert max(map(cell_width, out.split("\n"))) <= width
     assert out.count("…") == 2
     assert len(texts(shell, "list", "--tag", "garten")) == 3
 

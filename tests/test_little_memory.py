@@ -19,7 +19,7 @@ from ua_memory.index import embedding as heap
 from ua_memory.index import embedding as said
 from ua_memory.index import vectors
 from ua_memory.index.vectors import LocalVectors, VectorsDamaged, VectorsUnavailable
-from ua_memory.views.output import guarded
+from ua_memory.views.output import run_reporting_errors
 
 TEXT = "The walnut trees were planted in 1911."
 
@@ -126,5 +126,5 @@ def test_a_command_that_has_no_memory_says_so() -> None:
     def work() -> int:
         raise MemoryError
 
-    assert guarded(cast("Any", call), work) == OutOfMemory.exit_code == 21
+    assert run_reporting_errors(cast("Any", call), work) == OutOfMemory.exit_code == 21
     assert "not enough memory" in call.stderr.getvalue() and "bug" not in call.stderr.getvalue()

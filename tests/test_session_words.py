@@ -552,7 +552,7 @@ def test_the_shapes_are_json(memory: Memory) -> None:
     from ua_memory.views import hits as views
 
     found = said(memory, ASKED, ANSWER)
-    shape = json.loads(json.dumps(views.full_session_shape(found)))
+    shape = json.loads(json.dumps(views.full_session_json(found)))
     assert shape["name"] == found.name and [one["speaker"] for one in shape["turns"]] == ["person", "agent"]
     assert sessions.title_of(found.turns) == shape["title"]
 

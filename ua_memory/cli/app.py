@@ -20,7 +20,7 @@ from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from ua_memory.caller import Call, call_of, of_process, opened
-from ua_memory.views.output import guarded
+from ua_memory.views.output import run_reporting_errors
 
 # -- verbs -------------------------------------------------------------------------------------------------
 # What all verbs share: their options of the same name, and the class that reads their arguments.
@@ -362,7 +362,7 @@ def run(call: Call) -> int:
             return done.exit_code
         return 0
 
-    code = guarded(call, work)
+    code = run_reporting_errors(call, work)
     with contextlib.suppress(OSError, ValueError):  # full, or closed
         call.stderr.flush()
     return code
@@ -405,7 +405,7 @@ def fail(argv: list[str], error: Exception) -> NoReturn:
         raise error
 
     _print_or_drop()
-    leave(guarded(of_process(argv), work))
+    leave(run_reporting_errors(of_process(argv), work))
 
 
 def leave(code: int) -> NoReturn:

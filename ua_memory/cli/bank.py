@@ -27,7 +27,8 @@ from ua_memory.memory import Memory
 from ua_memory.upkeep.audit import newest as newest_revision
 from ua_memory.upkeep.init import set_setting
 from ua_memory.views import bank as views
-from ua_memory.views.output import Screen, agrees, commit, emit, note, plain, progress, show
+from ua_memory.views import output
+from ua_memory.views.output import Screen, emit_json, note, progress, show_result
 
 if TYPE_CHECKING:
     from ua_memory.memory import Status
@@ -77,7 +78,7 @@ def init(
         if here is None or not here.samefile(root):
             steps.insert(0, (shlex.join(["cd", str(root)]), "commands find this bank from there"))
         found = views.NewBank(status, loaded.id, loaded.timezone, (*done.made, *made), notes, cloned, steps)
-        show(call, found, views.init_shape, views.show_init)
+        show_result(call, found, views.init_json, views.show_init)
 
 
 def _root(call: Call, path: str | None, *, new: bool) -> tuple[Path, bool]:
@@ -132,7 +133,7 @@ def overview(call: Call) -> None:
     with caller.opened(call, lenient=True) as memory:
         seen, waiting = memory.store.survey(), len(memory.queue.list())
         newest, damage = newest_revision(memory.store)
-        last = entries(memory, [newest], None, set())[0].says if newest and not damage else ""
+        last = entries(memory, [newest], None, set())[0].sentence if newest and not damage else ""
         empty = not any(file.path.startswith(f"{LOGS}/") for file in seen.files)
         steps = views.next_steps(empty=empty, held=bool(seen.held), waiting=waiting, client=_client(call))
         root, now = memory.store.bank.root, memory.store.now()
@@ -170,7 +171,7 @@ def status(
     watch = (daemon or {}).get("watch", {})
     jobs = views.job_views(found, memory.config, daemon, memory.store.now())
     if call.as_json:
-        return emit(call, views.status_shape(found, watch, jobs, held))
+        return emit_json(call, views.status_json(found, watch, jobs, held))
     return views.show_status(Screen(call), found, _last(memory, found), watch, jobs, memory.store.now())
 
 
@@ -179,7 +180,7 @@ def _last(memory: Memory, found: Status) -> str:
     if found.head is None:
         return ""
     with contextlib.suppress(UaMemoryError):  # a damaged history still has its newest revision's name
-        return entries(memory, [found.head], None, set())[0].says
+        return entries(memory, [found.head], None, set())[0].sentence
     return found.head.subject
 
 
@@ -202,7 +203,7 @@ def verify(
     health = memory.health
     found, unchecked = (health.quick(), ()) if quick else health.verified(lambda what: progress(call, what))
     files = len(memory.store.survey().files)
-    show(call, found, views.verified_shape, views.show_verified, unchecked, files)
+    show_result(call, found, views.problems_json, views.show_problems, unchecked, files)
     if found:
         raise typer.Exit(ProblemsFound.exit_code)
 
@@ -213,9 +214,7 @@ def verify(
 
 @app.verb(lenient=True)
 def doctor(
-    call: Call,
-    memory: Memory,
-    mend: bool = Option(False, "--mend", help="Repair what can be repaired."),
+    call: Call, memory: Memory, mend: bool = Option(False, "--mend", help="Repair what can be repaired.")
 ) -> None:
     """Find and repair problems around the bank.
 
@@ -228,7 +227,7 @@ def doctor(
     if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_known()):
         hint = f"correct mcp.tools in {memory.config.sources['mcp_tools']}"
         checks.append(Check("mcp.tools", False, wrong, hint))
-    show(call, checks, views.checks_shape, views.show_checks)
+    show_result(call, checks, views.checks_json, views.show_checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(ProblemsFound.exit_code)
 
@@ -249,7 +248,7 @@ def rebuild(call: Call, memory: Memory) -> None:
     """Rebuild the index from the files."""
     with progress(call, "Indexing") as tell:
         done = memory.index.rebuild(progress=tell)
-    show(call, done, views.index_shape, views.show_indexed)
+    show_result(call, done, views.rebuild_json, views.show_rebuild)
 
 
 # -- stats -------------------------------------------------------------------------------------------------
@@ -268,13 +267,13 @@ def stats(
 ) -> None:
     """Show counts, and what models cost."""
     if not cost and not plot:
-        return show(call, memory.health.stats(), views.stats_shape, views.show_stats)
+        return show_result(call, memory.health.stats(), views.stats_json, views.show_stats)
     spent = Ledger(memory.store.bank.local).spent(parse_since(since, memory.store.now()))
     if plot:
         bench.drawable(file := caller.absolute(call, plot))
         if spent.by_both:
             bench.draw_cost(spent, file)
-    return show(call, spent, views.costs_shape, views.show_costs, memory.config)
+    return show_result(call, spent, views.costs_json, views.show_costs, memory.config)
 
 
 # -- bench -------------------------------------------------------------------------------------------------
@@ -307,7 +306,7 @@ def recall(
         report = bench.measure(files, limit=limit, sample=sample, now=call.now, progress=tell)
     if picture:
         bench.draw(report, picture)
-    show(call, report, views.bench_shape, views.show_bench)
+    show_result(call, report, views.bench_json, views.show_bench)
     if picture:
         note(call, f"plot: {picture}")
 
@@ -327,10 +326,10 @@ def probes(
     asked = bench.Probes(memory)
     if add or ids:
         added = asked.add(add, *(ids or ()))
-        return show(call, added, plain, views.show_probe)
+        return show_result(call, added, output.json_value, views.show_added_probe)
     with progress(call, "Asking") as tell:
         run = asked.run(tell)
-    show(call, run, views.probes_shape, views.show_probes)
+    show_result(call, run, views.probes_json, views.show_probes)
     if run.lost:
         raise typer.Exit(ProblemsFound.exit_code)
     return None
@@ -372,7 +371,7 @@ def config_list(
         "bank": str(root), "user": str(caller.user_file(call)), "settings": found,
         "unknown": list(loaded.unknown), "unknownUser": list(loaded.unknown_user),
     }  # fmt: skip
-    emit(call, found[0] if key is not None else everything)
+    emit_json(call, found[0] if key is not None else everything)
     if key is None or call.as_json:  # the JSON says of each which is not trusted
         return views.show_settings(Screen(call), found)
     caller.tell_untrusted(call, loaded)
@@ -404,9 +403,11 @@ def config_set(
         config.trust(root, caller.environment(call), caller.settings_of(call, root, lenient=True), [name])
     loaded = caller.settings_of(call, root, lenient=True)
     more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
-    emit(call, {**views.setting_rows(loaded, key)[0], "file": str(file), **more})
-    screen, done = Screen(call), (" (", commit(result.revision), ")") if result else ()
-    screen.line("Set ", (key, "strong"), f" to {views.typed(typed)} in ", (str(file), "path"), *done)
+    emit_json(call, {**views.setting_rows(loaded, key)[0], "file": str(file), **more})
+    screen, done = Screen(call), (" (", output.commit_label(result.revision), ")") if result else ()
+    screen.line(
+        "Set ", (key, "strong"), f" to {views.setting_value_text(typed)} in ", (str(file), "path"), *done
+    )
     if result:
         screen.outcome(result)
     if loaded.sources[name] != file.name:
@@ -434,11 +435,11 @@ def trust(
     if fresh and not yes:
         if not call.reads_terminal or call.as_json:
             raise Usage("there is no terminal to ask", hint="review them, then: ua-memory trust --yes")
-        fresh = agrees(call, "Trust these settings?")
+        fresh = output.confirm(call, "Trust these settings?")
     if fresh:
         config.trust(root, env, loaded)
     now = caller.settings_of(call, root)
-    emit(call, {"bank": str(root), "settings": views.sensitive_rows(root, now)})
+    emit_json(call, {"bank": str(root), "settings": views.sensitive_rows(root, now)})
     if fresh:
         screen.line("Trusted. A changed value must be trusted again.")
     elif revoke:

@@ -32,7 +32,7 @@ from ua_memory.mcp.tools import offered
 from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
-from ua_memory.views.output import Screen, count, emit, fields, note, show_list
+from ua_memory.views.output import Screen, count, emit_json, fields, note, show_list
 
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
@@ -119,7 +119,7 @@ def logs(
     """Print its log."""
     log = Log(memory.store.bank.local)
     rows = log.tail(lines)
-    emit(call, {"log": str(log.file), "lines": rows})
+    emit_json(call, {"log": str(log.file), "lines": rows})
     if rows:
         Screen(call).raw("\n".join(rows))
 
@@ -158,7 +158,7 @@ def _listed(call: Call, found: Sequence[Daemon], did: str = "") -> None:
 
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
-    emit(call, {"running": found is not None and did == "Running", **(found or {})})
+    emit_json(call, {"running": found is not None and did == "Running", **(found or {})})
     if found is None:
         Screen(call).line("No daemon runs for this bank.")
     elif "since" not in found:

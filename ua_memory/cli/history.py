@@ -19,7 +19,7 @@ from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, count, emit, note, progress, show
+from ua_memory.views.output import Screen, confirm, count, emit_json, note, progress, show_result
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import Revision
@@ -69,63 +69,65 @@ def log(
         before=before,
     )  # fmt: skip
     if call.as_json or by or text:
-        found = _matching(memory, done, about, number, by.casefold(), text.casefold())
+        found = find_revisions(memory, done, about, number, by.casefold(), text.casefold())
         if not call.as_json:
             return views.show_log(Screen(call), [entry for _, entry in found], now.date())
-        return emit(call, {"revisions": [{**output.revision(one), "says": it.says} for one, it in found]})
-    return views.show_log(Screen(call), _entries(memory, done, about, number, each=each), now.date())
+        return emit_json(
+            call, {"revisions": [{**output.revision_json(one), "says": it.sentence} for one, it in found]}
+        )
+    return views.show_log(Screen(call), list_entries(memory, done, about, number, separate=each), now.date())
 
 
-def _matching(
-    memory: Memory,
-    made: Callable[..., Sequence[Revision]],
-    about: str | None,
-    number: int,
-    by: str,
-    text: str,
+def find_revisions(
+    memory: Memory, log: Callable[..., Sequence[Revision]], about: str | None, number: int, by: str, text: str
 ) -> list[tuple[Revision, DiaryEntry]]:
     """The newest revisions by an author, with a text in what the diary says of them: of the last SEARCHED."""
     found: list[tuple[Revision, DiaryEntry]] = []
-    gone, looked, older = memory.store.history.taken_back(), 0, dict[str, str]()
-    at_once = max(number, FOLDED * FOLDED) if by or text else number
-    while len(found) < number and looked < SEARCHED:
-        part = made(limit=at_once, **older)
-        theirs = [one for one in part if by in one.author.casefold()]
-        told = zip(theirs, entries(memory, theirs, about, gone, each=True), strict=True)
+    undone, searched, older = memory.store.history.taken_back(), 0, dict[str, str]()
+    batch = max(number, FOLDED * FOLDED) if by or text else number
+    while len(found) < number and searched < SEARCHED:
+        revisions = log(limit=batch, **older)
+        theirs = [one for one in revisions if by in one.author.casefold()]
+        pairs = zip(theirs, entries(memory, theirs, about, undone, separate=True), strict=True)
         found += [
-            (one, entry) for one, entry in told
-            if text in "\n".join((entry.says, one.subject, *one.paths)).casefold()
+            (one, entry) for one, entry in pairs
+            if text in "\n".join((entry.sentence, one.subject, *one.paths)).casefold()
         ]  # fmt: skip
-        if len(part) < at_once or not (by or text):
+        if len(revisions) < batch or not (by or text):
             break
-        looked, older = looked + len(part), {"before": part[-1].id}
+        searched, older = searched + len(revisions), {"before": revisions[-1].id}
     return found[:number]
 
 
-def _entries(
-    memory: Memory, made: Callable[..., Sequence[Revision]], about: str | None, number: int, *, each: bool
+def list_entries(
+    memory: Memory, log: Callable[..., Sequence[Revision]], about: str | None, number: int, *, separate: bool
 ) -> list[DiaryEntry]:
     """The newest entries, each of them whole: it ends where another begins, not where reading did."""
-    zone, gone, shown = memory.store.now().tzinfo, memory.store.history.taken_back(), number
+    zone, undone, wanted = memory.store.now().tzinfo, memory.store.history.taken_back(), number
     while True:
-        limit = shown if each else shown * FOLDED
-        done = made(limit=limit)
+        limit = wanted if separate else wanted * FOLDED
+        revisions = log(limit=limit)
         # Which go together at most is known without their words; these are read of little more than is shown.
-        starts = {one.revision for one in views.entries(done, {}, gone, zone, each=each)[shown:][:1]}
-        end = next((n + 1 for n, one in enumerate(done) if one.id in starts), len(done))
-        found = entries(memory, done[:end], about, gone, each=each)
-        if each or len(found) > number or (end == len(done) and len(done) < limit):
+        starts = {
+            one.revision
+            for one in views.diary_entries(revisions, {}, undone, zone, separate=separate)[wanted:][:1]
+        }
+        end = next((n + 1 for n, one in enumerate(revisions) if one.id in starts), len(revisions))
+        found = entries(memory, revisions[:end], about, undone, separate=separate)
+        if separate or len(found) > number or (end == len(revisions) and len(revisions) < limit):
             return found[:number]
-        shown *= 2
+        wanted *= 2
 
 
 def entries(
-    memory: Memory, done: Sequence[Revision], about: str | None, gone: set[str], *, each: bool = False
+    memory: Memory, done: Sequence[Revision], about: str | None, gone: set[str], *, separate: bool = False
 ) -> list[DiaryEntry]:
     """Revisions as the diary tells of them, with what they took back, however long ago."""
     others = memory.history.undone_by(done)
     brought = memory.history.brought([*done, *others], about)
-    return views.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
+    return views.diary_entries(
+        done, brought, gone, memory.store.now().tzinfo, separate=separate, referenced=others
+    )
 
 
 # -- diff --------------------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ def diff(
     """
     text = memory.history.diff(revision)
     if call.as_json:
-        emit(call, views.diff_shape(revision, text, memory.history.changes(revision)))
+        emit_json(call, views.diff_json(revision, text, memory.history.changes(revision)))
     elif text:
         Screen(call).diff(text, exact=raw)
     elif call.on_terminal:
@@ -196,9 +198,9 @@ def redo(call: Call, memory: Memory, dry_run: bool = DryRun) -> None:
 def _show_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
     """Print what would change, or the conflicts, and exit as undo would."""
     if call.as_json:
-        emit(call, views.undo_plan_shape(plan))
+        emit_json(call, views.undo_plan_json(plan))
     else:
-        said = "" if plan.op == "restore" else entries(memory, [plan.revision], None, set())[0].says
+        said = "" if plan.op == "restore" else entries(memory, [plan.revision], None, set())[0].sentence
         views.show_undo_plan(Screen(call), plan, said)
     if plan.conflicts:
         raise typer.Exit(Conflict.exit_code)
@@ -208,15 +210,15 @@ def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
     """Say what was done, as `log` does; `back` is the command that reverses it, empty where held facts were
     restored."""
     if call.as_json:
-        return emit(call, views.undo_shape(done))
+        return emit_json(call, views.undo_json(done))
     said = ""
     if back:  # as the log will say it, but for who asked, also while its commit is owed
         op = "undo" if back.endswith("redo") else "redo"
         named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
-        own = replace(done.revision, id="", author=views.OURS, subject=f"{op}: {done.revision.subject}",
+        own = replace(done.revision, id="", author=views.OUR_AUTHOR, subject=f"{op}: {done.revision.subject}",
                       trailers=named, paths=())  # fmt: skip
-        said = entries(memory, [own], None, set())[0].says
-    return views.show_undone(Screen(call), done, said, back)
+        said = entries(memory, [own], None, set())[0].sentence
+    return views.show_undo(Screen(call), done, said, back)
 
 
 # -- blame -------------------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def blame(
 ) -> None:
     """Show who wrote each line, and when."""
     lines = memory.history.blame(target)
-    emit(call, {"lines": [output.blame(line) for line in lines]})
+    emit_json(call, {"lines": [output.blame_json(line) for line in lines]})
     views.show_blame(Screen(call), lines, memory.store.now())
 
 
@@ -254,10 +256,10 @@ def why(
     """
     if up:
         found = memory.facts.cited_by(target)
-        emit(call, views.citing_shape(target, found))
+        emit_json(call, views.citing_json(target, found))
         return views.show_citing(Screen(call), found)
     chain = memory.history.why(target)
-    emit(call, views.chain_shape(chain))
+    emit_json(call, views.chain_json(chain))
     views.show_chain(Screen(call), chain, memory.store.now())
     if chain.breaks:
         broken = count(len(chain.breaks), "link of this chain is", "links of this chain are")
@@ -341,19 +343,19 @@ def forget(
     done = memory.forget(*(target or ()), **named, take=take, by_person=is_person(call))  # type: ignore[arg-type]
     if purge:
         raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
-    emit(call, views.forgotten_shape(done, memory.config.redact))
-    views.show_forgotten(Screen(call), done)
+    emit_json(call, views.forget_json(done, memory.config.redact))
+    views.show_forget(Screen(call), done)
     raise typer.Exit(0 if done.proof.holds else StillThere.exit_code)
 
 
 def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
-    show(call, found, views.forgotten_shape, views.show_forgetting, memory.config.redact)
+    show_result(call, found, views.forget_json, views.show_forget_plan, memory.config.redact)
 
 
 def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
     """Whether it is to be done, and whether a person's own lines go, too. Usage where nobody can be asked."""
     many = len(found.plan.asked) + len(found.waiting) > 1
-    mine = views.quoting(found)
+    mine = views.quoting_lines(found)
     if not call.reads_terminal or call.as_json:
         if many:
             hint = "review them with --dry-run, then pass --yes"
@@ -362,10 +364,10 @@ def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool
     if not many and not mine:
         return True, False
     _preview(call, memory, found)
-    if many and not agrees(call, f"Forget these {len(found.plan.asked)}?"):
+    if many and not confirm(call, f"Forget these {len(found.plan.asked)}?"):
         return False, False
     lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
-    return True, bool(mine) and agrees(call, f"Also remove {lines} it?")
+    return True, bool(mine) and confirm(call, f"Also remove {lines} it?")
 
 
 def _purge(
@@ -376,22 +378,22 @@ def _purge(
     screen, code = Screen(call), 0 if done is None or done.proof.holds else StillThere.exit_code
     planned = memory.purges.plan(*ids, after=done)
     if done:
-        views.show_forgotten(screen, done, purging=True)
-    views.show_purge(screen, planned)
+        views.show_forget(screen, done, purging=True)
+    views.show_purge_plan(screen, planned)
     if dry_run:
-        emit(call, {"dryRun": True, "purge": views.purge_shape(planned)})
+        emit_json(call, {"dryRun": True, "purge": views.purge_plan_json(planned)})
         return code
     if not yes:
         if not call.reads_terminal or call.as_json:
             what = f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten"
             hint = "review them with --dry-run, then pass --yes"
             raise Usage(what, hint=hint)
-        if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
+        if not confirm(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))
-    known = views.forgotten_shape(done, memory.config.redact) if done else {"dryRun": False}
-    emit(call, {**known, "purge": {**views.purge_shape(planned), **views.purged_shape(made)}})
-    views.show_purged(screen, planned, made)
+    known = views.forget_json(done, memory.config.redact) if done else {"dryRun": False}
+    emit_json(call, {**known, "purge": {**views.purge_plan_json(planned), **views.purge_json(made)}})
+    views.show_purge(screen, planned, made)
     return code if made.proof.holds else StillThere.exit_code
 
 
@@ -421,6 +423,6 @@ def scan(
     with progress(call, "Reading files") as tell:
         found = audit.secrets(memory.store, tell)
         past = audit.past_secrets(memory.store) if history else []
-    show(call, (found, past if history else None), views.secrets_shape, views.show_secrets)
+    show_result(call, (found, past if history else None), views.secrets_json, views.show_secrets)
     if found or past:
         raise typer.Exit(ProblemsFound.exit_code)

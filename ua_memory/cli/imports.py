@@ -22,9 +22,9 @@ from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import ask_backend, import_contents
-from ua_memory.views import flushed as views_flushed
 from ua_memory.views import history, output
-from ua_memory.views.output import Screen, count, emit, note, progress, show
+from ua_memory.views import retain as views_retain
+from ua_memory.views.output import Screen, count, emit_json, note, progress, show_result
 
 if TYPE_CHECKING:
     from ua_memory.retain.flush import FlushedSession
@@ -107,7 +107,7 @@ def import_(
         return _compare(call, found, root, files, compare, old)
     within = found.within(None if everything else DAYS if days is None else days)
     done = import_contents(memory.store, within, door=memory.door, dry_run=dry_run)
-    return show(call, done, views_flushed.import_shape, views_flushed.show_imported, unread)
+    return show_result(call, done, views_retain.import_json, views_retain.show_import, unread)
 
 
 APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": ()}
@@ -116,7 +116,7 @@ APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": (
 
 def _archive(call: Call, memory: Memory, path: str, dry_run: bool) -> None:
     done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
-    show(call, done, history.restored_shape, history.show_restored)
+    show_result(call, done, history.restore_json, history.show_restore)
     if done.heard and not done.heard.proof.holds:
         raise typer.Exit(StillThere.exit_code)
 
@@ -130,7 +130,7 @@ def _compare(
     index = old if old is None or re.match(r"https?://", old) else caller.absolute(call, old)
     backend = ask_backend(found, root, files, index, call.home)
     done = compare(found, backend, asked, now=call.now, progress=progress(call, "Embedding"))
-    show(call, done, views_flushed.comparison_shape, views_flushed.show_comparison)
+    show_result(call, done, views_retain.comparison_json, views_retain.show_comparison)
 
 
 # -- sessions --------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def _sessions(
     sessions.require_known(clients)
     if not memory.config.enabled:
         off = memory.flush().notes  # it says so, and does nothing
-        emit(call, views_flushed.survey_shape(dry_run, notes=off))
+        emit_json(call, views_retain.survey_json(dry_run, notes=off))
         return Screen(call).note(*off)
     day = parse_since(since, memory.store.now())
     if not dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
@@ -163,7 +163,7 @@ def _sessions(
     named = [one for one in found.sessions if not clients or one.family in clients]
     chosen = [one for one in named if project is None or _is_of(call, one, project)]
     fresh = [one for one in chosen if one.new or one.waits]
-    views_flushed.show_survey(Screen(call), found, chosen, f"{day:%Y-%m-%d}" if day else None, places)
+    views_retain.show_survey(Screen(call), found, chosen, f"{day:%Y-%m-%d}" if day else None, places)
     if dry_run:
         return _preview(call, memory, found, chosen, fresh)
     return _flush(call, memory, found, chosen, fresh)
@@ -182,13 +182,13 @@ def _preview(
     call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     kept, cost = memory.transcripts.preview(fresh, model=call.model(memory))
-    shape = views_flushed.survey_shape(True, chosen, found)
-    emit(call, {**shape, "preview": kept, **output.estimate(cost)})
+    shape = views_retain.survey_json(True, chosen, found)
+    emit_json(call, {**shape, "preview": kept, **output.estimate_json(cost)})
     screen = Screen(call)
     if fresh:
         screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
         if cost:
-            screen.line(output.priced(cost))
+            screen.line(output.estimate_text(cost))
         screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
 
 
@@ -201,14 +201,14 @@ def _flush(
         for one, flushed in memory.transcripts.flush(fresh, model=call.model(memory)):
             done.append(flushed)
             # A line as each is done, which is all the progress one needs to see.
-            views_flushed.show_one_flushed(screen, one, flushed)
+            views_retain.show_survey_flush(screen, one, flushed)
             call.stdout.flush()
     finally:  # what was flushed before another one failed is told in any case
-        emit(call, views_flushed.survey_shape(False, chosen, found, done))
+        emit_json(call, views_retain.survey_json(False, chosen, found, done))
         if done:
-            views_flushed.conclude_survey(screen, done)
+            views_retain.conclude_survey(screen, done)
             if not call.model(memory):
-                note(call, views_flushed.NO_MODEL)
+                note(call, views_retain.NO_MODEL)
 
 
 # -- compared --------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def sync(
     on one machine is applied on the others. See docs/sync.md.
     """
     done = memory.remote.sync(remote, dry_run=dry_run, backup=backup_file(call, memory, None))
-    show(call, done, history.synced_shape, history.show_synced)
+    show_result(call, done, history.sync_json, history.show_sync)
     if any(one and not one.proof.holds for one in (done.followed, done.heard)):
         raise typer.Exit(StillThere.exit_code)
 
@@ -269,7 +269,7 @@ def export(
     with progress(call, "Writing files") as tell:
         done = memory.remote.export(where, sessions=sessions, dry_run=dry_run, tell=tell)
     keys = ("file", "bank", "revision", "revisions", "files", "sessions", "bytes")
-    emit(call, {**output.fields(done, *keys), "dry_run": dry_run, **output.fields(done, "notes")})
+    emit_json(call, {**output.fields(done, *keys), "dry_run": dry_run, **output.fields(done, "notes")})
     said = [count(done.sessions, "session")] if done.sessions else []
     parts = (count(done.files, "file"), count(done.revisions, "revision"), *said, f"{done.bytes:,} bytes")
     what = ", ".join(parts)

@@ -13,7 +13,7 @@ from ua_memory.cli import app
 from ua_memory.text.wording import RULES_BLOCK
 from ua_memory.views import knowledge as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, emit, show, show_done
+from ua_memory.views.output import Screen, emit_json, show_result, show_revision
 
 if TYPE_CHECKING:
     from ua_memory.memory import Memory
@@ -66,7 +66,7 @@ def insert(
         session=session,
         request=request,
     )
-    show(call, done, views.inserted_shape, views.show_inserted)
+    show_result(call, done, views.insert_json, views.show_insert)
 
 
 # -- retire ------------------------------------------------------------------------------------------------
@@ -87,8 +87,12 @@ def retire(
     before?"). To remove a fact: ua-memory forget.
     """
     after, result = memory.retire(target, by=by, why=why, by_person=is_person(call))
-    shape = {**output.place(after.place, after.id), "retired": after.retired, "revision": result.revision}
-    show_done(call, result, shape, f"Retired: {after.text}")
+    shape = {
+        **output.place_json(after.place, after.id),
+        "retired": after.retired,
+        "revision": result.revision,
+    }
+    show_revision(call, result, shape, f"Retired: {after.text}")
 
 
 # -- vouch -------------------------------------------------------------------------------------------------
@@ -107,8 +111,8 @@ def vouch(
     stays in it. Only a person may do this.
     """
     after, result = memory.facts.vouch(target, by_person=is_person(call))
-    shape = {**output.place(after.place, after.id), "origin": after.said_by, "revision": result.revision}
-    show_done(call, result, shape, f"Vouched for: {after.text}")
+    shape = {**output.place_json(after.place, after.id), "origin": after.said_by, "revision": result.revision}
+    show_revision(call, result, shape, f"Vouched for: {after.text}")
 
 
 # -- core --------------------------------------------------------------------------------------------------
@@ -125,8 +129,8 @@ def core_list(call: Call, memory: Memory) -> None:
     """List the blocks and their share of the budget."""
     whole, *each = memory.core.budgets()
     pairs = zip(memory.core.list(), each, strict=True)
-    shapes = [views.block_shape(block, budget) for block, budget in pairs]
-    emit(call, {"blocks": shapes, **output.budget(whole)})
+    shapes = [views.block_json(block, budget) for block, budget in pairs]
+    emit_json(call, {"blocks": shapes, **output.budget_json(whole)})
     screen = Screen(call)
     if not each:
         screen.line("No blocks yet. Create one: ua-memory core replace NAME VALUE")
@@ -135,16 +139,14 @@ def core_list(call: Call, memory: Memory) -> None:
 
 @app.verb(core_app, "get")
 def core_get(
-    call: Call,
-    memory: Memory,
-    name: str | None = Argument(None, help="A block's name (default: all)."),
+    call: Call, memory: Memory, name: str | None = Argument(None, help="A block's name (default: all).")
 ) -> None:
     """Read a block, or all of them."""
     blocks = [memory.core.get(name)] if name is not None else memory.core.list()
     if call.as_json:
         budgets = {budget.name: budget for budget in memory.core.budgets()[1:]}
-        shapes = [views.block_shape(block, budgets[block.name]) for block in blocks]
-        emit(call, shapes[0] if name is not None else {"blocks": shapes})
+        shapes = [views.block_json(block, budgets[block.name]) for block in blocks]
+        emit_json(call, shapes[0] if name is not None else {"blocks": shapes})
     elif name is not None:
         Screen(call).raw(blocks[0].value)
     elif blocks:
@@ -172,7 +174,7 @@ def core_replace(
     text = read_text(call, value)
     person = is_person(call)
     done = memory.core.replace(name, text, expect=expect, request=request, session=session, by_person=person)
-    show(call, done, views.block_change_shape, views.show_block_change)
+    show_result(call, done, views.block_change_json, views.show_block_change)
 
 
 Names = Argument(..., metavar="ID...", help="As `core proposals` prints them.", show_default=False)
@@ -185,7 +187,7 @@ def core_proposals(call: Call, memory: Memory) -> None:
     Rules and preferences that you stated in two sessions, or once with a word such as always or never; edits
     that an agent asked for in words that a tool printed; and edits of agents that you have not seen.
     """
-    show(call, memory.proposals.list(), views.proposals_shape, views.show_proposals)
+    show_result(call, memory.proposals.list(), views.core_proposals_json, views.show_core_proposals)
 
 
 @app.verb(core_app, "accept")
@@ -202,7 +204,9 @@ def core_accept(
     Only for a person at a terminal.
     """
     done = memory.proposals.accept(ids, block=block, by_person=is_person(call))
-    show(call, done, views.decided_shape, partial(views.show_decided, did="Accepted"))
+    show_result(
+        call, done, views.decided_proposals_json, partial(views.show_decided_proposals, verb="Accepted")
+    )
 
 
 @app.verb(core_app, "reject")
@@ -212,4 +216,6 @@ def core_reject(call: Call, memory: Memory, ids: list[str] = Names) -> None:
     Only for a person at a terminal. What was rejected is not proposed again.
     """
     done = memory.proposals.reject(ids, by_person=is_person(call))
-    show(call, done, views.decided_shape, partial(views.show_decided, did="Rejected"))
+    show_result(
+        call, done, views.decided_proposals_json, partial(views.show_decided_proposals, verb="Rejected")
+    )

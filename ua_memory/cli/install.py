@@ -32,7 +32,7 @@ from ua_memory.errors import (
 )
 from ua_memory.paths import make_private
 from ua_memory.store import swap
-from ua_memory.views.output import Screen, count, emit, note
+from ua_memory.views.output import Screen, count, emit_json, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -80,7 +80,7 @@ def prune_recall_messages(
         rows.append({"path": str(path), "messages": len(lines), "bytes": gone, "backup": backup})
     for path, lines in found.items() if does else ():
         _write(path, lines)
-    emit(call, {"pruned": does, "files": rows})
+    emit_json(call, {"pruned": does, "files": rows})
     screen = Screen(call)
     for row, lines in zip(rows, found.values(), strict=True):
         told = f"{count(len(lines), 'message')}{' pruned' if does else ''}"
@@ -286,7 +286,7 @@ def show(
         for step in steps
     ]
     told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
-    emit(call, told | ({"line": settings.line_for(target.client)} if line else {}))
+    emit_json(call, told | ({"line": settings.line_for(target.client)} if line else {}))
     screen = Screen(call)
     if dry:
         for step in steps:
@@ -324,7 +324,7 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
     rows += [(f"{TWICE}, by the {way}", where, False) for way, where in target.twice]
     good = all(ok for *_, ok in rows)
     checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
-    emit(call, {"client": target.client, "installed": good, "checks": checks})
+    emit_json(call, {"client": target.client, "installed": good, "checks": checks})
     screen = Screen(call)
     for what, where, ok in rows:
         bad = "twice" if what.startswith(TWICE) else "outdated" if (what, where) in old else "missing"
@@ -627,7 +627,7 @@ def uninstall_cron(call: Call, dry_run: bool = DryRun) -> None:
 def _show_pieces(call: Call, job: ClientTarget) -> None:
     """Print what goes into which file, for somebody who puts it there by hand."""
     files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
-    emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
+    emit_json(call, {"client": job.client, "files": files, "notes": list(job.notes)})
     texts = [piece.put(None) or "" for piece in job.pieces]
     if len(texts) > 1:
         texts = [f"# {piece.file}\n{text}" for piece, text in zip(job.pieces, texts, strict=True)]

@@ -21,7 +21,7 @@ from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
 from ua_memory.views import knowledge as views
-from ua_memory.views.output import Screen, emit, fields, note, plain, progress, show, show_done, show_list
+from ua_memory.views.output import Screen, emit_json, fields, note, show_list, show_result, show_revision
 
 if TYPE_CHECKING:
     from ua_memory.llm.ledger import Estimate
@@ -51,7 +51,7 @@ def observations_list(
 ) -> None:
     """List the current observations, file by file."""
     found = memory.observations.list(scope=scope, stale=stale, retired=retired)
-    emit(call, {"observations": [views.believed_shape(one) for one in found]})
+    emit_json(call, {"observations": [views.observation_view_json(one) for one in found]})
     any_stale = " is stale" if stale else "s yet. Create some: ua-memory consolidate"
     nothing = f"No observation{'s of this kind' if retired or scope else any_stale}."
     views.show_observations(Screen(call), found, nothing)
@@ -60,7 +60,7 @@ def observations_list(
 @app.verb(observations_app, "get")
 def observations_get(call: Call, memory: Memory, block: str = ObservationId) -> None:
     """Show an observation with its proofs, former wordings and freshness."""
-    show(call, memory.observations.get(block), views.believed_shape, views.show_observation)
+    show_result(call, memory.observations.get(block), views.observation_view_json, views.show_observation)
 
 
 @app.verb(observations_app, "retire")
@@ -72,8 +72,8 @@ def observations_retire(
 ) -> None:
     """Retire an observation, with a reason. It stays in its file."""
     after, result = memory.observations.retire(block, because, by_person=is_person(call))
-    shape = {**views.observation_shape(after), "revision": result.revision}
-    show_done(call, result, shape, f"Retired: {after.text}")
+    shape = {**views.observation_json(after), "revision": result.revision}
+    show_revision(call, result, shape, f"Retired: {after.text}")
 
 
 # -- opinions ----------------------------------------------------------------------------------------------
@@ -87,20 +87,18 @@ OpinionId = Argument(..., metavar="^ID", help="The opinion.")
 
 @app.verb(opinions_app, "list")
 def opinions_list(
-    call: Call,
-    memory: Memory,
-    everything: bool = Option(False, "--all", help="Include dropped ones."),
+    call: Call, memory: Memory, everything: bool = Option(False, "--all", help="Include dropped ones.")
 ) -> None:
     """List the opinions, each with its confidence."""
     nothing = 'No opinions yet. Form some: ua-memory reflect --keep "…"'
     found = memory.opinions.list(retired=everything)
-    show_list(call, "opinions", found, views.shape_of_opinion, views.show_opinion, nothing)
+    show_list(call, "opinions", found, views.opinion_json, views.show_opinion, nothing)
 
 
 @app.verb(opinions_app, "get")
 def opinions_get(call: Call, memory: Memory, block: str = OpinionId) -> None:
     """Show an opinion and its reasons."""
-    show(call, memory.opinions.get(block), views.shape_of_opinion, views.show_opinion)
+    show_result(call, memory.opinions.get(block), views.opinion_json, views.show_opinion)
 
 
 @app.verb(opinions_app, "revise")
@@ -124,7 +122,7 @@ def opinions_revise(
         block, text=" ".join(text or ()), confidence=confidence, because=because or (),
         by_person=is_person(call),
     )  # fmt: skip
-    show(call, done, views.shape_of_change, views.show_changed)
+    show_result(call, done, views.opinion_change_json, views.show_opinion_result)
 
 
 @app.verb(opinions_app, "drop")
@@ -139,7 +137,7 @@ def opinions_drop(
     It stays in memory/opinions.md with the day and the reason.
     """
     done = memory.opinions.drop(block, " ".join(why or ()), by_person=is_person(call))
-    show(call, done, views.shape_of_change, views.show_changed)
+    show_result(call, done, views.opinion_change_json, views.show_opinion_result)
 
 
 # -- directives --------------------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ def directives_list(call: Call, memory: Memory) -> None:
     """List the rules, with the mission and the disposition."""
     config = memory.config
     traits = fields(config, "skepticism", "literalism", "empathy")
-    emit(call, fields(config, "directives", "mission") | {"disposition": traits})
+    emit_json(call, fields(config, "directives", "mission") | {"disposition": traits})
     views.show_directives(Screen(call), config.directives, config.mission, traits)
 
 
@@ -176,14 +174,14 @@ def _show_rule(call: Call, result: Result, rules: Sequence[str], number: int, di
     """Print what was done to a rule; number 0 is the last one."""
     rule = rules[number - 1]
     shape = {"directives": list(rules), did.lower(): rule, **fields(result, "revision", "redacted", "notes")}
-    show_done(call, result, shape, f"{did} {number or len(rules)}. {rule}")
+    show_revision(call, result, shape, f"{did} {number or len(rules)}. {rule}")
 
 
 @app.verb(directives_app, "get")
 def directives_get(call: Call, memory: Memory, number: int = Number) -> None:
     """Read one rule."""
     rule = memory.directives.get(number)
-    show(call, rule, lambda rule: {"number": number, "directive": rule}, Screen.line)
+    show_result(call, rule, lambda rule: {"number": number, "directive": rule}, Screen.line)
 
 
 @app.verb(directives_app, "update")
@@ -198,7 +196,7 @@ def directives_delete(call: Call, memory: Memory, number: int = Number) -> None:
     """Delete a rule."""
     gone, result = memory.directives.delete(number, by_person=is_person(call))
     shape = {"removed": gone, **fields(memory.config, "directives"), **fields(result, "revision", "notes")}
-    show_done(call, result, shape, f"Removed {number}. {gone}")
+    show_revision(call, result, shape, f"Removed {number}. {gone}")
 
 
 # -- pages -------------------------------------------------------------------------------------------------
@@ -219,8 +217,8 @@ def pages_list(call: Call, memory: Memory) -> None:
     """List the pages, what each tracks, and whether it is stale."""
     there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
     notes = dict.fromkeys(said for _, why in there for said in why.notes)
-    told = [{**views.page_shape(one), "stale": views.stale(why)} for one, why in there]
-    emit(call, {"pages": told, "notes": list(notes)})
+    told = [{**views.page_json(one), "stale": views.stale_json(why)} for one, why in there]
+    emit_json(call, {"pages": told, "notes": list(notes)})
     screen = Screen(call)
     if not there:
         screen.line("No pages yet. Create one: ua-memory pages create ID --query QUESTION")
@@ -232,7 +230,7 @@ def pages_list(call: Call, memory: Memory) -> None:
 @app.verb(pages_app, "get")
 def pages_get(call: Call, memory: Memory, id: str = PageId) -> None:
     """Read a page."""
-    show(call, memory.pages.get(id), views.page_shape, views.show_page)
+    show_result(call, memory.pages.get(id), views.page_json, views.show_page)
 
 
 @app.verb(pages_app, "create")
@@ -251,7 +249,7 @@ def pages_create(
     The first `pages refresh` writes its text. What you write into it stays.
     """
     done = memory.pages.create(id, name or id, query, tag or (), by_person=is_person(call))
-    views.show_kept(Screen(call), "Created", done)
+    views.show_page_change(Screen(call), "Created", done)
 
 
 @app.verb(pages_app, "update")
@@ -270,13 +268,13 @@ def pages_update(
     After a change of the question, the next refresh creates the page from scratch.
     """
     done = memory.pages.update(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
-    views.show_kept(Screen(call), "Changed", done)
+    views.show_page_change(Screen(call), "Changed", done)
 
 
 @app.verb(pages_app, "delete")
 def pages_delete(call: Call, memory: Memory, id: str = PageId) -> None:
     """Delete a page; `ua-memory undo` restores it."""
-    views.show_kept(Screen(call), "Deleted", memory.pages.delete(id, by_person=is_person(call)))
+    views.show_page_change(Screen(call), "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
 
 @app.verb(pages_app, "refresh")
@@ -304,10 +302,10 @@ def pages_refresh(
 
     def tell(price: Estimate) -> None:
         prices.append(price)
-        note(call, output.priced(price))
+        note(call, output.estimate_text(price))
 
     def show_one(one: RefreshResult) -> None:
-        shapes.append(views.refreshed_shape(one, prices.pop() if prices else None))
+        shapes.append(views.refreshed_json(one, prices.pop() if prices else None))
         views.show_refreshed(Screen(call), one)
 
     chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
@@ -319,12 +317,12 @@ def pages_refresh(
             memory.pages.refresh_stale(every=every, done=show_one, **chosen)
     finally:  # what was written before another one failed is told in any case
         if shapes:
-            emit(call, {"pages": shapes})
+            emit_json(call, {"pages": shapes})
     if not shapes:
-        emit(call, {"pages": []})
+        emit_json(call, {"pages": []})
         Screen(call).line("No page is stale.")
     elif not model and any(one["diff"] for one in shapes):
-        note(call, views.UNWRITTEN)
+        note(call, views.PAGE_WITHOUT_MODEL)
 
 
 # -- models ------------------------------------------------------------------------------------------------
@@ -343,13 +341,13 @@ Text = Argument(
 def models_list(call: Call, memory: Memory) -> None:
     """List the mental models."""
     nothing = "No mental models yet. Create one: ua-memory models create ID"
-    show_list(call, "models", memory.models.list(), views.page_shape, views.show_model, nothing)
+    show_list(call, "models", memory.models.list(), views.page_json, views.show_model, nothing)
 
 
 @app.verb(models_app, "get")
 def models_get(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Read a mental model."""
-    show(call, memory.models.get(id), views.page_shape, views.show_page)
+    show_result(call, memory.models.get(id), views.page_json, views.show_page)
 
 
 @app.verb(models_app, "create")
@@ -367,7 +365,7 @@ def models_create(
     """
     body = _text(call, text, "")
     done = memory.models.create(id, name or id, body, tag or (), by_person=_by_person(call))
-    views.show_kept(Screen(call), "Wrote", done)
+    views.show_page_change(Screen(call), "Wrote", done)
 
 
 @app.verb(models_app, "update")
@@ -381,19 +379,24 @@ def models_update(
     before = memory.models.get(id)
     body = None if name and not text else _text(call, text, before.body)
     done = memory.models.update(id, name=name, body=body, by_person=_by_person(call))
-    views.show_kept(Screen(call), "Changed", done)
+    views.show_page_change(Screen(call), "Changed", done)
 
 
 @app.verb(models_app, "delete")
 def models_delete(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Delete a mental model; `ua-memory undo` restores it."""
-    views.show_kept(Screen(call), "Deleted", memory.models.delete(id, by_person=_by_person(call)))
+    views.show_page_change(Screen(call), "Deleted", memory.models.delete(id, by_person=_by_person(call)))
 
 
 @app.verb(models_app, "refresh")
 def models_refresh(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Propose changes to a mental model, as a diff with sources. Nothing is written."""
-    show(call, memory.models.propose(id, model=call.model(memory)), views.proposal, views.show_proposal)
+    show_result(
+        call,
+        memory.models.propose(id, model=call.model(memory)),
+        views.model_proposal_json,
+        views.show_model_proposal,
+    )
 
 
 def _by_person(call: Call) -> bool:
@@ -446,17 +449,17 @@ def entities_list(
     """
     if suggest:
         pairs = memory.entities.suggestions(limit)
-        emit(call, {"suggestions": plain(pairs)})
+        emit_json(call, {"suggestions": output.json_value(pairs)})
         return views.show_suggestions(Screen(call), pairs)
     found = memory.entities.list(limit, every=every)
-    emit(call, {"entities": [views.known_shape(one) for one in found]})
+    emit_json(call, {"entities": [views.entity_summary_json(one) for one in found]})
     return views.show_entities(Screen(call), found)
 
 
 @app.verb(entities_app, "show")
 def entities_show(call: Call, memory: Memory, name: str = EntityName, limit: Limit = 10) -> None:
     """Show a name: its facts, the names it appears with, a timeline."""
-    show(call, memory.entities.get(name), views.entity_shape, views.show_entity, limit)
+    show_result(call, memory.entities.get(name), views.entity_json, views.show_entity, limit)
 
 
 @app.verb(entities_app, "graph")
@@ -467,7 +470,7 @@ def entities_graph(
     limit: Limit = 60,
 ) -> None:
     """Count which names appear together: the most frequent ones, or those given."""
-    show(call, memory.entities.graph(names or (), limit), views.graph_shape, views.show_graph)
+    show_result(call, memory.entities.graph(names or (), limit), views.graph_json, views.show_graph)
 
 
 # -- decisions ---------------------------------------------------------------------------------------------
@@ -479,7 +482,7 @@ def _decision(verb: str, first: tuple[str, str], second: tuple[str, str], help: 
 
     def decide(call: Call, memory: Memory, name: str = one, other: str = two) -> None:
         done = getattr(memory.entities, verb)(name, other, by_person=is_person(call))
-        show(call, done, views.decision_shape, views.show_decision)
+        show_result(call, done, views.decision_json, views.show_decision)
 
     app.verb(entities_app, verb, help=help)(decide)
 
@@ -511,7 +514,7 @@ def model_test(call: Call, memory: Memory) -> None:
     model = call.model(memory)
     if model is None:
         raise Usage("no model is configured", hint=NAME_ONE)
-    show(call, memory.access.try_out(model), output.trial, output.show_trial)
+    show_result(call, memory.access.try_out(model), output.model_trial_json, output.show_model_trial)
 
 
 # -- reflect -----------------------------------------------------------------------------------------------
@@ -553,12 +556,12 @@ def reflect(
     if not question or not " ".join(question).strip():
         raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
     filters = where.filters(call, memory)
-    with progress(call, "Thinking"):
+    with output.progress(call, "Thinking"):
         found = memory.reflect(
             " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens,
             schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
-    show(call, found, hits.shape, hits.show_answer, explain)
+    show_result(call, found, hits.answer_json, hits.show_answer, explain)
 
 
 def _schema(call: Call, given: str | None) -> Any:
@@ -609,19 +612,19 @@ def consolidate(
             _to_log(call, memory)
         if dry_run:
             found = memory.observations.preview(model=call.model(memory), limit=limit, batch_api=batch_api)
-            return show(call, found, views.preview_shape, views.show_preview)
+            return show_result(call, found, views.preview_json, views.show_preview)
         if batch_api and call.model(memory) is None:
             raise Usage("no model is configured", hint="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
 
         def after(done: ConsolidationResult, model: Model | None) -> None:
             bar.close()
-            told.update(views.consolidated_shape(done), pages=[])
+            told.update(views.consolidated_json(done), pages=[])
             views.show_consolidated(Screen(call), done)
             if not done.ended:
                 memory.pages.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
 
-        tell = bar.enter_context(progress(call, "Considering facts"))
+        tell = bar.enter_context(output.progress(call, "Considering facts"))
         try:
             done = memory.consolidate(
                 model=call.model(memory), limit=limit, usd=max_usd, retry=retry, accept=accept,
@@ -632,7 +635,7 @@ def consolidate(
             raise
         finally:
             if told:
-                emit(call, told)
+                emit_json(call, told)
         if done.ended:
             raise done.ended
         return None
@@ -649,5 +652,5 @@ def _to_log(call: Call, memory: Memory) -> None:
 
 def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
     """A page that was stale, as `pages refresh` tells it."""
-    shapes.append(views.refreshed_shape(page, None))
+    shapes.append(views.refreshed_json(page, None))
     views.show_refreshed(Screen(call), page)

@@ -19,8 +19,9 @@ from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import in_background, runs
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
-from ua_memory.views import flushed, output
-from ua_memory.views.output import Screen, agrees, count, emit, note, progress, show
+from ua_memory.views import output
+from ua_memory.views import retain as views
+from ua_memory.views.output import Screen, confirm, count, emit_json, note, progress, show_result
 
 if TYPE_CHECKING:
     from ua_memory.memory import Memory
@@ -111,18 +112,18 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
     model = call.model(memory)
     if dry_run:
         found = memory.documents.preview(items, model=model)
-        show(call, found, flushed.priced_shape, flushed.show_priced)
+        show_result(call, found, views.retain_preview_json, views.show_retain_preview)
     elif model is None or wait or all(item.mode == "chunks" for item in items):
         with _still_queued(call, memory), progress(call, "Reading chunks") as tell:
             done = memory.documents.retain(items, model=model, tell=tell)
-        emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
-        flushed.show_retained(Screen(call), done, modelled=model is not None)
+        emit_json(call, {"retained": [views.retain_json(one) for one in done]})
+        views.show_retain(Screen(call), done, modelled=model is not None)
     else:
         spawn.survive()
         keys = memory.documents.enqueue(items, model=model)
         log = spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
-        emit(call, flushed.offered_shape(items, keys, log))
-        flushed.show_offered(Screen(call), items, log)
+        emit_json(call, views.queued_texts_json(items, keys, log))
+        views.show_queued_texts(Screen(call), items, log)
 
 
 @contextmanager
@@ -218,8 +219,8 @@ def watch_add(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     """
     added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
     quiet = memory.config.watch_seconds if _daemon(call, memory) else None
-    emit(call, {"watched": [flushed.watched_shape(each) for each in added]})
-    flushed.show_added(Screen(call), added, quiet)
+    emit_json(call, {"watched": [views.watched_json(each) for each in added]})
+    views.show_added_paths(Screen(call), added, quiet)
 
 
 def _daemon(call: Call, memory: Memory) -> bool:
@@ -234,14 +235,14 @@ def watch_list(call: Call, memory: Memory) -> None:
     """List what is watched, and what has changed there."""
     nothing = "Nothing is watched. Add a path: ua-memory watch add PATH"
     found = memory.watches.list()
-    output.show_list(call, "watched", found, flushed.watched_shape, flushed.show_watched, nothing)
+    output.show_list(call, "watched", found, views.watched_json, views.show_watched, nothing)
 
 
 @app.verb(watch_app, "remove")
 def watch_remove(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     """Stop watching paths. Their documents stay."""
     gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
-    emit(call, {"removed": [one.path for one in gone]})
+    emit_json(call, {"removed": [one.path for one in gone]})
     for one in gone:
         Screen(call).line("No longer watching ", (one.path, "path"), "; its documents stay.")
 
@@ -257,11 +258,13 @@ def watch_run(
     """Retain what has changed, as the daemon does."""
     model = call.model(memory)
     if dry_run:
-        return show(call, memory.watches.preview(model=model), flushed.priced_shape, flushed.show_priced)
+        return show_result(
+            call, memory.watches.preview(model=model), views.retain_preview_json, views.show_retain_preview
+        )
     with progress(call, "Reading chunks") as tell:
         caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
-    emit(call, flushed.caught_shape(caught))
-    flushed.show_caught(Screen(call), caught, bool(model))
+    emit_json(call, views.watch_run_json(caught))
+    views.show_watch_run(Screen(call), caught, bool(model))
 
 
 # -- flush -------------------------------------------------------------------------------------------------
@@ -319,7 +322,7 @@ def flush(
             queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
         if dry_run:
             found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
-            show(call, found, flushed.shape_of_preview, flushed.show_preview, cost)
+            show_result(call, found, views.flush_preview_json, views.show_flush_preview, cost)
         elif detach:
             _detach(call, memory, memory.conversations.enqueue(stream, model=call.model(memory), **chosen))
         else:
@@ -336,21 +339,21 @@ def _read_again(
     day, model = parse_day(since, "--since", memory.store.now()) or "", call.model(memory)
     found, cost = memory.conversations.to_read_again(day, force=force, model=model)
     turns = sum(len(each.turns) for _, each in found)
-    flushed.show_again(Screen(call), len(found), turns, cost)
+    views.show_unread_sessions(Screen(call), len(found), turns, cost)
     if dry_run or not found:
-        return emit(call, {"sessions": len(found), "turns": turns, **output.estimate(cost)})
+        return emit_json(call, {"sessions": len(found), "turns": turns, **output.estimate_json(cost)})
     asks = model and call.reads_terminal and not (yes or call.as_json)
-    if asks and not agrees(call, f"Have {cost.model if cost else 'the model'} read them?"):
+    if asks and not confirm(call, f"Have {cost.model if cost else 'the model'} read them?"):
         return
     done: list[FlushedSession] = []
     try:
         with progress(call, "Reading turns") as tell:
             for one in memory.conversations.read_again(found, model=model, tell=tell):
                 done.append(one)
-                flushed.show_flushed(Screen(call), one)
+                views.show_flush(Screen(call), one)
     finally:  # what was read before another one failed is told in any case
         if done:
-            emit(call, flushed.flushed_shape(None, done, len(memory.queue.conversations())))
+            emit_json(call, views.flush_json(None, done, len(memory.queue.conversations())))
 
 
 @contextmanager
@@ -399,24 +402,24 @@ def _flush(
         finished = True
     finally:  # what was flushed before another one failed is told in any case
         if finished or done:
-            shape = flushed.flushed_shape(found, done, len(memory.queue.conversations()))
-            emit(call, {**shape, **(more or {})})
+            shape = views.flush_json(found, done, len(memory.queue.conversations()))
+            emit_json(call, {**shape, **(more or {})})
         for one in done:
-            flushed.show_flushed(Screen(call), one)
-    flushed.conclude_flush(Screen(call), found, done, bool(model))
+            views.show_flush(Screen(call), one)
+    views.conclude_flush(Screen(call), found, done, bool(model))
 
 
 def _detach(call: Call, memory: Memory, found: Flush | None) -> None:
     """Have a process behind flush what is queued, and say so."""
     waiting = memory.queue.conversations()
     log = spawn.start_detached(memory.store.bank, call.env) if memory.config.enabled and waiting else ""
-    emit(call, {**flushed.flushed_shape(found, [], len(waiting)), **({"log": log} if log else {})})
+    emit_json(call, {**views.flush_json(found, [], len(waiting)), **({"log": log} if log else {})})
     if log:
         turns = count(sum(len(each.turns) for each in waiting), "turn")
         said = f"{turns} queued; the flush continues in the background and writes to "
         Screen(call).line(said, (log, "path"))
     else:
-        flushed.conclude_flush(Screen(call), found, [], True)
+        views.conclude_flush(Screen(call), found, [], True)
 
 
 # -- queue -------------------------------------------------------------------------------------------------
@@ -429,8 +432,8 @@ queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wai
 @app.verb(queue_app, "list")
 def queue_list(call: Call, memory: Memory) -> None:
     """List what is queued, since when, and why."""
-    people = partial(flushed.show_waiting, now=memory.store.now())
-    waiting, shape = memory.queue.list(), flushed.waiting_shape
+    people = partial(views.show_waiting, now=memory.store.now())
+    waiting, shape = memory.queue.list(), views.waiting_json
     output.show_list(call, "waiting", waiting, shape, people, "The queue is empty.")
 
 
@@ -447,9 +450,9 @@ def queue_retry(
     if texts or (not key and memory.queue.texts()):
         with _still_queued(call, memory), progress(call, "Reading chunks") as tell:
             drawn = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
-    more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
+    more = {"retained": [views.retain_json(one) for one in drawn]} if drawn or texts else {}
     if drawn:
-        flushed.show_retained(Screen(call), drawn, modelled=call.model(memory) is not None)
+        views.show_retain(Screen(call), drawn, modelled=call.model(memory) is not None)
 
     def retry(**how: Any) -> Flush | None:
         memory.queue.retry_conversations(turns, **how)
@@ -458,17 +461,15 @@ def queue_retry(
     if turns or (not key and (memory.queue.conversations() or not drawn)):
         _flush(call, memory, retry, more)
     else:
-        emit(call, {**flushed.flushed_shape(None, [], len(memory.queue.conversations())), **more})
+        emit_json(call, {**views.flush_json(None, [], len(memory.queue.conversations())), **more})
 
 
 @app.verb(queue_app, "drop")
 def queue_drop(
-    call: Call,
-    memory: Memory,
-    key: list[str] = Argument(..., metavar="KEY...", help="What to discard."),
+    call: Call, memory: Memory, key: list[str] = Argument(..., metavar="KEY...", help="What to discard.")
 ) -> None:
     """Discard what is queued."""
     gone = [memory.queue.drop(one) for one in key]
-    emit(call, {"dropped": [flushed.waiting_shape(one) for one in gone]})
+    emit_json(call, {"dropped": [views.waiting_json(one) for one in gone]})
     for one in gone:
-        Screen(call).line(f"Discarded {flushed.waiting_what(one)} of ", (one.key, "id"))
+        Screen(call).line(f"Discarded {views.waiting_text(one)} of ", (one.key, "id"))

@@ -23,7 +23,7 @@ from ua_memory.records import Place
 from ua_memory.text.wording import counted, filled, filled_groups
 from ua_memory.views import hits as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, emit, print_json, progress, show
+from ua_memory.views.output import Screen, confirm, emit_json, print_json, progress, show_result
 
 if TYPE_CHECKING:
     from ua_memory.index.filters import Filters
@@ -146,7 +146,7 @@ def search(
     if why_not:
         text = one(query)
         found = memory.searching.why_not(text, why_not, limit=limit, min_score=min_score, filters=filters)
-        emit(call, views.trace_shape(text, found))
+        emit_json(call, views.trace_json(text, found))
         return views.show_trace(Screen(call), found)
     if filters and not batch and not " ".join(query or ()).strip():
         return show_list(call, memory, filters, limit or LISTED)
@@ -162,7 +162,7 @@ def search(
             root=str(memory.store.bank.root),
         )  # fmt: skip
     for answer in answers:
-        print_json(call, views.search_shape(answer, explain), line=batch)
+        print_json(call, views.search_json(answer, explain), line=batch)
     return None
 
 
@@ -216,7 +216,7 @@ def list_(
     if days:
         if person or session or day:
             raise Usage("--days counts for no person, session or day", hint="--tag, --kind, --source")
-        return show(call, memory.facts.days(filters=filters)[:limit], views.days_shape, views.show_days)
+        return show_result(call, memory.facts.days(filters=filters)[:limit], views.days_json, views.show_days)
     now = memory.store.now()
     on, last = (parse_day(day, "--day", now, end=end) for end in (False, True))
     if on != last:
@@ -230,7 +230,7 @@ def show_list(call: Call, memory: Memory, filters: Filters, limit: int, **of: st
     with progress(call, "Indexing") as tell:
         found = memory.list(filters=filters, limit=limit, progress=tell, **of)
     today, filtered = memory.store.now().date(), bool(filters or any(of.values()))
-    emit(call, views.list_shape(found))
+    emit_json(call, views.list_json(found))
     views.show_list(Screen(call), found, today, filtered=filtered)
 
 
@@ -254,7 +254,7 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
     day = today - timedelta(days=ago)
     with progress(call, "Indexing") as tell:
         found = memory.list(day=day.isoformat(), progress=tell)
-    emit(call, {"day": day.isoformat(), **views.list_shape(found)})
+    emit_json(call, {"day": day.isoformat(), **views.list_json(found)})
     views.show_day(Screen(call), found, day, today)
 
 
@@ -280,13 +280,13 @@ def sessions_list(call: Call, memory: Memory, project: str = Project, since: str
     none = "No sessions yet: hooks and flushes write them."
     if not memory.config.sessions_keep:
         none = "No words are kept: sessions.keep is false."
-    output.show_list(call, "sessions", found, views.session_shape, views.show_session_row, none)
+    output.show_list(call, "sessions", found, views.session_json, views.show_session_row, none)
 
 
 @app.verb(sessions_app, "get")
 def sessions_get(call: Call, memory: Memory, name: str = SessionName) -> None:
     """Print a session: who said what, and when."""
-    show(call, memory.sessions.get(name), views.full_session_shape, views.show_session)
+    show_result(call, memory.sessions.get(name), views.full_session_json, views.show_session)
 
 
 @app.verb(sessions_app, "search")
@@ -306,7 +306,7 @@ def sessions_search(
     text = one(query, "sessions search")
     with progress(call, "Indexing") as tell:
         (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
-    emit(call, views.search_shape(answer))
+    emit_json(call, views.search_json(answer))
     today, filtered = memory.store.now().date(), bool(project or since or until)
     views.show_hits(Screen(call), text, answer, today, explain=False, filtered=filtered)
 
@@ -315,11 +315,11 @@ def sessions_search(
 def sessions_forget(call: Call, memory: Memory, name: str = SessionName, yes: bool = Yes) -> None:
     """Delete a session's words: its file, and what the index holds of it. The facts of it stay."""
     found = memory.sessions.get(name)
-    if not yes and not agrees(call, f"Delete the {counted(len(found.turns), 'turn')} of {found.name}?"):
+    if not yes and not confirm(call, f"Delete the {counted(len(found.turns), 'turn')} of {found.name}?"):
         return
     memory.sessions.delete(found)
     memory.refresh(vectors=False)
-    emit(call, {"deleted": found.name})
+    emit_json(call, {"deleted": found.name})
     Screen(call).line("Deleted: ", (found.name, "path"))
 
 
@@ -333,13 +333,13 @@ def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
 
     found = list(memory.sessions.all())
     sessions = counted(len(found), "session")
-    if not yes and found and not agrees(call, f"Delete the words of {sessions}, and keep none from now on?"):
+    if not yes and found and not confirm(call, f"Delete the words of {sessions}, and keep none from now on?"):
         return
     set_setting(memory.store, "sessions.keep", False, by_person=is_person(call))
     for one in found:
         memory.sessions.delete(one)
     memory.refresh(vectors=False)
-    emit(call, {"keep": False, "deleted": [one.name for one in found]})
+    emit_json(call, {"keep": False, "deleted": [one.name for one in found]})
     Screen(call).line(f"Deleted {sessions}; no words are kept from now on.")
 
 
@@ -384,7 +384,7 @@ def recall(
             one(query, "recall"), budget=budget, max_tokens=max_tokens, limit=limit, min_score=min_score,
             filters=filters, progress=tell,
         )  # fmt: skip
-    show(call, found, views.recall_shape, views.show_recalled)
+    show_result(call, found, views.recall_json, views.show_recall)
 
 
 # -- explain -----------------------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def explain(
     """
     asked = parse_moment(now, "--now", memory.store.now())
     found = memory.explain(" ".join(query), asked)
-    emit(call, views.explain_shape(found))
+    emit_json(call, views.explanation_json(found))
     views.show_explanation(Screen(call), found, asked)
 
 
@@ -426,8 +426,8 @@ def get(
 ) -> None:
     """Read a file, some of its lines, or a fact."""
     read = memory.get(target)
-    at = output.place(Place(read.path, read.line, read.end), read.id)
-    emit(call, {**at, "lines": read.lines, "text": read.text})
+    at = output.place_json(Place(read.path, read.line, read.end), read.id)
+    emit_json(call, {**at, "lines": read.lines, "text": read.text})
     if read.text:
         Screen(call).raw(read.text, exact=raw)
 

@@ -33,8 +33,8 @@ from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.text import tokens
 from ua_memory.text.redaction import masked
-from ua_memory.views.hits import search_shape
-from ua_memory.views.output import note, print_json, visible
+from ua_memory.views.hits import search_json
+from ua_memory.views.output import note, print_json, printable
 from ua_memory.web.app import IDLE, Served, serve
 from ua_memory.web.guard import OneTimeLink, put_private
 from ua_memory.web.pages import LONGEST_QUERY, Failed, options
@@ -223,7 +223,7 @@ class WebBank:
         out = io.StringIO()
         call = replace(self._call, stdout=out, terminals=frozenset())
         call.link_names = memory.store.link_names
-        print_json(call, search_shape(found[0], explain=True))
+        print_json(call, search_json(found[0], explain=True))
         return _read(out.getvalue(), "")[0]
 
     def by_meaning(self, query: str, filters: Mapping[str, str]) -> dict[str, Any] | None:
@@ -442,7 +442,7 @@ class Picker:
         width, height = os.get_terminal_size(1)
         out = io.StringIO()
         console = Console(file=out, force_terminal=True, width=width, highlight=False)
-        end = visible(self.query)[-max(width - 4, 1) :]
+        end = printable(self.query)[-max(width - 4, 1) :]
         console.print(Text.assemble(("> ", "bold"), end, ("▏", "dim")), no_wrap=True, crop=True)
         rows = self.found["results"][: max((height - 3) // 2, 1)]
         if rows and not self.found.get("answered"):
@@ -451,10 +451,12 @@ class Picker:
             lead = "▶ " if n == self.at else "  "
             place = f"{hit['score']:.2f}  {hit.get('day') or ''}  {hit['citation']}"
             console.print(
-                Text(lead + visible(" ".join(hit["snippet"].split())), "bold" if n == self.at else ""),
+                Text(lead + printable(" ".join(hit["snippet"].split())), "bold" if n == self.at else ""),
                 no_wrap=True, overflow="ellipsis", crop=True,
             )  # fmt: skip
-            console.print(Text(f"    {visible(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True)
+            console.print(
+                Text(f"    {printable(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True
+            )
         told = f"by {self.by} · {HELP}" if self.query.strip() else HELP
         console.print(Text(told, "dim"), no_wrap=True, overflow="ellipsis", end="")
         if out.getvalue() != self.shown:

@@ -1,4 +1,4 @@
-"""A bank as a whole: its state, checks, counts, costs and settings, and the search benchmark."""
+"""A bank's status, checks, statistics, costs and settings, and the benchmarks: as text and as JSON."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ua_memory.errors import NotFound
 from ua_memory.llm.model import PRICES_AS_OF, is_subscription
 from ua_memory.retain.queue import UNASKED, UPKEEP
 from ua_memory.text.wording import dollars
-from ua_memory.views import flushed, output
-from ua_memory.views.output import Piece, Screen, ago, count, fields, plain
+from ua_memory.views import output, retain
+from ua_memory.views.output import Screen, Styled, ago, count, fields, json_value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # -- init ------------------------------------------------------------------------------------------------
 
-SAYS = {
+FILE_PURPOSES = {
     "MEMORY.md": "core memory: given to every session",
     "memory/": "daily logs, one file a day",
     "ua-memory.toml": "its settings",
@@ -54,7 +54,8 @@ NextStep = tuple[str, str]
 
 
 def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str = "") -> list[NextStep]:
-    """Three commands that somebody may want next. `client` is one that has no memory yet."""
+    """Up to three commands to suggest. `held`: facts disappeared; `waiting`: entries of the queue; `client`:
+    an agent on this machine that ua-memory is not installed in."""
     found = [("ua-memory status", "facts disappeared: bring them back, or confirm it")] if held else []
     if empty:
         found.append(('ua-memory insert "We left Heroku for Fly.io: its price doubled"', "remember a fact"))
@@ -70,10 +71,10 @@ def next_steps(*, empty: bool, held: bool = False, waiting: int = 0, client: str
 
 
 def _show_steps(screen: Screen, steps: Sequence[NextStep], *, more: bool = False) -> None:
-    """What to do next, and with `more` what tells of all commands."""
+    """Print suggested commands; `more` adds how to list all."""
     screen.heading("Next:")
-    wide = max(output.cells(command) for command, _ in steps) + 4 + max(len(says) for _, says in steps)
-    if wide <= screen.width or not screen.fancy:
+    wide = max(output.cell_width(command) for command, _ in steps) + 4 + max(len(says) for _, says in steps)
+    if wide <= screen.width or not screen.is_terminal:
         screen.rows([[f"  {command}", (says, "faint")] for command, says in steps])
     else:
         for command, says in steps:
@@ -83,25 +84,28 @@ def _show_steps(screen: Screen, steps: Sequence[NextStep], *, more: bool = False
         screen.heading("ua-memory help lists all commands.")
 
 
-LAST = 100
-"""Characters that are shown of what the newest revision did."""
+LAST_LENGTH = 100
+"""Characters of the newest revision's summary that are shown."""
 
 
 def show_overview(
     screen: Screen, root: Path, files: int, newest: Revision | None, last: str, now: datetime,
     steps: Sequence[NextStep],
 ) -> None:  # fmt: skip
-    """Where the bank is, its files, what its newest revision did, and what to do next."""
-    rows: list[list[Piece]] = [[("Bank", "strong"), (str(root), "path")], [("Files", "strong"), f"{files:,}"]]
+    """Print where the bank is, its number of files, its newest revision, and suggested commands."""
+    rows: list[list[Styled]] = [
+        [("Bank", "strong"), (str(root), "path")],
+        [("Files", "strong"), f"{files:,}"],
+    ]
     if newest:
-        last = textwrap.shorten(last, LAST, placeholder=" …")
+        last = textwrap.shorten(last, LAST_LENGTH, placeholder=" …")
         rows.append([("Last", "strong"), f"{ago(newest.when.astimezone(now.tzinfo), now)}, {last}"])
     screen.rows(rows)
     _show_steps(screen, steps, more=True)
 
 
 def show_no_bank(screen: Screen, default: Path) -> None:
-    """That there is none, and how to make one."""
+    """Print that there is no bank, and how to make one."""
     screen.line(f"There is no memory bank here or above, and none at {default}.")
     steps = [
         ("ua-memory init", f"make one at {default}, for everything"),
@@ -112,7 +116,8 @@ def show_no_bank(screen: Screen, default: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewBank:
-    """A bank that `init` made or found: how it stands, what was made, and the clone it came from, if any."""
+    """A bank that `init` made or found. `made`: the files created; `cloned`: the clone, if it came from
+    one."""
 
     status: Status
     id: str
@@ -123,23 +128,24 @@ class NewBank:
     steps: Sequence[NextStep] = ()
 
 
-def init_shape(one: NewBank) -> dict[str, Any]:
-    """What was made, as JSON."""
+def init_json(one: NewBank) -> dict[str, Any]:
     cloned = one.cloned and fields(one.cloned, "address as from", "branch", "revisions", "files")
     names = ("status.root as bank", "id", "status.own", "status.trail", "timezone", "made", "notes")
     return fields(one, *names) | (cloned or {})
 
 
 def show_init(screen: Screen, one: NewBank) -> None:
-    """What was made, and what to do next."""
+    """Print what `init` made, and suggested commands."""
     if one.cloned:
-        return _show_cloned(screen, one, one.cloned)
+        return _show_clone(screen, one, one.cloned)
     root = (one.status.root, "path")
     if not one.made:
         screen.line(root, " is already a memory bank. Nothing was changed.")
     else:
         screen.line("Created a memory bank in ", root, ".")
-        table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in one.made]
+        table: list[list[Styled]] = [
+            [(f"  {name}", "path"), FILE_PURPOSES.get(name, "")] for name in one.made
+        ]
         where = (
             "its own git repository" if one.status.own else f"a separate repository, in {one.status.trail}"
         )
@@ -150,7 +156,7 @@ def show_init(screen: Screen, one: NewBank) -> None:
     return None
 
 
-def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
+def _show_clone(screen: Screen, one: NewBank, done: CloneResult) -> None:
     where = (one.status.root, "path")
     screen.line("Cloned the memory bank from ", (done.address, "path"), " into ", where, ".")
     what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
@@ -162,12 +168,12 @@ def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
 # -- status ----------------------------------------------------------------------------------------------
 
 
-HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
+HELD_HINTS = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job's last run, and when the next one is: at `next`, or `why` not."""
+    """A background job: its last run, and when it runs `next`, or `why` it will not."""
 
     name: str
     last: JobRun | None
@@ -178,77 +184,78 @@ class JobView:
 def job_views(
     found: Status, config: Config, daemon: Mapping[str, Any] | None, now: datetime
 ) -> Sequence[JobView]:
-    """How the work stands that is done unasked; `daemon` is what it says of itself, None if none answers."""
-    nobody = "memory is switched off" if not config.enabled else "" if daemon else "no daemon runs"
-    said, rest = daemon or {}, timedelta(minutes=config.daemon_upkeep_minutes)
-    unasked: datetime | str = now + rest if said.get("upkeep") else NO_MODEL
-    if not rest:
-        unasked = "off: daemon.upkeep_minutes is 0"
-    elif said.get("flushing") == UPKEEP:
-        unasked = "running"
-    flush = (nobody or _next_flush(found, said, now)) if found.waiting else "nothing waits"
-    told = {"sync": "only when asked: ua-memory sync", "flush": flush}
-    each = []
+    """The state of each background job. `daemon` is the daemon's own status, None if none answers."""
+    blocked = "memory is switched off" if not config.enabled else "" if daemon else "no daemon runs"
+    reported, interval = daemon or {}, timedelta(minutes=config.daemon_upkeep_minutes)
+    upkeep: datetime | str = now + interval if reported.get("upkeep") else NO_MODEL
+    if not interval:
+        upkeep = "off: daemon.upkeep_minutes is 0"
+    elif reported.get("flushing") == UPKEEP:
+        upkeep = "running"
+    flush = (blocked or _next_flush(found, reported, now)) if found.waiting else "nothing waits"
+    known = {"sync": "only when asked: ua-memory sync", "flush": flush}
+    views = []
     for job, last in found.jobs.items():
-        then = told.get(job, nobody or unasked)
-        if isinstance(then, datetime) and job in UNASKED and last:
+        next_run = known.get(job, blocked or upkeep)
+        if isinstance(next_run, datetime) and job in UNASKED and last:
             same = found.head is not None and last.head == found.head.id
-            then = "nothing new since then" if same else max(then, last.again or then)
-        each.append(JobView(job, last, *((then, "") if isinstance(then, datetime) else (None, then))))
-    return each
+            next_run = "nothing new since then" if same else max(next_run, last.again or next_run)
+        when, why = (next_run, "") if isinstance(next_run, datetime) else (None, next_run)
+        views.append(JobView(job, last, when, why))
+    return views
 
 
 def _next_flush(found: Status, daemon: Mapping[str, Any], now: datetime) -> datetime | str:
-    tries = [one for one in found.waiting if not one.aside]
-    if not tries:
+    entries = [one for one in found.waiting if not one.aside]
+    if not entries:
         return "set aside: ua-memory queue retry"
-    if all(one.modelled is not False for one in tries) and not daemon.get("model"):
+    if all(one.modelled is not False for one in entries) and not daemon.get("model"):
         return NO_MODEL
-    return min(max(one.tried.again or now, now) for one in tries)
+    return min(max(one.tried.again or now, now) for one in entries)
 
 
 NO_MODEL = "the daemon has no model"
-GIVE_MODEL = (
+MODEL_KEY_HINT = (
     "hint: `ua-memory daemon restart --with-key` in a shell that has your key, or name a logged-in client"
     " (docs/model.md); `ua-memory consolidate` and `flush` use the model of the shell that calls them"
 )
-"""No command passes its key on to the daemon, so it may lack one that its owner's shell has."""
+"""The daemon has only the keys that it was started with, so the shell may have one that it lacks."""
 
 
-def _job_shape(job: JobView) -> dict[str, Any]:
+def _job_json(job: JobView) -> dict[str, Any]:
     last = job.last
     ran = last and {"at": last.at.isoformat(timespec="seconds"), **fields(last, "result", "failed")}
     after = {"next": job.next.isoformat(timespec="seconds")} if job.next else {"why": job.why}
     return {**({"last": ran} if ran else {}), **after}
 
 
-def _job(job: JobView, now: datetime, *, relative: bool, told: bool = False) -> Piece:
-    """`consolidate: 4 hours ago, 2 created, of 9 facts; next not before 14:32`. `told`: why it failed is said
-    elsewhere."""
-    after = f"next not before {job.next.astimezone(now.tzinfo):%H:%M}" if job.next else job.why
+def _job_line(job: JobView, now: datetime, *, relative: bool, reason_shown: bool = False) -> Styled:
+    """`consolidate: 4 hours ago, 2 created, of 9 facts; next not before 14:32`. `reason_shown` leaves out why
+    it failed, which is shown elsewhere."""
+    next_run = f"next not before {job.next.astimezone(now.tzinfo):%H:%M}" if job.next else job.why
     if job.last is None:
-        return f"{job.name}: not run yet; {after}"
+        return f"{job.name}: not run yet; {next_run}"
     failed = "failed: " if job.last.failed else ""
-    result = "failed" if failed and told else failed + job.last.result
-    said = f"{_moment(job.last.at, now, relative=relative)}, {result}"
-    line = f"{job.name}: {said}; {after}"
+    result = "failed" if failed and reason_shown else failed + job.last.result
+    last_run = f"{_time_text(job.last.at, now, relative=relative)}, {result}"
+    line = f"{job.name}: {last_run}; {next_run}"
     return (line, "warn") if failed else line
 
 
-def status_shape(
+def status_json(
     found: Status, watch: Mapping[str, Any], jobs: Sequence[JobView], accepted: Sequence[str] | None
 ) -> dict[str, Any]:
-    """How a bank stands, as JSON. `watch` is how its daemon hears of changes, empty where none runs;
-    `accepted` the files whose disappeared facts were confirmed to be gone."""
+    """A bank's status as JSON. `watch` says how its daemon watches the files, and is empty if none runs;
+    `accepted` has the files whose disappeared facts were confirmed."""
     watched = {key: watch[key] for key in ("mode", "why") if key in watch}
     whole, *blocks = found.budgets
     return {
         **fields(found, "root as bank", "trail", "own"),
-        **({"head": output.revision(found.head)} if found.head else {}),
+        **({"head": output.revision_json(found.head)} if found.head else {}),
         **fields(found, "files", "edited", "held", "pending"),
-        "waiting": [flushed.waiting_shape(one) for one in found.waiting],
-        "jobs": {job.name: _job_shape(job) for job in jobs},
-        "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
+        "waiting": [retain.waiting_json(one) for one in found.waiting],
+        "jobs": {job.name: _job_json(job) for job in jobs},
+        "core": output.budget_json(whole) | {"blocks": {one.name: output.budget_json(one) for one in blocks}},
         **fields(found, "damage?", "settings", "problems", "index"),
         **({"watch": watched} if watched else {}),
         **({} if accepted is None else {"accepted": list(accepted)}),
@@ -259,23 +266,23 @@ def status_shape(
 def show_status(
     screen: Screen, found: Status, last: str, watch: Mapping[str, Any], jobs: Sequence[JobView], now: datetime
 ) -> None:
-    """How a bank stands; `last` is what its newest revision did, `watch` as `status_shape` has it."""
+    """Print a bank's status. `last` describes its newest revision; `watch` is as for `status_json`."""
     pending = "\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else ""
-    rows: list[tuple[str, Piece]] = [
+    rows: list[tuple[str, Styled]] = [
         ("Bank", (found.root, "path")),
         ("History", "its own git repository" if found.own else f"a separate repository, in {found.trail}"),
         ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
-        ("Last", _last(found, last, now, relative=screen.fancy)),
+        ("Last", _last_text(found, last, now, relative=screen.is_terminal)),
         ("Files", f"{found.files:,}"),
-        ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),
-        ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
+        ("By hand", (_list_paths(found.edited, "edited and not committed yet"), "warn")),
+        ("Held", (_list_paths(found.held, "facts disappeared", *HELD_HINTS), "bad")),
         ("Pending", (pending, "warn")),
-        ("Waiting", (_waiting(found), "warn")),
+        ("Waiting", (_waiting_text(found), "warn")),
     ]
     shown = [job for job in jobs if job.last or job.name in UNASKED]
     told = {"flush"} if any(one.reason for one in found.waiting) else set()
-    work = [_job(job, now, relative=screen.fancy, told=job.name in told) for job in shown]
-    work += [(GIVE_MODEL, "warn")] if any(job.why == NO_MODEL for job in shown) else []
+    work = [_job_line(job, now, relative=screen.is_terminal, reason_shown=job.name in told) for job in shown]
+    work += [(MODEL_KEY_HINT, "warn")] if any(job.why == NO_MODEL for job in shown) else []
     rows += [("" if number else "Work", said) for number, said in enumerate(work)]
     rows.append(("Settings", ("\n".join(found.settings), "bad")))
     if beliefs := found.beliefs:
@@ -290,27 +297,27 @@ def show_status(
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
     proposed = f"{count(found.proposals, 'proposal')} for core memory: ua-memory core proposals"
     rows.append(("Proposed", proposed if found.proposals else ""))
-    problems: Piece = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
+    problems: Styled = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
     problems = "not looked for" if found.problems is None else problems
-    rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
-    rows.append(("Purge", ("\n".join(map(_purge, found.purges)), "bad")))
-    deaf = f"no events ({watch.get('why')}): the daemon polls the files"
-    rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
+    rows += [("Problems", problems), ("Index", _index_text(dict(found.index)))]
+    rows.append(("Purge", ("\n".join(map(_purge_text, found.purges)), "bad")))
+    polling = f"no events ({watch.get('why')}): the daemon polls the files"
+    rows.append(("Watch", (polling if "why" in watch else "", "warn")))
     screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
 
 
-PATHS = 3
-"""Paths that `status` names; of more it says how many."""
+SHOWN_PATHS = 3
+"""Paths that `status` lists; the rest are counted."""
 
 
-def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
-    named, rest = ", ".join(paths[:PATHS]), len(paths) - PATHS
+def _list_paths(paths: tuple[str, ...], state: str, *more: str) -> str:
+    named, rest = ", ".join(paths[:SHOWN_PATHS]), len(paths) - SHOWN_PATHS
     named += f" and {count(rest, 'other file')}" if rest > 0 else ""
-    return "\n".join([f"{named}: {says}", *more]) if paths else ""
+    return "\n".join([f"{named}: {state}", *more]) if paths else ""
 
 
-def _purge(one: Unfinished) -> str:
-    """What is left to do of a purge."""
+def _purge_text(one: Unfinished) -> str:
+    """How to finish a purge."""
     if not one.done:
         hint = "ua-memory sync" if one.sync else "ua-memory forget --purge"
         return f"was interrupted: {hint} finishes it"
@@ -319,30 +326,30 @@ def _purge(one: Unfinished) -> str:
     )
 
 
-def _waiting(found: Status) -> str:
+def _waiting_text(found: Status) -> str:
     """Conversations that no flush has read, each with the reason where one failed."""
     lines = [
-        f"{flushed.waiting_what(one)} of {one.session.client}"
-        + (f": {flushed.waiting_why(one)}" if one.reason else ", still open" if one.open else "")
+        f"{retain.waiting_text(one)} of {one.session.client}"
+        + (f": {retain.waiting_reason(one)}" if one.reason else ", still open" if one.open else "")
         for one in found.waiting
     ]
     return "\n".join([*lines, "to flush them: ua-memory queue retry"]) if lines else ""
 
 
-def _last(found: Status, says: str, now: datetime, *, relative: bool) -> str:
-    """The newest revision: how long ago for a person, the time for a script."""
+def _last_text(found: Status, says: str, now: datetime, *, relative: bool) -> str:
+    """When the newest revision was made (`relative`: how long ago), its id and what it did."""
     if found.head is None:
         return ""
-    return f"{_moment(found.head.when, now, relative=relative)}, {found.head.id[:7]} {says}"
+    return f"{_time_text(found.head.when, now, relative=relative)}, {found.head.id[:7]} {says}"
 
 
-def _moment(then: datetime, now: datetime, *, relative: bool) -> str:
+def _time_text(then: datetime, now: datetime, *, relative: bool) -> str:
     then = then.astimezone(now.tzinfo)
     return ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
 
 
-def _index(found: dict[str, object]) -> str:
-    """What the index says of itself, in words: `ready, 12 items, 3 files, vectors ready`."""
+def _index_text(found: dict[str, object]) -> str:
+    """The index's status in words: `ready, 12 items, 3 files, vectors ready`."""
     said = [str(found.pop("state", "ready"))]
     if said == ["behind"]:
         said = ["out of date; the next search updates it"]
@@ -355,19 +362,19 @@ def _index(found: dict[str, object]) -> str:
 # -- verify and doctor -----------------------------------------------------------------------------------
 
 
-def verified_shape(problems: Sequence[Problem], unchecked: Sequence[Problem], files: int) -> dict[str, Any]:
-    """What `verify` found in so many files, and what could not be checked, as JSON."""
+def problems_json(problems: Sequence[Problem], unchecked: Sequence[Problem], files: int) -> dict[str, Any]:
+    """The result of `verify` as JSON; `unchecked` could not be checked, `files` is how many were."""
     return {
-        "problems": plain(problems),
+        "problems": json_value(problems),
         "unchecked": [fields(each, "path", "message") for each in unchecked],
         "files": files,
     }
 
 
-def show_verified(
+def show_problems(
     screen: Screen, problems: Sequence[Problem], unchecked: Sequence[Problem], files: int
 ) -> None:
-    """A line for each problem."""
+    """Print a line for each problem."""
     screen.note(*(f"{each.path}: {each.message}" for each in unchecked))
     for problem in problems:
         screen.item([(f"{problem.path}:{problem.line}:", "path"), " "], problem.message)
@@ -377,7 +384,7 @@ def show_verified(
         screen.note(f"{count(len(problems), 'problem')} in {count(files, 'file')}")
 
 
-def checks_shape(checks: Sequence[Check]) -> dict[str, Any]:
+def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
     """The checks of `doctor` as JSON."""
     said = ("name", "ok", "seen")
     return {
@@ -386,10 +393,10 @@ def checks_shape(checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def show_checks(screen: Screen, checks: Sequence[Check]) -> None:
-    """The checks of `doctor`, a row each."""
-    rows: list[list[Piece]] = []
+    """Print the checks of `doctor`, a row each."""
+    rows: list[list[Styled]] = []
     for one in checks:
-        word: Piece = ("mended", "good") if one.mended else ("ok", "good") if one.ok else ("wrong", "bad")
+        word: Styled = ("mended", "good") if one.mended else ("ok", "good") if one.ok else ("wrong", "bad")
         hint = f"\nhint: {one.hint}" if one.hint and not one.ok else ""
         rows.append([word, (one.name, "strong"), one.seen + hint])
     screen.rows(rows)
@@ -398,8 +405,8 @@ def show_checks(screen: Screen, checks: Sequence[Check]) -> None:
 # -- index -----------------------------------------------------------------------------------------------
 
 
-def show_indexed(screen: Screen, done: Refresh) -> None:
-    """What a rebuild did."""
+def show_rebuild(screen: Screen, done: Refresh) -> None:
+    """Print how much an index rebuild indexed, and what failed."""
     indexed = f"{count(done.added, 'item')} of {count(done.files, 'file')}"
     screen.line(f"Indexed {indexed} in {done.seconds:.1f} s.")
     screen.note(*map(str, done.failed), *done.notes)
@@ -407,41 +414,41 @@ def show_indexed(screen: Screen, done: Refresh) -> None:
         screen.note(f"keywords only: {done.semantic}")
 
 
-def index_shape(done: Refresh) -> dict[str, Any]:
-    """What a rebuild did."""
+def rebuild_json(done: Refresh) -> dict[str, Any]:
+    """The result of an index rebuild as JSON."""
     found = fields(done, "added as items", "files", "embedded", "seconds", "semantic", "failed", "notes")
     return found | {"seconds": round(done.seconds, 3)}
 
 
-# -- counts and costs --------------------------------------------------------------------------------------
+# -- statistics and costs ----------------------------------------------------------------------------------
 
 
-NAMED = 12
-"""Rows of a table that are shown; JSON has all."""
+TABLE_ROWS = 12
+"""Rows of a table that are shown; `--json` has all."""
 
 
-def stats_shape(found: Stats) -> dict[str, Any]:
-    """The counts as JSON."""
+def stats_json(found: Stats) -> dict[str, Any]:
+    """The statistics as JSON."""
     names = ("files", "bytes", "facts", "revisions", "first?", "last?")
     return fields(found, *names, "kinds", "origins", "clients", "months", "ops")
 
 
 def show_stats(screen: Screen, found: Stats) -> None:
-    """The counts, and tables of them."""
+    """Print the statistics."""
     span = f", from {found.first} to {found.last}" if found.first else ""
-    screen.line(f"{found.facts:,} facts in {found.files:,} files ({_size(found.bytes)}){span}")
+    screen.line(f"{found.facts:,} facts in {found.files:,} files ({_size_text(found.bytes)}){span}")
     screen.line(f"{found.revisions:,} revisions")
     tables = {"Month": found.months, "Kind": found.kinds, "Origin": found.origins, "Client": found.clients}
     for title, counts in {**tables, "Revisions": found.ops}.items():
-        _table(screen, title, counts)
+        _show_table(screen, title, counts)
 
 
-def _table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
+def _show_table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
     if not counts:
         return
     screen.heading((title, "strong"))
     rows = list(counts.items())
-    shown = rows[-NAMED:] if title == "Month" else rows[:NAMED]
+    shown = rows[-TABLE_ROWS:] if title == "Month" else rows[:TABLE_ROWS]
     most = max(counts.values())
     screen.rows(
         [["  " + name, *screen.bar(min(number / most, 0.79))[:1], f"{number:,}"] for name, number in shown]
@@ -450,43 +457,48 @@ def _table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
         screen.line((f"  and {len(rows) - len(shown)} more", "faint"))
 
 
-def _size(size: int) -> str:
+def _size_text(size: int) -> str:
     return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
 
 
-def costs_shape(spent: Spent, config: Config) -> dict[str, Any]:
-    """What models cost, and the settings that limit it, as JSON."""
+def costs_json(spent: Spent, config: Config) -> dict[str, Any]:
+    """What models cost, and the limits that are set, as JSON."""
     limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
     groups = {"purposes": spent.by_purpose, "days": spent.by_day, "models": spent.by_model}
     return {
-        "total": _totals(spent.total),
-        **{title: {name: _totals(each) for name, each in group.items()} for title, group in groups.items()},
+        "total": _totals_json(spent.total),
+        **{
+            title: {name: _totals_json(one) for name, one in group.items()} for title, group in groups.items()
+        },
         "limits": limits,
         "pricesAsOf": PRICES_AS_OF,
     }
 
 
-def _totals(one: Totals) -> dict[str, Any]:
-    usage = {**plain(one.usage), "usd": round(one.usd, 6)}
+def _totals_json(one: Totals) -> dict[str, Any]:
+    usage = {**json_value(one.usage), "usd": round(one.usd, 6)}
     return fields(one, "requests", "failed") | usage | fields(one, "unpriced")
 
 
 def show_costs(screen: Screen, spent: Spent, config: Config) -> None:
-    """What models cost: by purpose, model and day."""
+    """Print what models cost, by purpose, model and day."""
     if not spent.total.requests:
         screen.line("No model has been called yet.")
         return
     for title, groups in {"Purpose": spent.by_purpose, "Model": spent.by_model, "Day": spent.by_day}.items():
         head = [(title, "strong"), "requests", "in", "cached", "out", "dollars"]
-        most = max(_weight(each, spent) for each in groups.values())
-        shown = list(groups.items())[-NAMED:]
-        body = [_row(f"  {name}", each) for name, each in shown]
+        most = max(_bar_value(each, spent) for each in groups.values())
+        shown = list(groups.items())[-TABLE_ROWS:]
+        body = [_costs_row(f"  {name}", each) for name, each in shown]
         rows = [[f"{cell:>9}" if n and isinstance(cell, str) else cell for n, cell in enumerate(row)]
                 for row in [head, *body]]  # fmt: skip
-        bars = [[], *(screen.bar(min(_weight(each, spent) / (most or 1), 0.79), 8)[:1] for _, each in shown)]
+        bars = [
+            [],
+            *(screen.bar(min(_bar_value(each, spent) / (most or 1), 0.79), 8)[:1] for _, each in shown),
+        ]
         screen.rows([[*row, *bar] for row, bar in zip(rows, bars, strict=True)], gap=1)
         screen.line()
-    screen.rows([_row("All", spent.total)])
+    screen.rows([_costs_row("All", spent.total)])
     screen.line()
     limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
     screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
@@ -496,12 +508,12 @@ def show_costs(screen: Screen, spent: Spent, config: Config) -> None:
         screen.line((f"{spent.total.unpriced} requests went to models without a known price.", "faint"))
 
 
-def _weight(one: Totals, spent: Spent) -> float:
-    """What a bar shows: dollars, or tokens where nobody sends a bill."""
+def _bar_value(one: Totals, spent: Spent) -> float:
+    """What a bar stands for: dollars, or tokens if nothing has a price."""
     return one.usd if spent.total.usd else float(one.usage.total)
 
 
-def _row(name: str, one: Totals) -> list[Any]:
+def _costs_row(name: str, one: Totals) -> list[Any]:
     used = one.usage
     figures = (one.requests, used.input + used.cache_write, used.cache_read, used.output)
     return [name, *(f"{figure:,}" for figure in figures), dollars(one.usd).removeprefix("$")]
@@ -510,23 +522,23 @@ def _row(name: str, one: Totals) -> list[Any]:
 # -- bench -----------------------------------------------------------------------------------------------
 
 
-SHARES = ("R@5", "tokens@5", "R@10", "tokens@10", "R@20", "tokens@20", "R@2000t", "tokens@2000t")
+RECALL_FIGURES = ("R@5", "tokens@5", "R@10", "tokens@10", "R@20", "tokens@20", "R@2000t", "tokens@2000t")
 
 
-RANKS = ("ses@5", "nDCG@10", "MRR@10")
+RANK_FIGURES = ("ses@5", "nDCG@10", "MRR@10")
 
 
-STRICT = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t") for what in ("all", "hit"))
+STRICT_FIGURES = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t") for what in ("all", "hit"))
 
 
-def bench_shape(report: BenchReport) -> dict[str, Any]:
+def bench_json(report: BenchReport) -> dict[str, Any]:
     """The report as JSON."""
     names = ("conversations", "turns", "questions", "unanswered", "limit", "index_seconds")
-    rankings = [_ranking(one) for one in report.rankings]
+    rankings = [_ranking_json(one) for one in report.rankings]
     return {**fields(report, *names), "rankings": rankings, **fields(report, "notes")}
 
 
-def _ranking(one: Ranking) -> dict[str, Any]:
+def _ranking_json(one: Ranking) -> dict[str, Any]:
     return {
         **fields(one, "name", "ms"),
         "rows": [{**fields(row, "name", "n"), **row.figures} for row in one.rows],
@@ -535,22 +547,22 @@ def _ranking(one: Ranking) -> dict[str, Any]:
 
 
 def show_bench(screen: Screen, report: BenchReport) -> None:
-    """A table of all rankings, and one of the stricter figures."""
+    """Print the recall of each ranking, then the share of questions with all or any of the evidence."""
     said = f"{count(report.conversations, 'conversation')}, {count(report.turns, 'turn')}"
     left = f"; {count(report.unanswered, 'question')} without evidence left out" if report.unanswered else ""
     screen.line(f"{said}, indexed in {report.index_seconds:.1f} s{left}")
     screen.line()
-    _bench_table(screen, report, [*SHARES, *RANKS], len(report.rankings[0].rows))
+    _show_bench_table(screen, report, [*RECALL_FIGURES, *RANK_FIGURES], len(report.rankings[0].rows))
     totals = [row.name for row in report.rankings[0].rows if row.name in ("all", "adversarial")]
     screen.heading(("All of the evidence (all@), any of it (hit@)", "strong"))
-    _bench_table(screen, report, list(STRICT), len(totals))
+    _show_bench_table(screen, report, list(STRICT_FIGURES), len(totals))
     screen.note(*report.notes)
 
 
-def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: int) -> None:
-    """The first rows of each ranking, a row of all rankings together; tokens and time beside the figures."""
+def _show_bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: int) -> None:
+    """Print the first `rows` kinds of questions, each with a line per ranking."""
     heads = ["tok" if name.startswith("tokens") else name for name in figures]
-    heads = [head.removesuffix("@10") if head in RANKS else head for head in heads]
+    heads = [head.removesuffix("@10") if head in RANK_FIGURES else head for head in heads]
     widths = [4 if head == "tok" else max(len(head), 5) for head in heads]
     cells = [f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)]
     screen.line((" ".join([" " * 9, *cells, f"{'ms':>6}"]), "faint"))
@@ -570,33 +582,36 @@ def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: 
 # -- probes ----------------------------------------------------------------------------------------------
 
 
-NEAR = 10
-"""Within so many hits a question counts as answered."""
+ANSWERED_WITHIN = 10
+"""A probe passes if what it should find is among so many hits."""
 
 
-def show_probe(screen: Screen, one: Probe) -> None:
-    """Say which probe was added."""
+def show_added_probe(screen: Screen, one: Probe) -> None:
+    """Print the probe that was added."""
     ids = ", ".join(f"^{block}" for block in one.ids)
     screen.line("Added to ", (f"probes.md:{one.line}", "path"), f": {one.query}  ", (ids, "id"))
 
 
 def show_probes(screen: Screen, run: ProbeRun) -> None:
-    """The figures beside those of the run before, and each question with the ranks of what it should find."""
+    """Print a run's figures with the change since the last run, and the ranks of each probe."""
     now, last = run.figures, run.last
-    r5, r10 = _figure(now.r5, last.r5 if last else None), _figure(now.r10, last.r10 if last else None)
+    r5, r10 = (
+        _percent_text(now.r5, last.r5 if last else None),
+        _percent_text(now.r10, last.r10 if last else None),
+    )
     screen.line(
         (count(len(run.results), "probe"), "strong"), f", R@5 {r5}, R@10 {r10}, {now.tokens:,} tokens,"
         f" {now.ms:.0f} ms", (f" (last run {last.when:%Y-%m-%d %H:%M})" if last else "", "faint"),
     )  # fmt: skip
     for one in run.results:
         screen.line()
-        screen.item([("✓ ", "good") if one.share(NEAR) == 1 else ("✗ ", "bad")], one.probe.query)
+        screen.item([("✓ ", "good") if one.share(ANSWERED_WITHIN) == 1 else ("✗ ", "bad")], one.probe.query)
         for block, rank in one.ranks.items():
             before = one.was.get(block, rank) if one.was else rank
-            moved = f" (was {_rank(before)})" if before != rank else ""
+            moved = f" (was {_rank_text(before)})" if before != rank else ""
             gone = "  no longer in the bank" if block in one.missing else ""
-            screen.item("  ", (f"^{block}", "id"), f"  {_rank(rank)}{moved}{gone}")
-            if not gone and (rank is None or rank > NEAR):
+            screen.item("  ", (f"^{block}", "id"), f"  {_rank_text(rank)}{moved}{gone}")
+            if not gone and (rank is None or rank > ANSWERED_WITHIN):
                 screen.item(
                     "    ", (f"ua-memory search --why-not ^{block} {quote(one.probe.query)}", "faint")
                 )
@@ -606,41 +621,41 @@ def show_probes(screen: Screen, run: ProbeRun) -> None:
     screen.note(*run.notes)
 
 
-def _figure(now: float, last: float | None) -> str:
-    """A share in percent, and what it is more or less than in the run before."""
+def _percent_text(now: float, last: float | None) -> str:
+    """A share in percent, and its change since the last run: `85 (+5)`."""
     change = 0 if last is None else round(100 * (now - last))
     return f"{100 * now:.0f}" + (f" ({change:+d})" if change else "")
 
 
-def _rank(rank: int | None) -> str:
+def _rank_text(rank: int | None) -> str:
     return f"#{rank}" if rank else "not found"
 
 
-def probes_shape(run: ProbeRun) -> dict[str, Any]:
+def probes_json(run: ProbeRun) -> dict[str, Any]:
     """A run of the probes as JSON."""
     return {
         "probes": [
             {
-                **plain(one.probe),
+                **json_value(one.probe),
                 "ids": [
                     {"id": block, "rank": rank, "was": one.was.get(block) if one.was else None,
                      "missing": block in one.missing}
                     for block, rank in one.ranks.items()
                 ],
-                "R@5": _percent(one.share(5)), "R@10": _percent(one.share(NEAR)),
+                "R@5": _percent(one.share(5)), "R@10": _percent(one.share(ANSWERED_WITHIN)),
                 "change": round(100 * one.change, 1), **fields(one, "tokens", "ms"),
             }
             for one in run.results
         ],
-        **_probe_figures(run.figures),
-        "last": _probe_figures(run.last) if run.last else None,
+        **_probe_figures_json(run.figures),
+        "last": _probe_figures_json(run.last) if run.last else None,
         "gained": [one.probe.line for one in run.gained],
         "lost": [one.probe.line for one in run.lost],
         **fields(run, "notes"),
     }  # fmt: skip
 
 
-def _probe_figures(one: ProbeFigures) -> dict[str, Any]:
+def _probe_figures_json(one: ProbeFigures) -> dict[str, Any]:
     shares = {"R@5": _percent(one.r5), "R@10": _percent(one.r10)}
     return fields(one, "when") | shares | fields(one, "tokens", "ms")
 
@@ -653,13 +668,13 @@ def _percent(share: float) -> float:
 
 
 def setting_rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
-    """Each setting, or the one that is named. NotFound lists what there is."""
+    """The settings as JSON, or only the one called `key`. NotFound if there is none."""
     rows = []
     for name, toml, env, says, default in config_module.settings():
-        row = {"key": toml, "value": plain(_hidden(name, getattr(loaded, name)))}
-        row |= {"source": loaded.sources[name], "default": plain(default), "says": says}
+        row = {"key": toml, "value": json_value(_without_url_password(name, getattr(loaded, name)))}
+        row |= {"source": loaded.sources[name], "default": json_value(default), "says": says}
         if name in loaded.untrusted:
-            row["untrusted"] = plain(_hidden(name, loaded.untrusted[name]))
+            row["untrusted"] = json_value(_without_url_password(name, loaded.untrusted[name]))
         rows.append(row | ({"env": env} if env else {}))
     if key is None:
         return rows
@@ -670,13 +685,17 @@ def setting_rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
 
 
 def sensitive_rows(root: Path, loaded: Config) -> list[dict[str, Any]]:
-    """What the bank's file says of sensitive settings, where paths lead to, and whether it counts."""
+    """The sensitive settings in the bank's file as JSON: value, whether trusted, and where paths lead."""
     found = []
     for name, key in sensitive().items():
         value = loaded.untrusted.get(name, getattr(loaded, name))
         if name not in loaded.untrusted and loaded.sources[name] != SETTINGS:
             continue
-        row = {"key": key, "value": plain(_hidden(name, value)), "trusted": name not in loaded.untrusted}
+        row = {
+            "key": key,
+            "value": json_value(_without_url_password(name, value)),
+            "trusted": name not in loaded.untrusted,
+        }
         if name in ("extra_paths", "cross_encoder"):
             paths = value if isinstance(value, tuple) else (value,)
             row["leadsTo"] = [os.path.realpath(root / path) for path in paths]
@@ -685,8 +704,8 @@ def sensitive_rows(root: Path, loaded: Config) -> list[dict[str, Any]]:
 
 
 def show_settings(screen: Screen, found: Sequence[Mapping[str, Any]]) -> None:
-    """Each setting, its source and its value."""
-    rows: list[list[Piece]] = []
+    """Print settings with their sources."""
+    rows: list[list[Styled]] = []
     for one in found:
         set_by = (one["source"], "faint" if one["source"] == "default" else "good")
         rows.append([(one["key"], "strong"), set_by, setting_text(one["value"]) or ("not set", "faint")])
@@ -697,8 +716,8 @@ def show_settings(screen: Screen, found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_sensitive(screen: Screen, root: Path, loaded: Config) -> None:
-    """The sensitive settings of a bank, and which of them are trusted."""
-    rows: list[list[Piece]] = []
+    """Print the sensitive settings in the bank's file, and whether they are trusted."""
+    rows: list[list[Styled]] = []
     for one in sensitive_rows(root, loaded):
         trusted = ("trusted", "good") if one["trusted"] else ("not trusted", "warn")
         leads = [f"leads to {path}" for path in one.get("leadsTo", ()) if path not in one["value"]]
@@ -708,17 +727,17 @@ def show_sensitive(screen: Screen, root: Path, loaded: Config) -> None:
         screen.line("This bank's ua-memory.toml has no sensitive settings.")
 
 
-def _hidden(name: str, value: Any) -> Any:
-    return re.sub(r"(?<=//)[^/@]*@", "…@", value) if name == "chroma_url" else value  # a token stands there
+def _without_url_password(name: str, value: Any) -> Any:
+    return re.sub(r"(?<=//)[^/@]*@", "…@", value) if name == "chroma_url" else value
 
 
-def typed(value: Any) -> str:
-    """A value in one line, as `config set` takes it."""
+def setting_value_text(value: Any) -> str:
+    """A setting's value on one line, as `config set` takes it."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else setting_text(value)
 
 
 def setting_text(value: Any) -> str:
-    """A value for a person; of lists and tables a line for each item."""
+    """A setting's value for a person; lists and tables have a line for each item."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

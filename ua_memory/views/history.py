@@ -1,4 +1,4 @@
-"""The log, what was forgotten or purged, and what came from other machines, for a person and as JSON."""
+"""Log, forget, purge, sync, restore, undo, scan, blame and why: results as text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from ua_memory.records import is_generated
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
-from ua_memory.views.output import Piece as Words
-from ua_memory.views.output import Screen, cells, commit, count, day_title, fields, plain
+from ua_memory.views.output import Screen, Styled, commit_label, count, fields
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
@@ -34,42 +33,41 @@ if TYPE_CHECKING:
 
 
 # -- diary -----------------------------------------------------------------------------------------------
-# The trail told as a diary: one plain sentence for each thing that was done. Pure: revisions in, sentences
-# out.
+# The commit log as sentences: `Ann inserted: “the API moved to Fly.io”`.
 
 
-OURS = "ua-memory"
-WORDS = 72
-"""Characters of a fact that are told."""
-MANY = 4
-"""Of so many facts the first words are not told one by one."""
+OUR_AUTHOR = "ua-memory"
+TEXT_LENGTH = 72
+"""Characters of a fact that are quoted."""
+MAX_QUOTED = 4
+"""With so many facts, only the first few are quoted."""
 CLIENTS = {"cli": "", "mcp": "An agent over MCP", "python": "A program"}
-"""Who is behind what calls itself so; the rest goes by its own name."""
-NOBODY = frozenset({"cli", "daemon", "doctor", "editor", "store", ""})
-"""Doors that tell nothing of who came through them."""
-QUIET = frozenset({"consolidate", "flush", "init", "mend", "merge", "refresh", "settle", "sync"})
-"""Work that is told without who asked for it."""
-VERBS = {
+"""Clients whose name in the log differs from their own."""
+UNNAMED_DOORS = frozenset({"cli", "daemon", "doctor", "editor", "store", ""})
+"""Values of the trailer `Door` that do not say who made the change."""
+UNNAMED_OPS = frozenset({"consolidate", "flush", "init", "mend", "merge", "refresh", "settle", "sync"})
+"""Operations that are logged without who asked for them."""
+OP_VERBS = {
     "consolidate": "Consolidated:", "correct": "Corrected", "import": "Imported", "mend": "Mended",
     "purge": "Purged", "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored",
     "retain": "Retained", "retire": "Retired", "vouch": "Vouched for",
 }  # fmt: skip
-DONE = {
+SUBJECT_VERBS = {
     "add": "Added", "change": "Changed", "create": "Created", "delete": "Deleted", "remove": "Removed",
     "set": "Set",
 }  # fmt: skip
-"""What a subject such as `page: create infra` says was done."""
-THINGS = {"config": "setting", "directives": "directive"}
+"""Verbs in a subject such as `page: create infra` → their past."""
+SUBJECT_NOUNS = {"config": "setting", "directives": "directive"}
 
 
 @dataclass(frozen=True)
 class DiaryEntry:
-    """One line of the diary: when, the revision to take back, the sentence, and whether it was taken back."""
+    """An entry of the diary. `revision` is the id that `undo` takes, `undone` whether that was done."""
 
     when: datetime
     revision: str
-    says: str
-    gone: bool = False
+    sentence: str
+    undone: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,129 +78,134 @@ class _LoggedRevision:
     who: str
     session: str
     texts: tuple[str, ...]
-    gone: bool
+    undone: bool
 
     @property
-    def alike(self) -> tuple[Any, ...]:
-        """What entries have in common that are told as one."""
+    def group_key(self) -> tuple[Any, ...]:
+        """Adjacent revisions with an equal key become one entry."""
         if self.op == "insert" and "seen again" not in self.one.subject:
-            return (self.when.date(), self.op, self.who, self.session, self.gone)
+            return (self.when.date(), self.op, self.who, self.session, self.undone)
         if self.op == "edit":
-            return (self.when.date(), self.op, self.who, self.one.subject, self.one.paths, self.gone)
+            return (self.when.date(), self.op, self.who, self.one.subject, self.one.paths, self.undone)
         return (self.one.id,)
 
 
-def entries(
-    revisions: Sequence[Revision], brought: Mapping[str, Sequence[Any]], taken_back: set[str],
-    zone: tzinfo | None, *, each: bool = False, others: Sequence[Revision] = (),
+def diary_entries(
+    revisions: Sequence[Revision], records: Mapping[str, Sequence[Any]], undone: set[str],
+    zone: tzinfo | None, *, separate: bool = False, referenced: Sequence[Revision] = (),
 ) -> list[DiaryEntry]:  # fmt: skip
-    """Revisions, newest first, as entries; those in a row that are alike are one, unless `each` is wanted.
-    `others` are revisions that these took or brought back."""
-    logged = [_logged(one, brought.get(one.id, ()), one.id in taken_back, zone) for one in revisions]
-    runs = [list(run) for _, run in groupby(logged, lambda one: one.one.id if each else one.alike)]
-    more = [_logged(one, brought.get(one.id, ()), False, zone) for one in others]
+    """Turn revisions, newest first, into entries, grouping similar ones unless `separate`. `records` has the
+    records that each revision added, `undone` the ids that were undone, `referenced` the revisions that
+    these undid or redid."""
+    logged = [_log_revision(one, records.get(one.id, ()), one.id in undone, zone) for one in revisions]
+    runs = [list(run) for _, run in groupby(logged, lambda one: one.one.id if separate else one.group_key)]
+    more = [_log_revision(one, records.get(one.id, ()), False, zone) for one in referenced]
     known = {each.one.id: each for each in (*more, *logged)}
-    return [DiaryEntry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone) for run in runs]
+    return [DiaryEntry(run[0].when, run[0].one.id, _sentence(run, known), run[0].undone) for run in runs]
 
 
-def _logged(one: Revision, records: Sequence[Any], gone: bool, zone: tzinfo | None) -> _LoggedRevision:
+def _log_revision(
+    one: Revision, records: Sequence[Any], undone: bool, zone: tzinfo | None
+) -> _LoggedRevision:
     op = one.trailer("Memory-Op")
     heading = next((r.heading for r in records if getattr(r, "heading", None) and r.heading.client), None)
-    client = heading.client if heading and one.author == OURS and op in ("insert", "flush") else ""
+    client = heading.client if heading and one.author == OUR_AUTHOR and op in ("insert", "flush") else ""
     session = (heading.session or "") if heading and client else ""
     door = one.trailer("Door")
-    behind = client or ("" if door in NOBODY or op in QUIET else door)
-    who = one.author if one.author != OURS else CLIENTS.get(behind, behind)
-    texts = tuple(dict.fromkeys(short(record.text) for record in records))
-    return _LoggedRevision(one, one.when.astimezone(zone), op, who, session, texts, gone)
+    behind = client or ("" if door in UNNAMED_DOORS or op in UNNAMED_OPS else door)
+    who = one.author if one.author != OUR_AUTHOR else CLIENTS.get(behind, behind)
+    texts = tuple(dict.fromkeys(first_words(record.text) for record in records))
+    return _LoggedRevision(one, one.when.astimezone(zone), op, who, session, texts, undone)
 
 
-def short(text: str) -> str:
-    """The first words of a text."""
+def first_words(text: str) -> str:
+    """The first TEXT_LENGTH characters of a text, up to a whole word."""
     words = " ".join(text.split())
-    return words if len(words) <= WORDS else f"{words[:WORDS].rsplit(' ', 1)[0].rstrip(',;:.')} …"
+    return words if len(words) <= TEXT_LENGTH else f"{words[:TEXT_LENGTH].rsplit(' ', 1)[0].rstrip(',;:.')} …"
 
 
 def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevision]) -> str:
     logged = run[0]
     match logged.op:
         case "insert":
-            return _inserted(run)
+            return _insert_sentence(run)
         case "edit":
-            return _edited(run)
+            return _edit_sentence(run)
         case "flush":
-            return _flushed(logged)
+            return _flush_sentence(logged)
         case "undo" | "redo":
-            return _undone(logged, known)
+            return _undo_sentence(logged, known)
         case "":
             return f"{logged.who} committed: {logged.one.subject}"
         case "sync":
-            return _by(logged, "Synced another machine's changes")
+            return _with_author(logged, "Synced another machine's changes")
         case "core replace":
             verb, _, name = logged.one.subject.removeprefix("core: ").partition(" ")
-            return _by(logged, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
+            return _with_author(logged, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
         case "core accept" | "core reject":
             done, _, what = logged.one.subject.removeprefix("core: ").partition(" ")
-            return _by(logged, f"{done.capitalize()}ed {what} for core memory")
+            return _with_author(logged, f"{done.capitalize()}ed {what} for core memory")
         case "forget":
             ids = logged.one.trailers.get("Facts", ())
-            named = f" ({', '.join(ids)})" if 0 < len(ids) < MANY else ""
-            return _by(logged, f"Forgot {logged.one.subject.removeprefix('forget: ')}{named}")
+            named = f" ({', '.join(ids)})" if 0 < len(ids) < MAX_QUOTED else ""
+            return _with_author(logged, f"Forgot {logged.one.subject.removeprefix('forget: ')}{named}")
         case "init":
-            return _by(logged, "Created the bank")
+            return _with_author(logged, "Created the bank")
     rest = logged.one.subject.partition(": ")[2] or logged.one.subject
-    if logged.op in VERBS:
-        return _by(logged, f"{VERBS[logged.op]} {rest}", logged.texts)
+    if logged.op in OP_VERBS:
+        return _with_author(logged, f"{OP_VERBS[logged.op]} {rest}", logged.texts)
     thing, (verb, _, name) = logged.one.subject.partition(": ")[0], rest.partition(" ")
-    if verb in DONE and thing != logged.one.subject:
-        return _by(logged, f"{DONE[verb]} the {THINGS.get(thing, thing)} {name}", logged.texts)
+    if verb in SUBJECT_VERBS and thing != logged.one.subject:
+        return _with_author(
+            logged, f"{SUBJECT_VERBS[verb]} the {SUBJECT_NOUNS.get(thing, thing)} {name}", logged.texts
+        )
     subject = rest if logged.op == "merge" else logged.one.subject
-    return _by(logged, subject[:1].upper() + subject[1:], logged.texts)
+    return _with_author(logged, subject[:1].upper() + subject[1:], logged.texts)
 
 
-def _by(logged: _LoggedRevision, what: str, texts: Sequence[str] = ()) -> str:
-    """`Ann replaced …` where somebody did it, else `Replaced …`."""
+def _with_author(logged: _LoggedRevision, what: str, texts: Sequence[str] = ()) -> str:
+    """`Ann replaced …` if the author is known, else `Replaced …`."""
     first, _, rest = what.partition(" ")
     person = logged.who and not first.endswith(":")
-    return f"{logged.who} {first.lower()} {rest}{_quoted(texts)}" if person else f"{what}{_quoted(texts)}"
+    return f"{logged.who} {first.lower()} {rest}{_quote(texts)}" if person else f"{what}{_quote(texts)}"
 
 
-def _inserted(run: Sequence[_LoggedRevision]) -> str:
+def _insert_sentence(run: Sequence[_LoggedRevision]) -> str:
     logged = run[0]
     who = f"{logged.who}, session {logged.session}," if logged.who and logged.session else logged.who
     who = who or (f"Session {logged.session}" if logged.session else "")
     again = "seen again" in logged.one.subject
     if len(run) == 1:
         verb = "inserted again" if again else "inserted"
-        said = _quoted(logged.texts) or " 1 fact, which was forgotten since"
+        said = _quote(logged.texts) or " 1 fact, which was forgotten since"
         return f"{who} {verb}{said}" if who else f"{verb.capitalize()}{said}"
     texts = [text for one in reversed(run) for text in one.texts]
     lost = sum(not one.texts for one in run) if texts else 0
     gone = f"; {lost} {'was' if lost == 1 else 'were'} forgotten since" if lost else ""
-    what = f"inserted {len(run)} facts from {run[-1].when:%H:%M} on{_quoted(texts)}{gone}"
+    what = f"inserted {len(run)} facts from {run[-1].when:%H:%M} on{_quote(texts)}{gone}"
     return f"{who} {what}" if who else what[0].upper() + what[1:]
 
 
-def _edited(run: Sequence[_LoggedRevision]) -> str:
+def _edit_sentence(run: Sequence[_LoggedRevision]) -> str:
     logged = run[0]
     paths = logged.one.paths
     what = paths[0] if len(paths) == 1 else counted(len(paths), "file")
     said = re.match(r"edit: (remove|delete) (.+)", logged.one.subject)
-    done = f"{DONE[said[1]].lower()} {said[2]}" if said else f"edited {what}"
+    done = f"{SUBJECT_VERBS[said[1]].lower()} {said[2]}" if said else f"edited {what}"
     times = f" {len(run)} times from {run[-1].when:%H:%M} on" if len(run) > 1 else ""
     texts = list(dict.fromkeys(text for one in reversed(run) for text in one.texts))
-    return f"{logged.who} {done} by hand{times}{_quoted(texts)}"
+    return f"{logged.who} {done} by hand{times}{_quote(texts)}"
 
 
-def _flushed(logged: _LoggedRevision) -> str:
+def _flush_sentence(logged: _LoggedRevision) -> str:
     number, _, client = logged.one.subject.removeprefix("flush: ").partition(" from ")
     session = logged.session or logged.one.trailer("Session")[:8]
     where = f"{client or 'a conversation'}{f', session {session}' if session else ''}"
-    return f"Saved {number} from {where}{_quoted(logged.texts)}"
+    return f"Saved {number} from {where}{_quote(logged.texts)}"
 
 
-def _undone(logged: _LoggedRevision, known: Mapping[str, _LoggedRevision]) -> str:
-    """What was taken or brought back, as the diary tells of it where it does."""
+def _undo_sentence(logged: _LoggedRevision, known: Mapping[str, _LoggedRevision]) -> str:
+    """`Undid 1a2b3c4 (…)`, with the undone revision's own sentence if it is known, else its subject."""
     verb = "Undid" if logged.op == "undo" else "Redid"
     names = logged.one.trailers.get("Undoes", ())
     what = logged.one.subject.partition(": ")[2].removeprefix("undo: ")
@@ -212,33 +215,37 @@ def _undone(logged: _LoggedRevision, known: Mapping[str, _LoggedRevision]) -> st
     if first:
         said = _sentence([first], known)
         what = said if first.who and said.startswith(first.who) else said[:1].lower() + said[1:]
-    return _by(logged, f"{verb} {', '.join(name[:7] for name in names)} ({what})")
+    return _with_author(logged, f"{verb} {', '.join(name[:7] for name in names)} ({what})")
 
 
-def _quoted(texts: Sequence[str]) -> str:
-    """`: “the first words”`, of several facts the first ones."""
+def _quote(texts: Sequence[str]) -> str:
+    """`: “first text”, “second text” and 3 more`."""
     if not texts:
         return ""
-    shown = texts if len(texts) < MANY else texts[: MANY - 2]
+    shown = texts if len(texts) < MAX_QUOTED else texts[: MAX_QUOTED - 2]
     more = f" and {len(texts) - len(shown)} more" if len(shown) < len(texts) else ""
     return f": {', '.join(f'“{text}”' for text in shown)}{more}"
 
 
-# -- forgotten -------------------------------------------------------------------------------------------
-# What a forgetting does, or has done: for a person, and as JSON. Once it is done, its words are not
-# printed: a terminal, and an agent's transcript, would keep them.
+# -- forget ----------------------------------------------------------------------------------------------
+# What was forgotten is not printed: a terminal's history and an agent's transcript would keep it.
 
 
-SIGNS = {"gone": ("-", "removed"), "revised": ("~", "warn"), "left": ("?", "bad"), "near": (" ", "faint")}
+FORGET_SIGNS = {
+    "gone": ("-", "removed"),
+    "revised": ("~", "warn"),
+    "left": ("?", "bad"),
+    "near": (" ", "faint"),
+}
 
 
-def quoting(found: ForgetResult) -> list[Piece]:
-    """The lines of a person that have the words, and stay unless they say otherwise."""
+def quoting_lines(found: ForgetResult) -> list[Piece]:
+    """A person's own lines that quote the forgotten text. They stay until the person removes them."""
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
 
-def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, str]) -> None:
-    """What would go, be revised and be left, with its words."""
+def show_forget_plan(screen: Screen, found: ForgetResult, patterns: Mapping[str, str]) -> None:
+    """Print what a forget would remove, revise and leave, with the texts."""
     plan, near = found.plan, "Near matches, which stay (forget ^ID removes one):"
     for title, kind, pieces in (
         ("Will be removed:", "gone", plan.gone), ("Will be revised:", "revised", plan.revised),
@@ -246,13 +253,13 @@ def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, 
     ):  # fmt: skip
         if pieces or kind == "gone":
             screen.line((title, "strong"))
-        sign, style = SIGNS[kind]
+        sign, style = FORGET_SIGNS[kind]
         for piece in pieces:
             text = " ".join(redaction.redact(piece.text, patterns).text.split())
-            more: list[Words] = [(f"  ^{piece.id}", "id")] if piece.id else []
+            more: list[Styled] = [(f"  ^{piece.id}", "id")] if piece.id else []
             screen.item([(f"  {sign} ", style)], text, *more)
             place = f"{piece.place.path}:{piece.place.line}"
-            screen.item("      ", (f"{place}  {_named(piece)}", "faint"))
+            screen.item("      ", (f"{place}  {_piece_text(piece)}", "faint"))
     for one in found.waiting:
         turns = count(len(one.turns), "turn")
         screen.line(f"Queued turns of this session will be removed too: {turns} ({one.key})")
@@ -261,61 +268,63 @@ def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, 
     screen.line(("The history keeps it.", "faint"))
 
 
-def _name(piece: Piece) -> str:
-    """What it is called, so that `why` and `forget --purge` know it again."""
+def _piece_name(piece: Piece) -> str:
+    """The name that `why` and `forget --purge` take: `^id`, `path#^id` or `path:line`."""
     if piece.id and is_generated(piece.id):
         return f"^{piece.id}"
     return f"{piece.place.path}#^{piece.id}" if piece.id else f"{piece.place.path}:{piece.place.line}"
 
 
-def _named(piece: Piece) -> str:
+def _piece_text(piece: Piece) -> str:
     return f"{'your ' if piece.by_person else ''}{piece.what}, {piece.why}"
 
 
-def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False) -> None:
-    """What was done, and what the search afterwards found. With `purging` the history goes next."""
+def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) -> None:
+    """Print what was forgotten, and what a search for it still found. `purging`: a purge follows."""
     plan = done.plan
     assert done.result
-    screen.line("Forgot ", _counted(plan.gone), " (", commit(done.result.revision), ")")
+    screen.line("Forgot ", _piece_counts(plan.gone), " (", commit_label(done.result.revision), ")")
     for kind, pieces in (("gone", plan.gone), ("revised", plan.revised), ("left", plan.left)):
-        sign, style = SIGNS[kind]
+        sign, style = FORGET_SIGNS[kind]
         for piece in pieces:
-            name = _name(piece)
-            screen.item([(f"  {sign} ", style)], (name, "id" if piece.id else "path"), f"  {_named(piece)}")
+            name = _piece_name(piece)
+            screen.item(
+                [(f"  {sign} ", style)], (name, "id" if piece.id else "path"), f"  {_piece_text(piece)}"
+            )
     cleared = done.cleared
     if cleared.pending or done.waiting:
         names = [*cleared.pending, *(one.key for one in done.waiting)]
         screen.line(f"Removed from the queue: {', '.join(names)}")
     looked = (f"{'git' if kind == 'trail' else kind} ({n})" for kind, n in done.proof.looked.items())
-    screen.line(_verdict(done.proof), f": searched {', '.join(looked)}.")
+    screen.line(_trace_verdict(done.proof), f": searched {', '.join(looked)}.")
     if not purging:
         screen.line(("The history keeps it; undo restores it.", "faint"))
     more = [f"the next searches rebuild the index ({cleared.left} left)"] if cleared.left else []
     screen.outcome(done.result, *more)
     screen.note(*(f"it is still in {each.where}" for each in done.proof.found))
-    if done.proof.found and quoting(done):
+    if done.proof.found and quoting_lines(done):
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
-def _verdict(proof: TraceReport) -> Words:
-    """What a search for what was removed comes to."""
+def _trace_verdict(proof: TraceReport) -> Styled:
+    """Whether a search for the removed text found any of it."""
     return ("Nothing of it is left", "good") if proof.holds else ("Not all of it was removed", "bad")
 
 
-def _counted(pieces: Sequence[Piece]) -> str:
+def _piece_counts(pieces: Sequence[Piece]) -> str:
     each, plurals = Counter(piece.what for piece in pieces), {"entity": "entities"}
     return ", ".join(count(n, what, plurals.get(what)) for what, n in each.items()) or "queued turns"
 
 
-def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str]) -> dict[str, Any]:
-    """As JSON; with its words only before it is done."""
+def forget_json(found: ForgetResult, patterns: Mapping[str, str]) -> dict[str, Any]:
+    """A forget as JSON, with the texts only before it is done."""
     words = found.result is None
 
     def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
         return [
             fields(piece, "what", "why", "by_person")
             | ({"text": redaction.redact(piece.text, patterns).text} if words else {})
-            | output.place(piece.place, piece.id)
+            | output.place_json(piece.place, piece.id)
             for piece in given
         ]
 
@@ -323,7 +332,7 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str]) -> dict[st
     done: dict[str, Any] = {}
     if found.result is not None:
         cleared = fields(found.cleared, "pending", "logs as logLines", "turns", "embeddings")
-        done = fields(found.result, "revision", "notes") | output.searched(found.proof)
+        done = fields(found.result, "revision", "notes") | output.trace_json(found.proof)
         done["cleared"] = cleared
     return {
         "dryRun": found.result is None,
@@ -337,12 +346,11 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str]) -> dict[st
     }
 
 
-# -- purged ----------------------------------------------------------------------------------------------
-# `ua-memory forget --purge`: what leaves the history, which branches and tags are rewritten, the backup.
+# -- forget --purge: rewriting history -------------------------------------------------------------------
 
 
-def show_purge(screen: Screen, planned: PurgePlan) -> None:
-    """What a purge would remove and rewrite."""
+def show_purge_plan(screen: Screen, planned: PurgePlan) -> None:
+    """Print what a purge would remove from the history, and the branches and tags it would rewrite."""
     statements = count(len(planned.ids), "forgotten statement")
     contents = count(len(planned.contents), "version of a file", "versions of files")
     screen.line(("Will be removed from the history:", "strong"), f" {statements}, out of {contents}")
@@ -366,29 +374,29 @@ def show_purge(screen: Screen, planned: PurgePlan) -> None:
         screen.line(("Unreachable objects are deleted too.", "faint"))
 
 
-def show_purged(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
-    """What a purge has rewritten, and what is left for a person to do."""
+def show_purge(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
+    """Print what a purge has rewritten, and what is left for a person to do."""
     for name, (old, new) in made.rewrote.items():
         screen.line("Rewrote ", made.short(name), "  ", (old[:7], "rev"), " to ", (new[:7], "rev"))
     if not made.rewrote:
         screen.line("No revision had to be rewritten.")
-    proved(screen, made.proof, made.revision, made.backup)
+    _show_purge_traces(screen, made.proof, made.revision, made.backup)
     if planned.around:
         screen.note(f"{planned.around} has committed files of this bank; rewrite its history yourself")
 
 
-def proved(screen: Screen, proof: TraceReport, revision: str | None, backup: str) -> None:
-    """What the search has found, and where the old history lies."""
+def _show_purge_traces(screen: Screen, proof: TraceReport, revision: str | None, backup: str) -> None:
+    """Print what a search for the purged text still found, and where the old history is kept."""
     objects = count(proof.looked.get("history", 0), "object")
-    said: list[Words] = [f", also in the {objects} of the history (", commit(revision), ")"]
-    screen.line(_verdict(proof), *(said if proof.holds else ()))
+    said: list[Styled] = [f", also in the {objects} of the history (", commit_label(revision), ")"]
+    screen.line(_trace_verdict(proof), *(said if proof.holds else ()))
     screen.note(*(f"it is still in {each.where}" for each in proof.found))
     screen.line("The old history is in ", (backup, "path"))
     rest = ". Until then the purge is not finished."
     screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
 
 
-def purge_shape(planned: PurgePlan) -> dict[str, Any]:
+def purge_plan_json(planned: PurgePlan) -> dict[str, Any]:
     """What a purge would remove and rewrite, as JSON."""
     return {
         "ids": [f"^{block}" for block in planned.ids],
@@ -400,53 +408,53 @@ def purge_shape(planned: PurgePlan) -> dict[str, Any]:
     }
 
 
-def purged_shape(made: PurgeResult) -> dict[str, Any]:
+def purge_json(made: PurgeResult) -> dict[str, Any]:
     """What a purge has rewritten, as JSON."""
     return {
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
         **fields(made, "backup", "revision"),
-        **output.searched(made.proof),
+        **output.trace_json(made.proof),
     }
 
 
-# -- synced and restored ---------------------------------------------------------------------------------
+# -- sync and restore ------------------------------------------------------------------------------------
 
-SHOWN_CHANGES = 12
+SHOWN_CONFLICTS = 12
 
-WHY = {
+CONFLICT_TEXTS = {
     "kept": "deleted on one machine, changed on the other: kept",
     "both": "changed on both machines: both were kept",
     "theirs": "changed on both machines: the remote's was kept",
 }
 
 
-def show_synced(screen: Screen, done: SyncResult) -> None:
-    """What a sync did, or would do."""
+def show_sync(screen: Screen, done: SyncResult) -> None:
+    """Print what a sync did or would do."""
     if not done.received and not done.sent and not done.forced and not done.followed:
         screen.line("Up to date with ", (done.address, "path"), ": nothing to receive or send.")
     else:
         screen.line(("Would sync" if done.trial else "Synced", "strong"), " with ", (done.address, "path"))
         verb = ("to receive", "to send") if done.trial else ("received", "sent")
-        screen.line(f"  {verb[0]} {count(done.received, 'revision')}{_figures(done)}")
+        screen.line(f"  {verb[0]} {count(done.received, 'revision')}{_merge_counts(done)}")
         screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
-    _merged_told(screen, done)
-    _purges_told(screen, done)
-    _left_told(screen, done)
+    _show_conflicts(screen, done)
+    _show_purged_history(screen, done)
+    _note_forgotten_elsewhere(screen, done)
     if done.trial:
         screen.line(("Nothing was changed (--dry-run).", "faint"))
     screen.note(*done.notes)
 
 
-def _left_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
-    """Name the lines of a person's that have the words of what was forgotten."""
+def _note_forgotten_elsewhere(screen: Screen, done: SyncResult | RestoreResult) -> None:
+    """Note where the text of a fact is left that was forgotten on another machine."""
     if done.heard and not done.heard.proof.holds:
         left = (each.where for each in done.heard.proof.found)
         screen.note(*(f"forgotten on another machine, but it is still in {where}" for where in left))
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
-def _purges_told(screen: Screen, done: SyncResult) -> None:
-    """What of a history takes the place of what: purged here, or on another machine."""
+def _show_purged_history(screen: Screen, done: SyncResult) -> None:
+    """Print which history replaces which after a purge here or on another machine."""
     if done.forced:
         old, new = (name[:7] for name in done.forced)
         verb = "Would replace" if done.trial else "Replaced"
@@ -463,24 +471,24 @@ def _purges_told(screen: Screen, done: SyncResult) -> None:
             for name in done.followed.holding:
                 screen.line("  The old history is kept by ", (name, "warn"), ": delete it, or rewrite it with"
                             " ua-memory forget --purge")  # fmt: skip
-            proved(screen, done.followed.proof, done.followed.new, done.followed.backup)
+            _show_purge_traces(screen, done.followed.proof, done.followed.new, done.followed.backup)
 
 
-def _figures(done: SyncResult | RestoreResult) -> str:
+def _merge_counts(done: SyncResult | RestoreResult) -> str:
     merge, gone = done.merge, len(done.merge.forgotten)
     numbers = {"new": merge.came, "changed": merge.changed, "gone": merge.went, "forgotten": gone}
     parts = [f"{number:,} {word}" for word, number in numbers.items() if number]
     return f": {', '.join(parts)} (of what has an id)" if parts else ""
 
 
-def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
-    """What both machines changed, with what each of them has, for a person to settle."""
-    for each in done.merge.notes[:SHOWN_CHANGES]:
-        screen.line((each.path, "path"), " ", (each.what, "id"), f" {WHY[each.why]}")
+def _show_conflicts(screen: Screen, done: SyncResult | RestoreResult) -> None:
+    """Print what both machines changed, with both versions, for a person to resolve."""
+    for each in done.merge.notes[:SHOWN_CONFLICTS]:
+        screen.line((each.path, "path"), " ", (each.what, "id"), f" {CONFLICT_TEXTS[each.why]}")
         for name, text in (("here", each.ours), ("there", each.theirs)):
             screen.item(f"  {name + ':':<7}", text or ("(deleted)", "faint"))
-    if len(done.merge.notes) > SHOWN_CHANGES:
-        screen.line((f"… and {len(done.merge.notes) - SHOWN_CHANGES:,} more (--json lists all)", "faint"))
+    if len(done.merge.notes) > SHOWN_CONFLICTS:
+        screen.line((f"… and {len(done.merge.notes) - SHOWN_CONFLICTS:,} more (--json lists all)", "faint"))
     both = [each.what for each in done.merge.notes if each.why == "both"]
     if any(what.startswith("^") for what in both):
         screen.line(("To resolve one: edit the line with the original id, and delete the other.", "faint"))
@@ -490,7 +498,7 @@ def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     if "text" in both:
         how = "Both versions of a text are in the file, one after the other: delete the wrong one."
         screen.line((how, "faint"))
-    # What was written or changed on one machine and forgotten on the other: where it was, not its words.
+    # Written or changed on one machine and forgotten on the other: print where it was, not the text.
     for lost in done.merge.dropped:
         name = f" ^{lost.id}" if lost.id else ""
         which = ("on the other machine", "here") if lost.side == "here" else ("here", "there")
@@ -507,127 +515,132 @@ def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
         screen.line(("To keep one, write it again without its ^id.", "faint"))
 
 
-def synced_shape(done: SyncResult) -> dict[str, Any]:
-    """The JSON of a sync."""
+def sync_json(done: SyncResult) -> dict[str, Any]:
+    """A sync as JSON."""
     return {
         **fields(done, "remote", "address", "trial as dry_run", "received", "sent", "revision"),
-        **_merged_shape(done),
+        **_merge_json(done),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
-        "followed": _followed_shape(done.followed) if done.followed else None,
-        "heard": _heard_shape(done.heard),
+        "followed": _followed_purge_json(done.followed) if done.followed else None,
+        "heard": _remote_forget_json(done.heard),
         **fields(done, "notes"),
     }
 
 
-def _heard_shape(one: Any) -> dict[str, Any] | None:
-    return one and {"ids": [f"^{block}" for block in one.ids], **output.searched(one.proof)}
+def _remote_forget_json(one: Any) -> dict[str, Any] | None:
+    return one and {"ids": [f"^{block}" for block in one.ids], **output.trace_json(one.proof)}
 
 
-def _followed_shape(one: Any) -> dict[str, Any]:
+def _followed_purge_json(one: Any) -> dict[str, Any]:
     return {
         "ids": [f"^{block}" for block in one.ids],
         "from": one.old,
         "to": one.new or None,
         "backup": one.backup or None,
-        **output.searched(one.proof),
+        **output.trace_json(one.proof),
         **fields(one, "holding"),
     }
 
 
-def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
-    """The JSON of what came in."""
+def _merge_json(done: SyncResult | RestoreResult) -> dict[str, Any]:
+    """What a merge brought in, as JSON."""
     merge = done.merge
     return {
         **fields(merge, "came as new", "changed", "went as gone", "forgotten", "notes as told"),
-        "dropped": [plain(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
+        "dropped": [
+            output.json_value(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped
+        ],
     }
 
 
-def show_restored(screen: Screen, done: RestoreResult) -> None:
-    """Say what an archive brought."""
+def show_restore(screen: Screen, done: RestoreResult) -> None:
+    """Print what was or would be imported from an archive."""
     what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
     if not done.received and not done.sessions:
         screen.line("Nothing to import from ", (done.file, "path"), f" ({what}all of it is already here).")
     else:
         said = f", {count(done.sessions, 'session')}" if done.sessions else ""
-        came = f"{count(done.received, 'revision')}{_figures(done)}{said}"
+        came = f"{count(done.received, 'revision')}{_merge_counts(done)}{said}"
         screen.line(
             "Would import " if done.trial else "Imported ", (done.file, "path"), f" ({what}{came})",
-            *([] if done.trial else [" ", commit(done.revision)]),
+            *([] if done.trial else [" ", commit_label(done.revision)]),
         )  # fmt: skip
-    _merged_told(screen, done)
-    _left_told(screen, done)
+    _show_conflicts(screen, done)
+    _note_forgotten_elsewhere(screen, done)
     screen.note(*done.notes)
 
 
-def restored_shape(done: RestoreResult) -> dict[str, Any]:
-    """What an archive brought, as JSON."""
+def restore_json(done: RestoreResult) -> dict[str, Any]:
+    """An import from an archive as JSON."""
     return {
         "source": "archive",
         **fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
         **fields(done, "trial as dry_run"),
-        **_merged_shape(done),
-        "heard": _heard_shape(done.heard),
+        **_merge_json(done),
+        "heard": _remote_forget_json(done.heard),
         **fields(done, "notes"),
     }
 
 
-# -- undone ----------------------------------------------------------------------------------------------
+# -- undo ------------------------------------------------------------------------------------------------
 
 
-def undo_shape(done: UndoResult) -> dict[str, Any]:
-    """A revision that was taken back, as JSON."""
-    return {"undone": output.revision(done.revision), **fields(done.result, "revision", "paths", "notes")}
+def undo_json(done: UndoResult) -> dict[str, Any]:
+    """An undo as JSON."""
+    return {
+        "undone": output.revision_json(done.revision),
+        **fields(done.result, "revision", "paths", "notes"),
+    }
 
 
-def show_undone(screen: Screen, done: UndoResult, said: str, back: str) -> None:
-    """What was done, as `log` says it; `back` is the command that reverses it, empty where held facts were
-    restored."""
+def show_undo(screen: Screen, done: UndoResult, said: str, back: str) -> None:
+    """Print what was undone: `said` is its line in the log, `back` the command that reverses it, empty if
+    disappeared facts were restored."""
     result = done.result
     if back:
-        screen.line(f"{said}, ", commit(result.revision))
+        screen.line(f"{said}, ", commit_label(result.revision))
         screen.line((f"To reverse this: {back}", "faint"))
     else:
-        where: Words = (", ".join(result.paths), "path")
-        screen.line("Restored what had disappeared from ", where, " (", commit(result.revision), ")")
+        where: Styled = (", ".join(result.paths), "path")
+        screen.line("Restored what had disappeared from ", where, " (", commit_label(result.revision), ")")
     screen.outcome(result)
 
 
-SIDES = {(False, True): ("+", "added"), (True, False): ("-", "removed"), (True, True): ("~", "warn")}
-"""How a change is marked, by whether it was there before and is after."""
+CHANGE_SIGNS = {(False, True): ("+", "added"), (True, False): ("-", "removed"), (True, True): ("~", "warn")}
+"""(was there before, is there after) → sign and style of a change."""
 
 
-def diff_shape(revision: str | None, text: str, changes: Sequence[StatementChange]) -> dict[str, Any]:
+def diff_json(revision: str | None, text: str, changes: Sequence[StatementChange]) -> dict[str, Any]:
     """What a revision changed, as JSON."""
     named = {"revision": revision} if revision else {}
-    return {**named, "diff": text, "changes": [fields(one, *CHANGE) for one in changes]}
+    return {**named, "diff": text, "changes": [fields(one, *CHANGE_FIELDS) for one in changes]}
 
 
-CHANGE = ("path", "line", "record", "id?", "before", "after")
-"""What is told of a statement that a revision changed."""
+CHANGE_FIELDS = ("path", "line", "record", "id?", "before", "after")
+"""The fields of a statement that a revision changed."""
 
 
-def undo_plan_shape(plan: UndoPlan) -> dict[str, Any]:
+def undo_plan_json(plan: UndoPlan) -> dict[str, Any]:
     """What an undo would change, as JSON."""
     return {
         "dryRun": True,
         "op": plan.op,
-        "undoes": output.revision(plan.revision),
-        "changes": [fields(one, *CHANGE) for one in plan.changes],
+        "undoes": output.revision_json(plan.revision),
+        "changes": [fields(one, *CHANGE_FIELDS) for one in plan.changes],
         **fields(plan, "conflicts", "notes"),
     }
 
 
 def show_undo_plan(screen: Screen, plan: UndoPlan, said: str) -> None:
-    """What an undo would change, or the two sides of each conflict; `said` is what the log says of what it
-    takes back."""
+    """Print what an undo would change, or both sides of each conflict. `said` is the revision's line in the
+    log."""
     if plan.op == "restore":
         screen.line("Would restore what had disappeared:")
     else:
         screen.line(f"Would {plan.op} ", (plan.revision.id[:7], "rev"), f" ({said})")
     for one in plan.changes:
-        sign, style = SIDES[one.before is not None, one.after is not None]
-        name: list[Words] = [(f"  ^{one.id}", "id")] if one.id else []
+        sign, style = CHANGE_SIGNS[one.before is not None, one.after is not None]
+        name: list[Styled] = [(f"  ^{one.id}", "id")] if one.id else []
         screen.item([(f"  {sign} ", style)], (f"{one.path}:{one.line}", "path"), f"  {one.record}", *name)
         both = one.before is not None and one.after is not None
         for side, text in (("now:  ", one.before), ("then: ", one.after)):
@@ -650,8 +663,8 @@ Secrets = tuple[list[tuple[str, int, str]], list[tuple[str, str, int, str]] | No
 where that was not searched."""
 
 
-def secrets_shape(found: Secrets) -> dict[str, Any]:
-    """As JSON; never the secret itself."""
+def secrets_json(found: Secrets) -> dict[str, Any]:
+    """Secrets as JSON, without their text."""
     now, past = found
     shape: dict[str, Any] = {"secrets": [{"path": p, "line": line, "kind": kind} for p, line, kind in now]}
     if past is not None:
@@ -661,7 +674,7 @@ def secrets_shape(found: Secrets) -> dict[str, Any]:
 
 
 def show_secrets(screen: Screen, found: Secrets) -> None:
-    """A line for each, and what to do about them."""
+    """Print where each secret is, and what to do about it."""
     now, past = found[0], found[1] or []
     for path, line, kind in now:
         screen.item([(f"{path}:{line}:", "path"), " "], kind)
@@ -681,7 +694,7 @@ def show_secrets(screen: Screen, found: Secrets) -> None:
 
 
 def show_log(screen: Screen, found: list[DiaryEntry], today: date) -> None:
-    """The diary, day by day."""
+    """Print the diary by day."""
     day = None
     if not found:
         screen.line("No revisions.")
@@ -690,28 +703,30 @@ def show_log(screen: Screen, found: list[DiaryEntry], today: date) -> None:
             if day is not None:
                 screen.line()
             day = one.when.date()
-            screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
-        label: list[Words] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
-        said: list[Words] = [(one.says, "faint"), (" (undone)", "warn")] if one.gone else [one.says]
+            screen.line((output.day_title(day, today if screen.is_terminal else date.min), "strong"))
+        label: list[Styled] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
+        said: list[Styled] = (
+            [(one.sentence, "faint"), (" (undone)", "warn")] if one.undone else [one.sentence]
+        )
         screen.item(label, *said)
 
 
 def show_blame(screen: Screen, lines: Sequence[BlameLine], now: datetime) -> None:
-    """Lines with who wrote each, and when."""
-    rows: list[list[Words]] = []
+    """Print lines with who wrote each, and when."""
+    rows: list[list[Styled]] = []
     for one in lines:
         known = bool(one.revision.strip("0"))
         when = one.when.astimezone(now.tzinfo)
-        revision: Words = (one.revision[:7], "rev") if known else ("not yet", "faint")
-        author: Words = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
-        day: Words = (f"{when:%Y-%m-%d}" if known else "", "faint")
+        revision: Styled = (one.revision[:7], "rev") if known else ("not yet", "faint")
+        author: Styled = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
+        day: Styled = (f"{when:%Y-%m-%d}" if known else "", "faint")
         rows.append([revision, day, author, (f"{one.line:>3}", "faint"), one.text])
     screen.rows(rows, gap=1 if screen.width < 60 else 2)
 
 
 def show_chain(screen: Screen, chain: Chain, now: datetime) -> None:
-    """What a statement rests on, as a tree."""
-    tree = _Tree(screen, now)
+    """Print what a statement is based on, as a tree."""
+    tree = _ChainTree(screen, now)
     for number, step in enumerate(chain.steps):
         if number:
             tree.screen.line()
@@ -719,37 +734,37 @@ def show_chain(screen: Screen, chain: Chain, now: datetime) -> None:
 
 
 def show_citing(screen: Screen, found: Sequence[CitingStep], below: str = "") -> None:
-    """What rests on a statement, as a tree: what rests on that stands under it."""
+    """Print what cites a statement, as a tree."""
     if not found and not below:
         screen.line("Nothing rests on it.")
     for number, one in enumerate(found):
         last = number == len(found) - 1
         screen.item([(below + ("└ " if last else "├ "), "faint")], " ".join(one.text.split()))
         rest = below + ("  " if last else "│ ")
-        gone: list[Words] = [(f"  retired: {one.retired}", "warn")] if one.retired else []
-        screen.item([(rest, "faint")], (f"{one.record} ", "faint"), *_cited(one), *gone)
+        gone: list[Styled] = [(f"  retired: {one.retired}", "warn")] if one.retired else []
+        screen.item([(rest, "faint")], (f"{one.record} ", "faint"), *_location(one), *gone)
         show_citing(screen, one.cited_by, rest)
 
 
-def citing_shape(target: str, found: Sequence[CitingStep]) -> dict[str, Any]:
-    """What rests on a statement, as JSON."""
-    return {"target": target, "citedBy": [_citing_shape(one) for one in found]}
+def citing_json(target: str, found: Sequence[CitingStep]) -> dict[str, Any]:
+    """What cites a statement, as JSON."""
+    return {"target": target, "citedBy": [_citing_json(one) for one in found]}
 
 
-def _citing_shape(one: CitingStep) -> dict[str, Any]:
+def _citing_json(one: CitingStep) -> dict[str, Any]:
     said = fields(one, "record", "text", "place", "retired?")
-    return said | {"citedBy": [_citing_shape(each) for each in one.cited_by]}
+    return said | {"citedBy": [_citing_json(each) for each in one.cited_by]}
 
 
-class _Tree:
-    """A chain drawn downwards: what is said above, what it rests on below it."""
+class _ChainTree:
+    """Prints a chain as a tree: each statement above those it is based on."""
 
     def __init__(self, screen: Screen, now: datetime) -> None:
         self.screen, self.now = screen, now
         self.shown: set[str] = set()
 
     def step(self, step: SentenceStep | BeliefStep | FactStep, lead: str, below: str) -> None:
-        """One step. `lead` stands before its first line, `below` before all others."""
+        """Print a step and those below it. `lead` stands before its first line, `below` before all others."""
         links: tuple[Link, ...] = () if isinstance(step, FactStep) else step.links
         rest = below + ("│ " if links else "  ")
         style = "strong" if not lead else ""
@@ -758,7 +773,7 @@ class _Tree:
             self._fact(step, rest)
         else:
             kind = step.record if isinstance(step, BeliefStep) else "sentence"
-            self._line(rest, (f"{kind} ", "faint"), *_cited(step), *self._written(step.written))
+            self._line(rest, (f"{kind} ", "faint"), *_location(step), *self._written(step.written))
             if isinstance(step, BeliefStep) and step.retired:
                 self._line(rest, (f"retired: {step.retired}", "warn"))
             if step.fault:
@@ -778,7 +793,7 @@ class _Tree:
             self._text(f"“{link.quote}” is in the cited text", below + "  ", below + "  ", "good")
 
     def _fact(self, step: FactStep, rest: str) -> None:
-        self._line(rest, ("fact ", "faint"), *_cited(step), *self._written(step.written))
+        self._line(rest, ("fact ", "faint"), *_location(step), *self._written(step.written))
         if step.id and step.id in self.shown:
             return
         self.shown.add(step.id or "")
@@ -801,7 +816,7 @@ class _Tree:
         if step.retired:
             self._line(rest, (f"retired: {step.retired}", "warn"))
 
-    def _written(self, written: LineCommit | None) -> list[Words]:
+    def _written(self, written: LineCommit | None) -> list[Styled]:
         if written is None:
             return [("  not committed yet", "warn")]
         when = written.when.astimezone(self.now.tzinfo)
@@ -811,30 +826,34 @@ class _Tree:
     def _broken(self, rest: str, fault: BrokenLink) -> None:
         self._text(f"✗ {fault.message}", rest, rest, "bad")
 
-    def _line(self, lead: str, *pieces: Words) -> None:
+    def _line(self, lead: str, *pieces: Styled) -> None:
         self.screen.item([(lead, "faint")], *pieces)
 
     def _text(self, text: str, lead: str, below: str, style: str) -> None:
-        """A text of any length with the tree beside each of its lines."""
-        room = self.screen.width - max(cells(lead), cells(below)) if self.screen.fancy else 10**9
+        """Print a text, wrapped, with the tree's lines in front."""
+        room = (
+            self.screen.width - max(output.cell_width(lead), output.cell_width(below))
+            if self.screen.is_terminal
+            else 10**9
+        )
         lines = textwrap.wrap(" ".join(text.split()), max(room, 20), break_long_words=False) or [""]
         for number, line in enumerate(lines):
             self.screen.item([(below if number else lead, "faint")], (line, style) if style else line)
 
 
-def _cited(step: SentenceStep | BeliefStep | FactStep | CitingStep) -> list[Words]:
+def _location(step: SentenceStep | BeliefStep | FactStep | CitingStep) -> list[Styled]:
     block = getattr(step, "id", None)
-    at: Words = (f"{step.place.path}:{step.place.line}", "path")
+    at: Styled = (f"{step.place.path}:{step.place.line}", "path")
     return [(f"^{block} ", "id"), at] if block else [at]
 
 
-def chain_shape(chain: Chain) -> dict[str, Any]:
-    """What a statement rests on, as JSON."""
-    steps = [_step_shape(step) for step in chain.steps]
+def chain_json(chain: Chain) -> dict[str, Any]:
+    """What a statement is based on, as JSON."""
+    steps = [_step_json(step) for step in chain.steps]
     return {**fields(chain, "target"), "steps": steps, **fields(chain, "breaks")}
 
 
-def _step_shape(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
+def _step_json(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
     found = {"step": "sentence", **fields(step, "text", "place", "written?")}
     if isinstance(step, FactStep):
         said = ("origin", "client?", "session?", "day?", "time?", "trail?", "through?", "words?")
@@ -844,7 +863,7 @@ def _step_shape(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
     if isinstance(step, BeliefStep):
         found |= {"step": step.record, **fields(step, "retired?")}
     links = [
-        fields(link, "id", "quote?", "fault?") | ({"rests": _step_shape(link.step)} if link.step else {})
+        fields(link, "id", "quote?", "fault?") | ({"rests": _step_json(link.step)} if link.step else {})
         for link in step.links
     ]
     return found | fields(step, "fault?") | {"proofs": links}

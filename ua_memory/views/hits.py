@@ -1,4 +1,4 @@
-"""What was found, and what was said: hits, lists, answers and sessions, for a person and as JSON."""
+"""Search hits, lists, days, recall blocks, answers and sessions: as text and as JSON."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.recall.fusion import ANSWERED
 from ua_memory.text.wording import counted
-from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
-from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps, fields
+from ua_memory.views.knowledge import CONFIDENCE, opinion_change_json, show_opinion_change
+from ua_memory.views.output import Screen, Styled, ago_day, count, day_title, dumps, fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,18 +25,17 @@ if TYPE_CHECKING:
     from ua_memory.reflect.reflection import Reflection
 
 
-# -- hits --------------------------------------------------------------------------------------------------
-# Hits as a person reads them: ranked, dated, with the query's words standing out.
+# -- search ------------------------------------------------------------------------------------------------
 
 
-LINES = 6
+SNIPPET_LINES = 6
 """Lines of a snippet that are shown; `get` shows the rest."""
-LONGEST_BEFORE = 160
+LONGEST_OLD_VALUE = 160
 """Characters that are shown of the older value that a hit replaces."""
-FOLDED = 5
-"""Places of folded items that are shown; `--json` has all."""
-ENDING = 3
-"""Letters by which two words may differ at their ends and still be taken for forms of one."""
+SHOWN_FOLDED = 5
+"""Folded items (duplicates, sources) that are shown of a hit; `--json` has all."""
+ENDING_LENGTH = 3
+"""Letters by which the endings of two forms of a word may differ."""
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -46,8 +45,8 @@ def show_hits(
     screen: Screen, query: str, answer: SearchResult, today: date, *, explain: bool, filtered: bool,
     root: str = "",
 ) -> None:  # fmt: skip
-    """Print the hits of one query, and on standard error what has to be said about them. What `extraPaths`
-    adds below the bank's `root` has its path from there."""
+    """Print the hits of a query, and its notes on standard error. Paths below the bank's `root`, which
+    `extraPaths` gives in full, are printed relative to it."""
     elsewhere = answer.days and answer.hits and answer.hits[0].outside
     if answer.hits and not answer.answered and not elsewhere:
         screen.line("Nothing found.")
@@ -57,12 +56,12 @@ def show_hits(
         if rank > 1:
             screen.line()
         if answer.days and hit.outside and not any(one.outside for one in answer.hits[: rank - 1]):
-            screen.line((_outside(answer.days, first=rank == 1), "faint"))
+            screen.line((_other_days_heading(answer.days, first=rank == 1), "faint"))
             screen.line()
         path = hit.item.path.removeprefix(f"{root}/")
-        _one(screen, rank, replace(hit, item=replace(hit.item, path=path)), query, today)
+        _show_hit(screen, rank, replace(hit, item=replace(hit.item, path=path)), query, today)
         if explain:
-            _explained(screen, hit)
+            _show_scores(screen, hit)
     if not answer.hits and answer.stale.get("files"):
         screen.line("The index is not ready. Try again in a moment.")
     elif not answer.hits:
@@ -72,8 +71,8 @@ def show_hits(
     screen.note(*answer.notes)
 
 
-def _outside(days: DateRange, *, first: bool) -> str:
-    """What stands over the hits of other days than those asked for; `first`: over all."""
+def _other_days_heading(days: DateRange, *, first: bool) -> str:
+    """The heading above hits from outside the query's days; `first`: no hit is from these days."""
     last = (date.fromisoformat(days.end) - timedelta(days=1)).isoformat() if days.end else ""
     if days.start and last:
         asked = f"{days.start} to {last}" if last != days.start else days.start
@@ -82,108 +81,113 @@ def _outside(days: DateRange, *, first: bool) -> str:
     return f"Nothing from {asked}. From other days:" if first else f"From other days than {asked}:"
 
 
-def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
+def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
-    head: list[Piece] = [(_place(item), "path")]
-    head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
+    head: list[Styled] = [(_location(item), "path")]
+    head += [f"  {_relative_day(item.date, today)}" if item.date and screen.is_terminal else ""]
     head += [f"  about {item.when}"] if item.when and item.when != item.day else []
     head += [("  ^" + item.id, "id")] if item.id else []
-    heading = _heading(item)
+    heading = _headings(item)
     head += [(f"  {heading}", "faint")] if heading else []
-    head += [(f"  {tag}", "faint") for tag in _tags(item)]
+    head += [(f"  {tag}", "faint") for tag in _shown_tags(item)]
     screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
     lines = hit.snippet.strip().split("\n")
-    shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
-    screen.item("   ", *highlighted(shown, query))
+    shown = "\n".join(lines[:SNIPPET_LINES]) + ("\n…" if len(lines) > SNIPPET_LINES else "")
+    screen.item("   ", *highlight(shown, query))
     if item.retired:
         screen.item([("   retired   ", "faint")], (item.retired, "faint"))
     if item.flag:
         screen.item([("   flag      ", "faint")], (item.flag, "warn"))
     if old := hit.replaces:
-        text = next(iter(old.text.splitlines()), "")[:LONGEST_BEFORE]
-        named = (f"^{old.id}", "id") if old.id else (_place(old), "path")
-        screen.item([("   before    ", "faint")], (f"{_when(old.date, today)}: {text}  ", "faint"), named)
+        text = next(iter(old.text.splitlines()), "")[:LONGEST_OLD_VALUE]
+        named = (f"^{old.id}", "id") if old.id else (_location(old), "path")
+        screen.item(
+            [("   before    ", "faint")], (f"{_relative_day(old.date, today)}: {text}  ", "faint"), named
+        )
     if hit.folded:
-        places = [f"^{one.id}" if one.id else _cited(one) for one in hit.folded]
-        more = f" … ({len(places)})" if len(places) > FOLDED else ""
+        places = [f"^{one.id}" if one.id else _citation(one) for one in hit.folded]
+        more = f" … ({len(places)})" if len(places) > SHOWN_FOLDED else ""
         says = "also      " if item.record != "observation" else "rests on  "
-        screen.item([(f"   {says}", "faint")], (", ".join(places[:FOLDED]) + more, "faint"))
+        screen.item([(f"   {says}", "faint")], (", ".join(places[:SHOWN_FOLDED]) + more, "faint"))
 
 
-def _heading(item: IndexItem) -> str:
-    """The headings above an item, without the day's title, which says what the path says."""
+def _headings(item: IndexItem) -> str:
+    """The headings above an item, without the date, which the path has."""
     return re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)
 
 
-def _tags(item: IndexItem) -> list[str]:
-    """The tags that are shown: not scopes, which have a colon (harness:codex), nor those in the text."""
+def _shown_tags(item: IndexItem) -> list[str]:
+    """An item's tags, without scopes (`harness:codex`) and those that its text has."""
     said = item.text.casefold()
     return [f"#{tag}" for tag in item.tags if ":" not in tag and f"#{tag}" not in said]
 
 
-def _place(item: IndexItem) -> str:
-    """The file and lines of an item, as `get` takes them: a session's file lies in the state folder."""
+def _location(item: IndexItem) -> str:
+    """`path:from-to` of an item, as `get` takes it. A session's file lies in the state folder."""
     path = f"sessions/{item.path.rpartition('/')[2]}" if item.record == "session" else item.path
     return f"{path}:{item.line}" + (f"-{item.end}" if item.end > item.line else "")
 
 
-def _cited(item: IndexItem) -> str:
-    return _place(item) if item.record == "session" else item.place.citation
+def _citation(item: IndexItem) -> str:
+    return _location(item) if item.record == "session" else item.place.citation
 
 
-def _when(day: str, today: date) -> str:
+def _relative_day(day: str, today: date) -> str:
     try:
         return ago_day(date.fromisoformat(day), today)
     except ValueError:  # a month or a year
         return day
 
 
-def _explained(screen: Screen, hit: Hit) -> None:
+def _show_scores(screen: Screen, hit: Hit) -> None:
     arms = [f"{name} rank {rank} ({raw:.3f})" for name, (rank, raw) in hit.arms.items()]
     parts = [f"{name} {value:.3f}" for name, value in hit.parts.items()]
     screen.item([("   found by  ", "faint")], (", ".join(arms) or "its neighbours", "faint"))
     screen.item([("   match     ", "faint")], (f"{hit.match:.3f}: {', '.join(parts)}".rstrip(": "), "faint"))
 
 
-def highlighted(text: str, query: str) -> list[Piece]:
-    """The text in pieces, those that match the query marked as such."""
-    pieces: list[Piece] = []
+def highlight(text: str, query: str) -> list[Styled]:
+    """Split a text into pieces; those that match the query have the style `match`."""
+    pieces: list[Styled] = []
     at = 0
-    for start, end in matches(text, query):
+    for start, end in match_positions(text, query):
         pieces += [text[at:start], (text[start:end], "match")]
         at = end
     return [piece for piece in (*pieces, text[at:]) if piece and piece[0]]
 
 
-def matches(text: str, query: str) -> list[tuple[int, int]]:
-    """Where words of the query, or other forms of them, stand in a text: (start, end), in order."""
-    asked = [w.casefold() for w in _WORD.findall(query)]
-    telling = [w for w in asked if w not in STOP and (len(w) > 2 or w.isdigit())] or asked
-    wanted = [w for w in telling if not _CJK.search(w)]
-    pairs = {w[n : n + 2] for w in asked if _CJK.search(w) for n in range(max(len(w) - 1, 1))}
+def match_positions(text: str, query: str) -> list[tuple[int, int]]:
+    """(start, end) of each word of the text that the query has, also in another form. CJK text, which has no
+    spaces, is compared by pairs of characters."""
+    query_words = [w.casefold() for w in _WORD.findall(query)]
+    content_words = [
+        w for w in query_words if w not in STOP_WORDS and (len(w) > 2 or w.isdigit())
+    ] or query_words
+    latin_words = [w for w in content_words if not _CJK.search(w)]
+    cjk_pairs = {w[n : n + 2] for w in query_words if _CJK.search(w) for n in range(max(len(w) - 1, 1))}
     spans = []
     for found in _WORD.finditer(text):
         word = found[0].casefold()
-        if any(_akin(word, other) for other in wanted):
+        if any(_are_word_forms(word, other) for other in latin_words):
             spans.append(found.span())
-        elif pairs and _CJK.search(word):
-            spans += _runs(found[0], pairs, found.start())
+        elif cjk_pairs and _CJK.search(word):
+            spans += _pair_positions(found[0], cjk_pairs, found.start())
     return spans
 
 
-def _akin(word: str, other: str) -> bool:
-    stem = max(3, len(other) - ENDING)
-    same = len(other) > 3 and word[:stem] == other[:stem] and abs(len(word) - len(other)) <= ENDING
-    return word == other or (same and word not in STOP)
+def _are_word_forms(word: str, other: str) -> bool:
+    stem = max(3, len(other) - ENDING_LENGTH)
+    same = len(other) > 3 and word[:stem] == other[:stem] and abs(len(word) - len(other)) <= ENDING_LENGTH
+    return word == other or (same and word not in STOP_WORDS)
 
 
 _COMMON = "the and for was were are did does why what when who how with from that this have has had"
-STOP = frozenset(_COMMON.split())
-"""Words that every text has; they are marked only where nothing else was asked."""
+STOP_WORDS = frozenset(_COMMON.split())
+"""Highlighted only if the query has no other words."""
 
 
-def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
-    """Where runs of the pairs, which may overlap, stand in a text that begins at an offset."""
+def _pair_positions(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
+    """(start, end) of the runs of pairs in a text that begins at `offset`; overlapping ones are merged."""
     spans: list[tuple[int, int]] = []
     found = ((n, n + len(pair)) for pair in pairs for n in range(len(text)) if text.startswith(pair, n))
     for start, end in sorted((offset + start, offset + end) for start, end in found):
@@ -194,26 +198,28 @@ def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
     return spans
 
 
-def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
-    """The answer as JSON, with OpenClaw's keys."""
-    results = [_hit(hit, explain) for hit in answer.hits]
+def search_json(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
+    """A search's result as JSON, with OpenClaw's keys."""
+    results = [_hit_json(hit, explain) for hit in answer.hits]
     return {"results": results, **fields(answer, "answered", "mode", "stale?", "notes")}
 
 
-# -- why not ---------------------------------------------------------------------------------------------
+# -- search --why-not ------------------------------------------------------------------------------------
 
 
 def show_trace(screen: Screen, found: SearchTrace) -> None:
-    """What became of an item in a search: what kept it out, and where each arm has it."""
+    """Print why a search has or does not have an item, and its rank by each retriever."""
     item = found.item
     if item:
-        name: list[Piece] = [("  ^" + item.id, "id")] if item.id else []
-        screen.line((_place(item), "path"), *name)
-        screen.item("  ", " ".join(item.text.split())[:LONGEST_BEFORE])
-    screen.line((_cause(found), "good" if found.cause == "shown" else "strong"))
+        name: list[Styled] = [("  ^" + item.id, "id")] if item.id else []
+        screen.line((_location(item), "path"), *name)
+        screen.item("  ", " ".join(item.text.split())[:LONGEST_OLD_VALUE])
+    screen.line((_cause_text(found), "good" if found.cause == "shown" else "strong"))
     if found.by:
-        screen.item("  ", (_place(found.by), "path"), f"  {' '.join(found.by.text.split())[:LONGEST_BEFORE]}")
-    rows: list[list[Piece]] = []
+        screen.item(
+            "  ", (_location(found.by), "path"), f"  {' '.join(found.by.text.split())[:LONGEST_OLD_VALUE]}"
+        )
+    rows: list[list[Styled]] = []
     for name_, (rank, raw) in found.arms.items():
         late = f", beyond the {found.depth} that are asked for" if rank > found.depth else ""
         rows.append([(f"  {name_}", "faint"), f"rank {rank} ({raw:.3f}){late}"])
@@ -224,8 +230,8 @@ def show_trace(screen: Screen, found: SearchTrace) -> None:
     screen.note(*found.answer.notes)
 
 
-def _cause(found: SearchTrace) -> str:
-    """Why it was not found, as a sentence."""
+def _cause_text(found: SearchTrace) -> str:
+    """Why the item was found or not, as a sentence."""
     at = {hit.item.key: n for n, hit in enumerate(found.answer.hits, 1)}
     place = found.rank or (at.get(found.item.key) if found.item else 0)
     above = at.get(found.by.key) if found.by else 0
@@ -249,44 +255,44 @@ def _cause(found: SearchTrace) -> str:
     }[found.cause]
 
 
-def trace_shape(query: str, found: SearchTrace) -> dict[str, Any]:
-    """What became of an item in a search, as JSON."""
+def trace_json(query: str, found: SearchTrace) -> dict[str, Any]:
+    """Why a search has or does not have an item, as JSON."""
     arms = {name: {"rank": rank, "score": raw} for name, (rank, raw) in found.arms.items()}
     return {
         "query": query,
-        **({"target": _placed(found.item, "text")} if found.item else {}),
+        **({"target": _item_json(found.item, "text")} if found.item else {}),
         **fields(found, "cause"),
-        "says": _cause(found),
+        "says": _cause_text(found),
         **fields(found, "rank", "score", "limit", "min_score", "depth"),
         "arms": arms,
         **fields(found, "parts"),
-        "by": _placed(found.by, "text") if found.by else None,
+        "by": _item_json(found.by, "text") if found.by else None,
         **fields(found, "filters", "answer.answered", "answer.mode", "answer.notes"),
     }
 
 
-ABOUT = (
+ITEM_FIELDS = (
     *("kind?", "record?", "day?", "when?", "origin?", "client?", "session?", "heading?", "tags?"),
     *("entities?", "retired?", "flag?", "proofs?"),
 )
-"""What the index knows of an item besides its place and text."""
+"""An item's fields in JSON besides its place and text."""
 
 
-def _placed(item: IndexItem, *more: str) -> dict[str, Any]:
+def _item_json(item: IndexItem, *more: str) -> dict[str, Any]:
     source = {"source": "sessions" if item.record == "session" else "memory"}
     return fields(item, "place") | source | fields(item, *more)
 
 
-def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
-    folded = [_placed(one, "kind?", "day?", "when?") for one in hit.folded]
+def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
+    folded = [_item_json(one, "kind?", "day?", "when?") for one in hit.folded]
     found = {
-        **_placed(hit.item),
+        **_item_json(hit.item),
         "score": round(hit.score, 4),
         **fields(hit, "snippet"),
-        **fields(hit.item, *ABOUT),
+        **fields(hit.item, *ITEM_FIELDS),
         **fields(hit, "outside?"),
         **({"folded": folded} if folded else {}),
-        **({"replaces": _placed(hit.replaces)} if hit.replaces else {}),
+        **({"replaces": _item_json(hit.replaces)} if hit.replaces else {}),
     }
     if explain:
         found["arms"] = {
@@ -296,8 +302,8 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
     return found
 
 
-def explain_shape(found: QueryExplanation) -> dict[str, Any]:
-    """What was read as JSON."""
+def explanation_json(found: QueryExplanation) -> dict[str, Any]:
+    """How a query was parsed, as JSON."""
     return {
         "time": fields(found.time, "start", "end") if found.time else None,
         **fields(found, "entities", "terms", "time.order?", "phrases?", "meant?", "why?"),
@@ -305,7 +311,7 @@ def explain_shape(found: QueryExplanation) -> dict[str, Any]:
 
 
 def show_explanation(screen: Screen, found: QueryExplanation, asked: datetime) -> None:
-    rows: list[tuple[Piece, Piece]] = [(("time", "faint"), _days_named(found, asked))]
+    rows: list[tuple[Styled, Styled]] = [(("time", "faint"), _date_range_text(found, asked))]
     if found.time.order:
         rows.append((("order", "faint"), f"the {found.time.order} first"))
     for title, words in (("names", found.entities), ("terms", found.terms), ("phrases", found.phrases)):
@@ -318,8 +324,8 @@ def show_explanation(screen: Screen, found: QueryExplanation, asked: datetime) -
         screen.note(found.why)
 
 
-def _days_named(found: QueryExplanation, asked: datetime) -> str:
-    """`Sunday 1 March 2026 to Sunday 31 May 2026`: for people the last day is the last."""
+def _date_range_text(found: QueryExplanation, asked: datetime) -> str:
+    """`Sunday 1 March 2026 to Sunday 31 May 2026`. `end`, which is exclusive, becomes the last day."""
     first = date.fromisoformat(found.time.start) if found.time.start else None
     last = date.fromisoformat(found.time.end) - timedelta(days=1) if found.time.end else None
     if first and last:
@@ -330,25 +336,24 @@ def _days_named(found: QueryExplanation, asked: datetime) -> str:
     return f"up to {day_title(last, asked.date())}" if last else "none"
 
 
-# -- list --------------------------------------------------------------------------------------------------
-# Facts and notes without a query, by day; and one day as its log has it.
+# -- list, today, days -------------------------------------------------------------------------------------
 
 
-def list_shape(found: ListResult) -> dict[str, Any]:
+def list_json(found: ListResult) -> dict[str, Any]:
     """Items as JSON, with the keys of search's hits and their whole text."""
-    rows = [_placed(item, "text", *ABOUT) for item in found.items]
+    rows = [_item_json(item, "text", *ITEM_FIELDS) for item in found.items]
     return {"results": rows, **fields(found, "total", "notes")}
 
 
 def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool) -> None:
-    """Print items under the days that they are about, the latest first."""
+    """Print items by the day that they are about, the latest first."""
     last = None
     for item in found.items:
         if item.date != last:
             screen.line() if last is not None else None
-            screen.line((_title(item.date, today), "strong"))
+            screen.line((_day_heading(item.date, today), "strong"))
             last = item.date
-        _listed(screen, item, _aside(item))
+        _show_item(screen, item, _noted_day(item))
     if not found.items:
         screen.line("Nothing found. Try without the filters." if filtered else "Nothing is remembered yet.")
     if len(found.items) < found.total:
@@ -357,36 +362,38 @@ def show_list(screen: Screen, found: ListResult, today: date, *, filtered: bool)
 
 
 def show_day(screen: Screen, found: ListResult, day: date, today: date) -> None:
-    """Print a day: what was said on it as its log has it, then what was said earlier or later about it."""
-    said = [item for item in found.items if item.day == day.isoformat()]
-    said.sort(key=lambda item: (item.path, item.line))
-    about = [item for item in found.items if item.day != day.isoformat()]
+    """Print a day: its log, then what other days' logs say about it."""
+    said_that_day = [item for item in found.items if item.day == day.isoformat()]
+    said_that_day.sort(key=lambda item: (item.path, item.line))
+    about_day = [item for item in found.items if item.day != day.isoformat()]
     title = day_title(day, today)
     if not found.items:
         screen.line(f"Nothing for {title}.")
     else:
         screen.line((title, "strong"))
     last: tuple[str, str] | None = None
-    for item in said:
-        if (item.path, _heading(item)) != last:
-            last = item.path, _heading(item)
+    for item in said_that_day:
+        if (item.path, _headings(item)) != last:
+            last = item.path, _headings(item)
             screen.heading((last[1] or item.path, "path"))
-        _listed(screen, item, f"about {item.date}" if item.date != item.day else "")
-    if about:
+        _show_item(screen, item, f"about {item.date}" if item.date != item.day else "")
+    if about_day:
         screen.heading(("About this day", "path"))
-    for item in reversed(about):
-        _listed(screen, item, _aside(item))
+    for item in reversed(about_day):
+        _show_item(screen, item, _noted_day(item))
     screen.note(*found.notes)
 
 
 def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
     """Print how many facts were said on each day."""
     most = max((one.facts for one in found), default=1)
-    rows: list[list[Piece]] = []
+    rows: list[list[Styled]] = []
     for one in found:
         origins = ", ".join(f"{number:,} {name}" for name, number in one.origins.items())
         sessions = f", {count(one.sessions, 'session')}" if one.sessions else ""
-        bar: list[Piece] = [("▇" * max(1, round(20 * one.facts / most)), "good")] if screen.fancy else []
+        bar: list[Styled] = (
+            [("▇" * max(1, round(20 * one.facts / most)), "good")] if screen.is_terminal else []
+        )
         rows.append([
             (one.day, "strong"), f"{date.fromisoformat(one.day):%a}", f"{one.facts:>6,}", *bar,
             (f"{origins}{sessions}", "faint"),
@@ -396,13 +403,13 @@ def show_days(screen: Screen, found: Sequence[DayCount]) -> None:
         screen.line("No facts.")
 
 
-def days_shape(found: Sequence[DayCount]) -> dict[str, Any]:
+def days_json(found: Sequence[DayCount]) -> dict[str, Any]:
     """The days as JSON."""
     return {"days": [fields(one, "day", "facts", "sessions", "origins") for one in found]}
 
 
-def _title(day: str, today: date) -> str:
-    """The heading of a day; of a month, if no more is known: `November 2026`."""
+def _day_heading(day: str, today: date) -> str:
+    """The heading of a day (`2026-11-21`) or a month (`2026-11`: `November 2026`)."""
     with contextlib.suppress(ValueError):
         return day_title(date.fromisoformat(day), today)
     with contextlib.suppress(ValueError):
@@ -410,33 +417,33 @@ def _title(day: str, today: date) -> str:
     return day or "Without a day"
 
 
-def _aside(item: IndexItem) -> str:
-    """When it was said, if it is about another day."""
+def _noted_day(item: IndexItem) -> str:
+    """`noted 2026-11-21` for an item about another day."""
     return f"noted {item.day}" if item.day and item.day != item.date else ""
 
 
-def _listed(screen: Screen, item: IndexItem, aside: str) -> None:
-    """One item: text, tags, and the id or place that other commands take."""
+def _show_item(screen: Screen, item: IndexItem, note: str) -> None:
+    """Print an item: text, tags, and the id or place that other commands take."""
     text = " ".join(item.text.split()).removeprefix("- ")  # a list in core memory is one item
-    if screen.fancy and len(text) > LONGEST:
+    if screen.is_terminal and len(text) > LONGEST:
         text = f"{text[:LONGEST]}…"
     kind = "" if item.record in ("fact", "passage") else item.record
     retired = f"retired {item.retired}" if item.retired else ""
-    more = [each for each in (*_tags(item), kind, aside, retired) if each]
-    named = (f"^{item.id}", "id") if item.id else (_place(item), "path")
+    more = [each for each in (*_shown_tags(item), kind, note, retired) if each]
+    named = (f"^{item.id}", "id") if item.id else (_location(item), "path")
     screen.item(("- ", "faint"), text, ("  " + "  ".join(more) if more else "", "faint"), "  ", named)
 
 
 # -- recall ----------------------------------------------------------------------------------------------
 
 
-def recall_shape(found: RecallResult) -> dict[str, Any]:
+def recall_json(found: RecallResult) -> dict[str, Any]:
     """A block for a prompt as JSON, with its hits."""
-    return {"block": found.block, "left_out": len(found.left), **search_shape(found.answer)}
+    return {"block": found.block, "left_out": len(found.left), **search_json(found.answer)}
 
 
-def show_recalled(screen: Screen, found: RecallResult) -> None:
-    """The block alone on standard output, so that it can go into a prompt."""
+def show_recall(screen: Screen, found: RecallResult) -> None:
+    """Print only the block on standard output, so that it can be piped into a prompt."""
     if found.block:
         screen.raw(found.block)
     else:
@@ -446,82 +453,85 @@ def show_recalled(screen: Screen, found: RecallResult) -> None:
         screen.note(f"{len(found.left)} left out: no room in 9,500 characters")
 
 
-# -- answers -----------------------------------------------------------------------------------------------
-# A reflection as a person reads it, with its citations as footnotes, and as JSON.
+# -- reflect: answers with citations -----------------------------------------------------------------------
 
 
 LONGEST = 300
 """Characters of a footnote; `get` shows the rest, `--json` has all."""
-TITLES = {"models": "Mental models", "observations": "Observations", "facts": "Facts and notes"}
-_NUMBERS = re.compile(r"(\[[\d, ]+\])")
+LAYER_TITLES = {"models": "Mental models", "observations": "Observations", "facts": "Facts and notes"}
+_CITATION_NUMBERS = re.compile(r"(\[[\d, ]+\])")
 
 
 def show_answer(screen: Screen, found: Reflection, explain: bool) -> None:
-    """The answer, how sure it is, and what it rests on; without a model the evidence by layers."""
+    """Print an answer, its confidence and its citations; without a model the evidence by layer."""
     if found.text:
         for line in found.text.split("\n"):
-            screen.item(_indent(line), *_with_numbers(line.strip()))
+            screen.item(_list_marker(line), *_style_citation_numbers(line.strip()))
     if found.citations:
-        screen.heading(*_confidence(found))
+        screen.heading(*_confidence_line(found))
         screen.line()
         for piece in found.citations:
-            _footnote(screen, piece)
+            _show_footnote(screen, piece)
     elif not found.model:
-        _layers(screen, found)
+        _show_evidence(screen, found)
     if found.structured is not None:
         screen.line()
         screen.raw(dumps(found.structured, screen.call.stdout, indent=2))
     for one in found.opinions:
         screen.line()
-        show_change(screen, one)
+        show_opinion_change(screen, one)
     if explain:
-        _path(screen, found)
+        _show_path(screen, found)
     screen.note(*found.notes)
 
 
-def _indent(line: str) -> str:
-    """What stands before a line's text, so that what is wrapped of a list item stands under it."""
+def _list_marker(line: str) -> str:
+    """A line's indentation and list marker. Its wrapped lines are indented by the same."""
     found = re.match(r"\s*(?:[-*+•]|\d+[.)])?\s*", line)
     return found[0] if found else ""
 
 
-def _with_numbers(line: str) -> list[Piece]:
-    rest = line[len(_indent(line)) :] if _indent(line).strip() else line
-    return [(part, "id") if _NUMBERS.fullmatch(part) else part for part in _NUMBERS.split(rest) if part]
+def _style_citation_numbers(line: str) -> list[Styled]:
+    rest = line[len(_list_marker(line)) :] if _list_marker(line).strip() else line
+    return [
+        (part, "id") if _CITATION_NUMBERS.fullmatch(part) else part
+        for part in _CITATION_NUMBERS.split(rest)
+        if part
+    ]
 
 
-def _confidence(found: Reflection) -> list[Piece]:
+def _confidence_line(found: Reflection) -> list[Styled]:
     proofs = {proof for piece in found.citations for proof in piece.proofs}
-    said: list[Piece] = [("Confidence: ", "faint"), (found.level, CONFIDENCE[found.level])]
+    said: list[Styled] = [("Confidence: ", "faint"), (found.level, CONFIDENCE[found.level])]
     said += [(f" ({found.confidence:g}), {count(len(proofs), 'proof')}", "faint")]
     stale = sum(piece.stale for piece in found.citations)
     return [*said, (f", {stale} stale", "warn")] if stale else said
 
 
-def _footnote(screen: Screen, piece: EvidencePiece) -> None:
-    head: list[Piece] = [(piece.citation, "path"), (f"  {piece.about}", "warn" if piece.stale else "faint")]
+def _show_footnote(screen: Screen, piece: EvidencePiece) -> None:
+    head: list[Styled] = [(piece.citation, "path"), (f"  {piece.about}", "warn" if piece.stale else "faint")]
     head += [(f"  ^{piece.id}", "id")] if piece.id else []
     screen.item([(f"[{piece.number}]", "id"), " " * (5 - len(f"[{piece.number}]"))], *head)
     flat = " ".join(piece.text.split())
     screen.item("     ", flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}…")
 
 
-def _layers(screen: Screen, found: Reflection) -> None:
+def _show_evidence(screen: Screen, found: Reflection) -> None:
     for layer, pieces in found.based_on.items():
         if pieces:
             screen.line() if pieces[0] is not found.evidence[0] else None
-            screen.line((TITLES[layer], "strong"))
+            screen.line((LAYER_TITLES[layer], "strong"))
             for piece in pieces:
-                _footnote(screen, piece)
+                _show_footnote(screen, piece)
 
 
-def _path(screen: Screen, found: Reflection) -> None:
+def _show_path(screen: Screen, found: Reflection) -> None:
     screen.heading(("Path", "strong"))
     for number, step in enumerate(found.path, 1):
         brought = f"{step.found} found, {step.tokens:,} tokens" if step.found or not step.said else ""
         said = "; ".join(filter(None, (brought, f"refused: {step.said}" if step.said else "")))
         asked = "the question" if step.asked == found.question else step.asked
-        front: list[Piece] = [(f"{number:>2}. ", "faint"), (step.what, "strong"), "  "]
+        front: list[Styled] = [(f"{number:>2}. ", "faint"), (step.what, "strong"), "  "]
         screen.item(front, asked, (f"  {said}" if asked else said, "faint"))
     used = found.usage
     if found.model:
@@ -529,61 +539,57 @@ def _path(screen: Screen, found: Reflection) -> None:
         screen.line((f"{found.model}: {details}", "faint"))
 
 
-# -- JSON ----------------------------------------------------------------------------------------------
-
-
-def shape(found: Reflection, explain: bool) -> dict[str, Any]:
-    """The answer as JSON; `evidence` without a model or with `--explain`, `path` with it."""
+def answer_json(found: Reflection, explain: bool) -> dict[str, Any]:
+    """An answer as JSON, with `evidence` if there is no model or `explain`, with `path` if `explain`."""
     details: dict[str, Any] = {
         **fields(found, "question", "answered", "text"),
         "confidence": {"number": found.confidence, "word": found.level},
-        "citations": [_piece(piece) for piece in found.citations],
+        "citations": [_evidence_json(piece) for piece in found.citations],
         "basedOn": {layer: len(pieces) for layer, pieces in found.based_on.items()},
         **fields(found, "model?"),
         **({"structured": found.structured} if found.structured is not None else {}),
-        "opinions": [shape_of_change(one) for one in found.opinions],
+        "opinions": [opinion_change_json(one) for one in found.opinions],
         **fields(found, "usage", "notes"),
     }
     if explain or not found.model:
-        details["evidence"] = [_piece(piece) for piece in found.evidence]
+        details["evidence"] = [_evidence_json(piece) for piece in found.evidence]
     if explain:
         step = ("what as step", "asked", "found", "tokens", "by", "said as refused?")
         details["path"] = [fields(each, *step) for each in found.path]
     return details
 
 
-def _piece(piece: EvidencePiece) -> dict[str, Any]:
+def _evidence_json(piece: EvidencePiece) -> dict[str, Any]:
     stale = fields(piece, "stale") if piece.layer != "facts" else {}
     known = ("day?", "origin?", "about?", "disputed?")
     return fields(piece, "number", "layer", "place", "text", *known) | stale
 
 
 # -- sessions ----------------------------------------------------------------------------------------------
-# What was said, session by session.
 
 
-def session_shape(one: SessionFile) -> dict[str, Any]:
-    """A session without its words."""
+def session_json(one: SessionFile) -> dict[str, Any]:
+    """A session as JSON, without its turns."""
     about = ("project?", "started?", "title?", "outcome?", "open?", "read_by?", "parent?")
     known = {"name": one.name, "path": str(one.path), **fields(one, "session", "client", *about)}
     return known | {"turns": len(one.turns)}
 
 
-def full_session_shape(one: SessionFile) -> dict[str, Any]:
-    """A session and all that was said in it."""
+def full_session_json(one: SessionFile) -> dict[str, Any]:
+    """A session as JSON, with its turns."""
     turn = ("id", "speaker", "at", "text", "line as startLine", "end as endLine")
-    return {**session_shape(one), "turns": [fields(each, *turn) for each in one.turns]}
+    return {**session_json(one), "turns": [fields(each, *turn) for each in one.turns]}
 
 
 def show_session_row(screen: Screen, one: SessionFile) -> None:
-    """One session of a list: when, where, how much, and what about."""
+    """Print a session in one line: name, client, project, number of turns, title."""
     where = f"  {one.client}{f' · {one.project}' if one.project else ''}  "
     turns = f"{counted(len(one.turns), 'turn')}  "
     screen.item((one.name, "path"), (where, "faint"), turns, (one.title, "strong"))
 
 
 def show_session(screen: Screen, one: SessionFile) -> None:
-    """What was said, turn by turn."""
+    """Print a session, turn by turn."""
     show_session_row(screen, one)
     for turn in one.turns:
         screen.heading((turn.speaker.title(), "strong"), (f"  {turn.at}", "faint"))

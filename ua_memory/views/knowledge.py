@@ -1,4 +1,4 @@
-"""Observations, opinions, pages, models, entities and directives, for a person and as JSON."""
+"""Facts, core memory, observations, opinions, pages, models, entities, directives: as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
-from ua_memory.views.output import MODEL_BY, Piece, Screen, commit, count, fields, plain
+from ua_memory.views.output import MODEL_HINT, Screen, Styled, commit_label, count, fields, json_value
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails, EntityGraph, EntitySummary
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 # -- facts and core memory -------------------------------------------------------------------------------
 
 
-def inserted_shape(done: InsertResult) -> dict[str, Any]:
+def insert_json(done: InsertResult) -> dict[str, Any]:
     names = ("fact.place", "result.revision", "sighting", "repeated", "result.redacted", "result.notes")
     return fields(done, *names)
 
 
-def show_inserted(screen: Screen, done: InsertResult) -> None:
+def show_insert(screen: Screen, done: InsertResult) -> None:
     did = "Already known:" if done.sighting else "Remembered in"
     did = "This request was answered before:" if done.repeated else did
     fact = done.fact
-    block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
-    place: Piece = (f"{fact.place.path}:{fact.place.line}", "path") if fact.place.path else "removed since"
-    screen.line(f"{did} ", place, " (", *block, commit(done.result.revision), ")")
+    block: list[Styled] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
+    place: Styled = (f"{fact.place.path}:{fact.place.line}", "path") if fact.place.path else "removed since"
+    screen.line(f"{did} ", place, " (", *block, commit_label(done.result.revision), ")")
     screen.outcome(done.result)
 
 
@@ -56,17 +56,17 @@ def show_budgets(screen: Screen, budgets: list[Budget]) -> None:
     screen.rows(rows)
 
 
-def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
-    return fields(block, "name", "value", "place") | output.budget(budget)
+def block_json(block: CoreBlock, budget: Budget) -> dict[str, Any]:
+    return fields(block, "name", "value", "place") | output.budget_json(budget)
 
 
-def block_change_shape(done: BlockChange) -> dict[str, Any]:
+def block_change_json(done: BlockChange) -> dict[str, Any]:
     before = fields(done, "before.value as before") if done.before else {}
-    return fields(done, "after.name", "after.value") | before | fields(done, "after.place", *REVISED)
+    return fields(done, "after.name", "after.value") | before | fields(done, "after.place", *RESULT_FIELDS)
 
 
-REVISED = ("result.revision", "result.redacted", "warnings", "result.notes")
-"""What is told of a revision of core memory."""
+RESULT_FIELDS = ("result.revision", "result.redacted", "warnings", "result.notes")
+"""The fields of a change to core memory."""
 
 
 def show_block_change(screen: Screen, done: BlockChange) -> None:
@@ -77,19 +77,22 @@ def show_block_change(screen: Screen, done: BlockChange) -> None:
         return
     place = (f"{block.place.path}:{block.place.line}", "path")
     did = "Replaced " if done.before else "Added "
-    screen.line(did, (block.name, "strong"), " in ", place, " (", commit(done.result.revision), ")")
+    screen.line(did, (block.name, "strong"), " in ", place, " (", commit_label(done.result.revision), ")")
     screen.changes(old, block.value)
     screen.outcome(done.result, *done.warnings)
 
 
-def proposals_shape(found: Sequence[CoreProposal]) -> dict[str, Any]:
-    """What is proposed for core memory, as JSON; what is empty is left out."""
-    rows = ({key: value for key, value in plain(one).items() if value not in output.EMPTY} for one in found)
+def core_proposals_json(found: Sequence[CoreProposal]) -> dict[str, Any]:
+    """The proposals for core memory as JSON, without empty fields."""
+    rows = (
+        {key: value for key, value in json_value(one).items() if value not in output.EMPTY_VALUES}
+        for one in found
+    )
     return {"proposals": list(rows)}
 
 
-def show_proposals(screen: Screen, found: Sequence[CoreProposal]) -> None:
-    """A proposal each: its id, why, and the rule or the changed lines."""
+def show_core_proposals(screen: Screen, found: Sequence[CoreProposal]) -> None:
+    """Print each proposal for core memory: its id, the reason, and the rule or the changed lines."""
     for one in found:
         about = [one.why, *(f"project {name}" for name in one.projects)]
         about += [f"block {one.block}"] if one.kind != "statement" else []
@@ -110,16 +113,16 @@ def _short_id(one: CoreProposal) -> str:
     return one.id[:10] if one.kind == "unseen" else one.id
 
 
-def decided_shape(done: DecidedProposals) -> dict[str, Any]:
-    """What was decided, as JSON."""
-    return proposals_shape(done.proposals) | fields(done, *REVISED)
+def decided_proposals_json(done: DecidedProposals) -> dict[str, Any]:
+    """Accepted or rejected proposals as JSON."""
+    return core_proposals_json(done.proposals) | fields(done, *RESULT_FIELDS)
 
 
-def show_decided(screen: Screen, done: DecidedProposals, did: str) -> None:
-    """What was decided, a line each."""
+def show_decided_proposals(screen: Screen, done: DecidedProposals, verb: str) -> None:
+    """Print accepted or rejected proposals, a line each."""
     for one in done.proposals:
         first, *more = one.text.splitlines()
-        screen.item([f"{did} ", (_short_id(one), "id"), "  "], first + (" …" if more else ""))
+        screen.item([f"{verb} ", (_short_id(one), "id"), "  "], first + (" …" if more else ""))
     screen.outcome(done.result, *done.warnings)
 
 
@@ -127,7 +130,7 @@ def show_decided(screen: Screen, done: DecidedProposals, did: str) -> None:
 
 
 def show_observations(screen: Screen, found: Sequence[ObservationView], nothing: str) -> None:
-    """Observations file by file; `nothing` is said where there is none."""
+    """Print observations by file, or the text `nothing`."""
     if not found:
         screen.line(nothing)
     for number, (path, group) in enumerate(groupby(found, key=lambda one: one.observation.place.path)):
@@ -150,7 +153,7 @@ def _observation_line(screen: Screen, one: ObservationView) -> None:
 
 
 def show_observation(screen: Screen, one: ObservationView) -> None:
-    """An observation with its proofs, former wordings and freshness."""
+    """Print an observation with its proofs, former wordings and freshness."""
     each = one.observation
     screen.line((each.text, "strong"))
     screen.line((each.place.citation, "path"), (f"  ^{each.id}" if each.id else "", "id"))
@@ -168,44 +171,46 @@ def show_observation(screen: Screen, one: ObservationView) -> None:
         screen.item([("  was ", "faint")], was.text, (f"  until {was.until}", "faint"))
 
 
-def observation_shape(one: Observation) -> dict[str, Any]:
-    """An observation as JSON: what its lines say."""
+def observation_json(one: Observation) -> dict[str, Any]:
+    """An observation as JSON: what its file says."""
     known = ("since?", "last?", "scope?", "retired?", "entities?", "tags?", "was?")
     return fields(one, "place", "text", "proofs", *known)
 
 
-def believed_shape(one: ObservationView) -> dict[str, Any]:
-    """An observation with its trend today, and how fresh it is."""
+def observation_view_json(one: ObservationView) -> dict[str, Any]:
+    """An observation as JSON with its trend today, and whether it is fresh."""
     fresh = {"fresh": not one.freshness.stale, **fields(one, "freshness.why")}
-    return observation_shape(one.observation) | fields(one, "trend") | fresh
+    return observation_json(one.observation) | fields(one, "trend") | fresh
 
 
 # -- opinions --------------------------------------------------------------------------------------------
 
 CONFIDENCE = {"high": "good", "medium": "strong", "low": "warn", "none": "warn"}
-"""How sure an answer or an opinion is → the style of the word."""
+"""Words for the confidence in an answer or an opinion → their styles."""
 
 
-def show_changed(screen: Screen, one: OpinionChange) -> None:
-    """As `show_change`, with the notes of its revision."""
-    show_change(screen, one)
+def show_opinion_result(screen: Screen, one: OpinionChange) -> None:
+    """Print a change of an opinion, and the notes of its revision."""
+    show_opinion_change(screen, one)
     screen.outcome(one.result)
 
 
-def show_change(screen: Screen, one: OpinionChange) -> None:
-    """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
+def show_opinion_change(screen: Screen, one: OpinionChange) -> None:
+    """Print how an opinion was formed, revised or dropped, as a diff."""
     did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
     kind = one.after.kind
-    screen.line(f"{did} {'an' if kind == 'opinion' else 'a'} {kind} (", commit(one.result.revision), ")")
+    screen.line(
+        f"{did} {'an' if kind == 'opinion' else 'a'} {kind} (", commit_label(one.result.revision), ")"
+    )
     if one.before and (one.before.text != one.after.text or one.after.retired):
-        screen.item([("  - ", "removed")], *_opinion(one.before))
+        screen.item([("  - ", "removed")], *_opinion_text(one.before))
     if not one.after.retired:
-        screen.item([("  + ", "added")], *_opinion(one.after))
+        screen.item([("  + ", "added")], *_opinion_text(one.after))
 
 
 def show_opinion(screen: Screen, one: Opinion) -> None:
-    """An opinion with what it rests on."""
-    screen.item([(f"{one.confidence or 0:.2f}  ", CONFIDENCE[word(one)])], *_opinion(one))
+    """Print an opinion with its citations."""
+    screen.item([(f"{one.confidence or 0:.2f}  ", CONFIDENCE[confidence_word(one)])], *_opinion_text(one))
     for proof in one.because:
         link = (f"[[{proof.file}#^{proof.id}]] ", "id")
         screen.item([("      because ", "faint")], link, f"“{proof.quote}”")
@@ -214,27 +219,27 @@ def show_opinion(screen: Screen, one: Opinion) -> None:
         screen.item("      ", (", ".join(filter(None, details)), "faint"))
 
 
-def word(one: Opinion) -> str:
-    """An opinion's confidence in a word."""
+def confidence_word(one: Opinion) -> str:
+    """An opinion's confidence as a word: high, medium or low."""
     share = one.confidence or 0.0
     return "high" if share >= 0.75 else "medium" if share >= 0.5 else "low"
 
 
-def _opinion(one: Opinion) -> list[Piece]:
-    kind: list[Piece] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
+def _opinion_text(one: Opinion) -> list[Styled]:
+    kind: list[Styled] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
     return [one.text, *kind, *([(f"  ^{one.id}", "id")] if one.id else [])]
 
 
-def shape_of_opinion(one: Opinion) -> dict[str, Any]:
+def opinion_json(one: Opinion) -> dict[str, Any]:
     """An opinion as JSON."""
     return fields(one, "place", "text", "kind", "confidence?", "when?", "retired?", "flag?", "because")
 
 
-def shape_of_change(one: OpinionChange) -> dict[str, Any]:
-    """What became of an opinion, as JSON."""
+def opinion_change_json(one: OpinionChange) -> dict[str, Any]:
+    """A change of an opinion as JSON."""
     return {
         "did": "drop" if one.after.retired else "revise" if one.before else "form",
-        "opinion": shape_of_opinion(one.after),
+        "opinion": opinion_json(one.after),
         **(fields(one, "before.text as before") if one.before else {}),
         **fields(one, "result.revision", "result.notes"),
     }
@@ -244,7 +249,7 @@ def shape_of_change(one: OpinionChange) -> dict[str, Any]:
 
 
 def show_page(screen: Screen, one: Page | MentalModel) -> None:
-    """A page or a mental model: its text as it stands."""
+    """Print the text of a page or a mental model."""
     if one.body:
         screen.raw(one.body)
     else:
@@ -252,39 +257,43 @@ def show_page(screen: Screen, one: Page | MentalModel) -> None:
 
 
 def show_stale_page(screen: Screen, page: tuple[Page, StaleReasons]) -> None:
-    """A page in one line: what it tracks, and why it is stale."""
+    """Print a page in one line: its query, and why it is stale."""
     one, why = page
-    state: Piece = (f"stale: {why}", "warn") if why else ("up to date", "good")
+    state: Styled = (f"stale: {why}", "warn") if why else ("up to date", "good")
     screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", state)
 
 
 def show_model(screen: Screen, one: MentalModel) -> None:
-    """A mental model in one line: how it begins."""
+    """Print a mental model in one line: its name and first words."""
     first = " ".join(one.body.split())
     screen.item([(one.id, "id"), "  "], (one.name, "strong"), (f"  {first[:160]}", "faint"))
 
 
-def page_shape(one: Page | MentalModel) -> dict[str, Any]:
-    """A page or a mental model as JSON; `query` is a page's."""
+def page_json(one: Page | MentalModel) -> dict[str, Any]:
+    """A page or a mental model as JSON; only a page has a `query`."""
     query = fields(one, "source_query as query") if hasattr(one, "source_query") else {}
-    return fields(one, "id", "name") | query | fields(one, "tags", "body") | output.place(one.place, None)
+    return (
+        fields(one, "id", "name") | query | fields(one, "tags", "body") | output.place_json(one.place, None)
+    )
 
 
-def show_kept(screen: Screen, did: str, done: PageChange) -> None:
-    """What was done to a page or a mental model."""
+def show_page_change(screen: Screen, verb: str, done: PageChange) -> None:
+    """Print a change of a page or a mental model, as text or JSON."""
     result, record = done.result, done.record
     place = (record.place.path, "path")
-    shape = page_shape(record) | fields(result, "revision", "redacted", "notes")
-    output.show_done(screen.call, result, shape, f"{did} ", (record.name, "strong"), " in ", place)
+    shape = page_json(record) | fields(result, "revision", "redacted", "notes")
+    output.show_revision(screen.call, result, shape, f"{verb} ", (record.name, "strong"), " in ", place)
 
 
-# -- refreshed -------------------------------------------------------------------------------------------
+# -- refreshing pages ------------------------------------------------------------------------------------
 
-UNWRITTEN = f"without a model the page lists facts in their own words; a model would write it {MODEL_BY}"
+PAGE_WITHOUT_MODEL = (
+    f"without a model the page lists facts in their own words; a model would write it {MODEL_HINT}"
+)
 
 
 def show_refreshed(screen: Screen, one: RefreshResult) -> None:
-    """One page's refresh: why, what changed as a diff, and what became of persons' words."""
+    """Print a page's refresh: why, its diff, and what became of a person's sentences."""
     page = one.page
     front: list[Any] = [(page.id, "id"), "  "]
     if not one.why and not one.revision and not one.diff:
@@ -292,7 +301,7 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
         screen.note(*one.notes)
         return
     did = ("would be " if one.dry_run else "") + ("created" if one.full else "refreshed")
-    where: list[Any] = [" (dry run)"] if one.dry_run else [" (", commit(one.revision), ")"]
+    where: list[Any] = [" (dry run)"] if one.dry_run else [" (", commit_label(one.revision), ")"]
     why = f": {one.why or 'asked for'}" if str(one.why) != "never refreshed" else " (first refresh)"
     screen.item(front, f"{did}{why}", *where)
     if one.diff:
@@ -307,80 +316,80 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     if one.left_out:
         left = count(one.left_out, "more fact")
         screen.item([("  ! ", "warn")], f"no room for {left} (max_tokens in its header)")
-    _refused(screen, one.by, one.refused)
-    screen.removed(one.redacted)
+    _show_refused(screen, one.by, one.refused)
+    screen.redacted(one.redacted)
     screen.note(*one.notes)
 
 
-def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
+def _show_refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
     if refused:
         screen.line((f"Proposed by {by}, and not kept as proposed:", "faint"))
     screen.refused(refused)
 
 
-def show_proposal(screen: Screen, one: Proposal) -> None:
-    """What would be different in a mental model."""
+def show_model_proposal(screen: Screen, one: Proposal) -> None:
+    """Print a proposed change of a mental model."""
     if one.diff:
         screen.diff(one.diff.removesuffix("\n"))
         screen.note("a proposal: nothing was written; edit the file, or: ua-memory models update")
     else:
         screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
-    _refused(screen, one.by, one.refused)
+    _show_refused(screen, one.by, one.refused)
     screen.note(*one.notes)
 
 
-def stale(why: StaleReasons) -> dict[str, Any]:
-    """Why a page is stale; the names are `^id`, or `path#texthash` of a line without an id."""
+def stale_json(why: StaleReasons) -> dict[str, Any]:
+    """Why a page is stale, as JSON. A fact's name is `^id`, or `path#texthash` if it has no id."""
     return {"is": bool(why), "why": str(why), **fields(why, "new", "edited", "gone", "yours")}
 
 
-def refreshed_shape(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]:
-    """One page's refresh; `estimate` only where the price was told before."""
+def refreshed_json(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]:
+    """A page's refresh as JSON; `estimate` only where the price was told before."""
     return {
-        **output.estimate(cost),
+        **output.estimate_json(cost),
         **fields(one, "page.id", "page.place.path", "by as model"),
-        "stale": stale(one.why),
+        "stale": stale_json(one.why),
         **fields(one, "full", "dry_run", "diff", "page.body"),
-        "learnt": [_fact(fact) for fact in one.learnt],
-        "flagged": [_fact(fact) for fact in one.flagged],
+        "learnt": [_fact_json(fact) for fact in one.learnt],
+        "flagged": [_fact_json(fact) for fact in one.flagged],
         **fields(one, "refused", "left_out", "revision", "redacted", "usage", "notes"),
     }
 
 
-def _fact(fact: Any) -> dict[str, Any]:
+def _fact_json(fact: Any) -> dict[str, Any]:
     return fields(fact, *(["place"] if fact.place.path else []), "text", "flag?")
 
 
-def proposal(one: Proposal) -> dict[str, Any]:
-    """What would be different in a mental model."""
+def model_proposal_json(one: Proposal) -> dict[str, Any]:
+    """A proposed change of a mental model as JSON."""
     named = ("model.id", "model.place.path", "by as model")
     return fields(one, *named, "diff", "evidence", "refused", "usage", "notes")
 
 
 # -- entities --------------------------------------------------------------------------------------------
 
-SHOWN = 220
-"""Characters of a text that are shown around a name."""
+EXCERPT_LENGTH = 220
+"""Characters of a text that are shown around an entity's name."""
 
 
 def show_entities(screen: Screen, found: Sequence[EntitySummary]) -> None:
-    """Names with how often and when they occur."""
+    """Print entities with how often and when they are mentioned."""
     if not found:
         screen.line("No names yet.")
     rows: list[list[Any]] = []
     for one in found:
         seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
-        rows.append([(f"{one.count:>5}", "faint"), (one.name, "strong"), seen, (_also(one), "faint")])
+        rows.append([(f"{one.count:>5}", "faint"), (one.name, "strong"), seen, (_aliases_text(one), "faint")])
     screen.rows(rows)
 
 
-def _also(one: EntitySummary) -> str:
+def _aliases_text(one: EntitySummary) -> str:
     both = {"also": one.aliases, "not": one.nots}
     return "; ".join(f"{word} {', '.join(names)}" for word, names in both.items() if names)
 
 
 def show_suggestions(screen: Screen, pairs: Sequence[Suggestion]) -> None:
-    """Pairs of names that may be the same, each with the command that merges them."""
+    """Print pairs of entities that may be the same, each with the command that merges them."""
     if not pairs:
         screen.line("No names look alike.")
     for one in pairs:
@@ -393,56 +402,56 @@ def show_suggestions(screen: Screen, pairs: Sequence[Suggestion]) -> None:
 
 
 def show_entity(screen: Screen, found: EntityDetails, limit: int) -> None:
-    """A name: the names it appears with, a timeline, and its newest facts."""
+    """Print an entity: those it appears with, a timeline, and its newest facts."""
     one = found.known
     seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
     screen.line((one.name, "strong"), f"  {count(one.count, 'place')}" + (f", {seen}" if seen else ""))
-    if _also(one):
-        screen.item("", _also(one))
+    if _aliases_text(one):
+        screen.item("", _aliases_text(one))
     if found.beside:
         beside = ", ".join(f"{name} ({number})" for name, number in [*found.beside.items()][:12])
         screen.item([("appears with  ", "faint")], beside)
     if len(found.timeline) > 1:
         screen.line()
-        _draw(screen, found.timeline)
+        _show_timeline(screen, found.timeline)
     if found.items:
         screen.line()
     for item in [*reversed(found.items)][:limit]:
         day = item.day or item.date or " " * 10
         cited = f"^{item.id}" if item.id else f"{item.path}:{item.line}"
-        text = _around(" ".join(item.text.split()), (one.name, *one.aliases))
+        text = _excerpt(" ".join(item.text.split()), (one.name, *one.aliases))
         screen.item([(day, "faint"), "  "], text, "  ", (cited, "id" if item.id else "path"))
     if len(found.items) > limit:
         screen.line((f"and {len(found.items) - limit} before these: --limit {len(found.items)}", "faint"))
 
 
-def _around(text: str, names: tuple[str, ...]) -> str:
-    """A long text where it has one of the names first."""
+def _excerpt(text: str, names: tuple[str, ...]) -> str:
+    """The part of a long text around its first mention of one of the names."""
     at = min((at for name in names if (at := text.casefold().find(name.casefold())) >= 0), default=0)
-    start = max(0, min(at - SHOWN // 3, len(text) - SHOWN))
-    cut = text[start : start + SHOWN]
-    return f"{'…' if start else ''}{cut}{'…' if start + SHOWN < len(text) else ''}"
+    start = max(0, min(at - EXCERPT_LENGTH // 3, len(text) - EXCERPT_LENGTH))
+    cut = text[start : start + EXCERPT_LENGTH]
+    return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT_LENGTH < len(text) else ''}"
 
 
-def _draw(screen: Screen, timeline: Mapping[str, int]) -> None:
+def _show_timeline(screen: Screen, timeline: Mapping[str, int]) -> None:
     most, room = max(timeline.values()), max(10, min(40, screen.width - 30))
     rows: list[list[Any]] = []
     for when, number in timeline.items():
-        bar = "█" * max(1, round(number / most * room)) if screen.fancy else ""
+        bar = "█" * max(1, round(number / most * room)) if screen.is_terminal else ""
         rows.append([(when, "faint"), f"{number:>4}", (bar, "good")])
     screen.rows(rows)
 
 
-def known_shape(one: EntitySummary) -> dict[str, Any]:
-    """A name with its aliases, as JSON."""
+def entity_summary_json(one: EntitySummary) -> dict[str, Any]:
+    """An entity with its aliases as JSON."""
     return fields(one, "name", "count", "settled", "first?", "last?", "aliases?", "nots as not?")
 
 
-def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
-    """A name with its newest facts, as JSON."""
+def entity_json(found: EntityDetails, limit: int) -> dict[str, Any]:
+    """An entity with its newest facts as JSON."""
     items = [*reversed(found.items)][:limit]
     return {
-        **known_shape(found.known),
+        **entity_summary_json(found.known),
         "beside": [{"name": name, "count": number} for name, number in found.beside.items()],
         "timeline": [{"when": when, "count": number} for when, number in found.timeline.items()],
         "facts": [
@@ -452,14 +461,14 @@ def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
     }
 
 
-def graph_shape(found: EntityGraph) -> dict[str, Any]:
-    """Names and which stand together, as JSON."""
+def graph_json(found: EntityGraph) -> dict[str, Any]:
+    """Entities, and pairs that are mentioned together, as JSON."""
     pairs = [{"one": one, "other": other, "count": n} for (one, other), n in found.together.items()]
-    return {"entities": [known_shape(one) for one in found.known], "together": pairs}
+    return {"entities": [entity_summary_json(one) for one in found.known], "together": pairs}
 
 
 def show_graph(screen: Screen, found: EntityGraph) -> None:
-    """Pairs of names, those that stand together most often first."""
+    """Print pairs of entities, those that are mentioned together most often first."""
     if not found.together:
         screen.line("No two of these names stand together.")
     screen.rows(
@@ -468,17 +477,17 @@ def show_graph(screen: Screen, found: EntityGraph) -> None:
 
 
 def show_decision(screen: Screen, done: EntityDecision) -> None:
-    """What a decision about names has made of them."""
+    """Print the entities that a decision (merge, alias, split) has changed."""
     for each in done.entities:
         also = f"  also {', '.join(each.aliases)}" if each.aliases else ""
         nots = f"  not {', '.join(each.nots)}" if each.nots else ""
         screen.item("", (each.name, "strong"), also, nots)
-    screen.line((f"{done.path}", "path"), "  ", commit(done.result.revision))
+    screen.line((f"{done.path}", "path"), "  ", commit_label(done.result.revision))
     screen.outcome(done.result)
 
 
-def decision_shape(done: EntityDecision) -> dict[str, Any]:
-    """What a decision about names has made of them, as JSON."""
+def decision_json(done: EntityDecision) -> dict[str, Any]:
+    """The entities that a decision has changed, as JSON."""
     names = ("name", "aliases", "nots as not", "place.line")
     entities = [fields(each, *names) for each in done.entities]
     return {"entities": entities, **fields(done, "path", "result.revision", "result.notes")}
@@ -486,14 +495,16 @@ def decision_shape(done: EntityDecision) -> dict[str, Any]:
 
 # -- consolidation ---------------------------------------------------------------------------------------
 
-UNCONSOLIDATED = f"without a model facts are only compared, and nothing is concluded from them {MODEL_BY}"
+CONSOLIDATED_WITHOUT_MODEL = (
+    f"without a model facts are only compared, and nothing is concluded from them {MODEL_HINT}"
+)
 
 SHOWN_PAIRS = 20
-"""Pairs and refusals that are shown; the rest is counted."""
+"""Contradictions and refusals that are shown; the rest are counted."""
 
 
 def show_consolidated(screen: Screen, done: ConsolidationResult) -> None:
-    """What a run did, belief by belief, and what is left for a person to do."""
+    """Print a consolidation: its changes by file, contradictions, and what is left to do."""
     if done.posted:
         hint = "ua-memory consolidate collects the answers, within a day"
         screen.note(f"{count(done.posted, 'fact')} sent as a batch at half the price: {hint}")
@@ -503,42 +514,42 @@ def show_consolidated(screen: Screen, done: ConsolidationResult) -> None:
         return
     by = f"with {done.by}" if done.by else "without a model"
     if done.committed:
-        head = f"{count(done.facts, 'fact')} considered {by}: {_counted(done.changes)} ("
-        screen.line(head, commit(done.revision), ")")
-    _changes(screen, done.changes)
+        head = f"{count(done.facts, 'fact')} considered {by}: {_change_counts(done.changes)} ("
+        screen.line(head, commit_label(done.revision), ")")
+    _show_changes(screen, done.changes)
     changed = {each.after.place.path for each in done.changes}
     if others := [path for path in done.paths if path not in changed]:
         screen.line()
         screen.item([("Block ids added to the lines they cite in ", "faint")], (", ".join(others), "path"))
-    _at_odds(screen, done.at_odds)
-    _asides(screen, done)
+    _show_contradictions(screen, done.at_odds)
+    _show_left_over(screen, done)
     screen.note(*done.notes)
-    screen.removed(done.redacted)
+    screen.redacted(done.redacted)
     if done.stale:
         old = count(done.stale, "observation rests", "observations rest")
         screen.note(f"{old} on nothing from the last 90 days: ua-memory observations list --stale")
     if done.left:
         screen.note(f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
     if done.committed and not done.by:
-        screen.note(UNCONSOLIDATED)
+        screen.note(CONSOLIDATED_WITHOUT_MODEL)
 
 
-def _counted(changes: Sequence[ObservationChange]) -> str:
+def _change_counts(changes: Sequence[ObservationChange]) -> str:
     each = Counter(change.how for change in changes)
     return ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing to change"
 
 
-def _changes(screen: Screen, changes: Sequence[ObservationChange]) -> None:
+def _show_changes(screen: Screen, changes: Sequence[ObservationChange]) -> None:
     in_order = sorted(changes, key=lambda change: change.after.place.path)
     for path, group in groupby(in_order, key=lambda change: change.after.place.path):
         screen.heading((path, "path"))
         for change in group:
-            _changed(screen, change)
+            _show_change(screen, change)
 
 
-def _changed(screen: Screen, change: ObservationChange) -> None:
+def _show_change(screen: Screen, change: ObservationChange) -> None:
     new, old = change.after, change.before
-    more: list[Piece] = [(f"  {count(len(new.proofs), 'proof')}", "faint"), (f"  ^{new.id}", "id")]
+    more: list[Styled] = [(f"  {count(len(new.proofs), 'proof')}", "faint"), (f"  ^{new.id}", "id")]
     if new.since and new.last and new.since != new.last:
         more.insert(1, (f", {new.since} to {new.last}", "faint"))
     if new.retired:
@@ -553,7 +564,7 @@ def _changed(screen: Screen, change: ObservationChange) -> None:
         screen.item([("  = ", "faint")], new.text, *more)
 
 
-def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
+def _show_contradictions(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
     if pairs:
         screen.heading(("Possible contradictions, the newer first:", "warn"))
     for pair in pairs[:SHOWN_PAIRS]:
@@ -563,7 +574,7 @@ def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
         screen.line((f"  and {len(pairs) - SHOWN_PAIRS} more", "faint"))
 
 
-def _asides(screen: Screen, done: ConsolidationResult) -> None:
+def _show_left_over(screen: Screen, done: ConsolidationResult) -> None:
     if done.refused:
         screen.heading((f"Proposed by {done.by}, and not saved:", "faint"))
     screen.refused(done.refused[:SHOWN_PAIRS])
@@ -580,52 +591,54 @@ def _asides(screen: Screen, done: ConsolidationResult) -> None:
 
 
 def show_preview(screen: Screen, found: Preview) -> None:
-    """What a run without a model would do, and what one with it would cost."""
+    """Print what a consolidation without a model would do, and what one with it would cost."""
     if not found.waiting and not found.taken:
         screen.line("Nothing new to consider.")
         return
-    screen.line(f"{count(found.taken, 'fact')} to consider; without a model: {_counted(found.changes)}.")
+    screen.line(
+        f"{count(found.taken, 'fact')} to consider; without a model: {_change_counts(found.changes)}."
+    )
     styles = {"+": "added", "-": "removed", "@": "hunk"}
     for row in found.diff.splitlines():
         screen.item("", (row, styles.get(row[:1], "faint")))
-    _at_odds(screen, found.at_odds)
+    _show_contradictions(screen, found.at_odds)
     if (cost := found.estimate) is not None:
-        screen.heading(output.priced(cost))
+        screen.heading(output.estimate_text(cost))
     else:
-        screen.note(UNCONSOLIDATED)
+        screen.note(CONSOLIDATED_WITHOUT_MODEL)
 
 
-def consolidated_shape(done: ConsolidationResult) -> dict[str, Any]:
-    """A run as JSON."""
+def consolidated_json(done: ConsolidationResult) -> dict[str, Any]:
+    """A consolidation as JSON."""
     known = ("held", "stale", "revision", "paths", "committed", "redacted", "usage", "notes")
     return {
         **fields(done, "by as model", "facts", "left", "posted"),
-        "changes": [_change(change) for change in done.changes],
-        "atOdds": _pairs(done.at_odds),
+        "changes": [_change_json(change) for change in done.changes],
+        "atOdds": _contradictions_json(done.at_odds),
         **fields(done, "refused"),
-        "aside": [{**_fact(fact), "reason": why} for fact, why in done.aside],
+        "aside": [{**_fact_json(fact), "reason": why} for fact, why in done.aside],
         **fields(done, *known),
     }
 
 
-def _change(change: ObservationChange) -> dict[str, Any]:
-    details = {"how": change.how, **observation_shape(change.after)}
+def _change_json(change: ObservationChange) -> dict[str, Any]:
+    details = {"how": change.how, **observation_json(change.after)}
     reworded = change.before and change.before.text != change.after.text
     return {**details, "before": change.before.text} if change.before and reworded else details
 
 
-def _pairs(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
-    return [{"newer": _fact(newer), "older": _fact(older)} for newer, older in pairs]
+def _contradictions_json(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
+    return [{"newer": _fact_json(newer), "older": _fact_json(older)} for newer, older in pairs]
 
 
-def preview_shape(found: Preview) -> dict[str, Any]:
-    """What a run without a model would do, as JSON."""
+def preview_json(found: Preview) -> dict[str, Any]:
+    """What a consolidation without a model would do, as JSON."""
     return {
         **fields(found, "taken as facts"),
-        "changes": [_change(change) for change in found.changes],
-        "atOdds": _pairs(found.at_odds),
+        "changes": [_change_json(change) for change in found.changes],
+        "atOdds": _contradictions_json(found.at_odds),
         **fields(found, "diff"),
-        **output.estimate(found.estimate),
+        **output.estimate_json(found.estimate),
     }
 
 
@@ -633,7 +646,7 @@ def preview_shape(found: Preview) -> dict[str, Any]:
 
 
 def show_directives(screen: Screen, rules: Sequence[str], mission: str, traits: Mapping[str, int]) -> None:
-    """The rules by number, the mission and the disposition."""
+    """Print the directives by number, the mission and the disposition."""
     if not rules:
         screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
     for number, rule in enumerate(rules, 1):

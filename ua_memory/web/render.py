@@ -12,7 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from ua_memory.views.output import visible
+from ua_memory.views.output import printable
 from ua_memory.web.pages import LINES, WEEKS, address, map_start, plan_hash
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def environment() -> Environment:
 def _finalized(value: object) -> object:
     from markupsafe import Markup
 
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 # -- addresses ---------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def markdown(text: str) -> Markup:
     parser.validateLink = _allowed  # type: ignore[method-assign]
     parser.add_render_rule("link_open", _link_open)
     parser.inline.ruler.before("link", "brackets", _brackets)
-    return Markup(parser.render(visible(text)))
+    return Markup(parser.render(printable(text)))
 
 
 def _brackets(state: Any, silent: bool) -> bool:
