@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 OUR_AUTHOR = "ua-memory"
 TEXT_LENGTH = 72
 """Characters of a fact that are quoted."""
-MAX_QUOTED = 4
+QUOTED_TEXTS = 4
 """With so many facts, only the first few are quoted."""
 CLIENTS = {"cli": "", "mcp": "An agent over MCP", "python": "A program"}
 """Clients whose name in the log differs from their own."""
@@ -147,7 +147,7 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
             return _with_author(logged, f"{done.capitalize()}ed {what} for core memory")
         case "forget":
             ids = logged.one.trailers.get("Facts", ())
-            named = f" ({', '.join(ids)})" if 0 < len(ids) < MAX_QUOTED else ""
+            named = f" ({', '.join(ids)})" if 0 < len(ids) < QUOTED_TEXTS else ""
             return _with_author(logged, f"Forgot {logged.one.subject.removeprefix('forget: ')}{named}")
         case "init":
             return _with_author(logged, "Created the bank")
@@ -222,7 +222,7 @@ def _quote(texts: Sequence[str]) -> str:
     """`: “first text”, “second text” and 3 more`."""
     if not texts:
         return ""
-    shown = texts if len(texts) < MAX_QUOTED else texts[: MAX_QUOTED - 2]
+    shown = texts if len(texts) < QUOTED_TEXTS else texts[: QUOTED_TEXTS - 2]
     more = f" and {len(texts) - len(shown)} more" if len(shown) < len(texts) else ""
     return f": {', '.join(f'“{text}”' for text in shown)}{more}"
 
