@@ -26,7 +26,7 @@ from ua_memory.store import pending, swap
 from ua_memory.transcripts.turns import Session, Turn
 from ua_memory.upkeep import traces as searching
 from ua_memory.upkeep.forget import Forgetting
-from ua_memory.upkeep.traces import MARK, Needle, needles
+from ua_memory.upkeep.traces import MARK, Needle, make_needles
 from ua_memory.upkeep.undo import BankHistory
 
 TODAY = date(2026, 11, 21)
@@ -70,7 +70,7 @@ def forget(bank: Bank, *targets: str, **more: object) -> object:
 
 def everywhere_but_git(bank: Bank) -> bytes:
     return b"\n".join(
-        file.read_bytes() for _, file in searching.everything(bank.store) if "/objects/" not in str(file)
+        file.read_bytes() for _, file in searching.all_files(bank.store) if "/objects/" not in str(file)
     )
 
 
@@ -133,7 +133,7 @@ def test_all_that_contains_the_words_is_meant_however_much_a_search_shows(there:
 
 def test_more_than_can_be_looked_through_is_refused(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     """I70"""
-    monkeypatch.setattr("ua_memory.upkeep.forget.MOST", 4)
+    monkeypatch.setattr("ua_memory.upkeep.forget.MOST_MATCHES", 4)
     there.write("# 2026-11-21\n\n" + "".join(f"- Walnuts, note {n}.\n" for n in range(5)))
     with pytest.raises(TooLarge, match="more than 4 statements contain this"):
         meant(there, "walnuts")
@@ -155,7 +155,7 @@ def test_a_fact_and_its_lines(there: Bank) -> None:
     done = forget(there, f"^{gone.fact.id}")
     assert there.bytes() == before[: before.index(b"\n## 12:00 \xc2\xb7 test \xc2\xb7 session 8f2c")]
     assert there.find(first.fact.id) == first.fact
-    assert done.proof.holds and done.proof.looked["files"] and there.clean()
+    assert done.proof.is_clean and done.proof.searched["files"] and there.clean()
     newest = there.store.history.log(limit=1)[0]
     assert (newest.subject, newest.trailers["Facts"]) == ("forget: 1 fact", (f"^{gone.fact.id}",))
     assert b"Heroku" not in everywhere_but_git(there)
@@ -189,7 +189,7 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
         f"{HEADER}## Hosting\n\nIt is paid by card. {link(card)}\n\nAlice uses Fly.io. {link(card)}\n\n"
         "## Rest\n\nNothing else.\n"
     )
-    assert done.proof.holds and Memory(there.store).health.verify() == []
+    assert done.proof.is_clean and Memory(there.store).health.verify() == []
 
 
 def test_an_undo_goes_through_what_was_derived_and_a_redo_brings_it_back(there: Bank) -> None:
@@ -264,7 +264,7 @@ def test_and_goes_if_they_say_so(there: Bank) -> None:
     there.write(f"- {SAID}\n\nDear diary: {SAID} Sigh.\n\nThe rest.\n", "memory/mine.md")
     done = forget(there, f"^{fact.id}", take=True)
     assert there.text("memory/mine.md") == "Sigh.\n\nThe rest.\n"
-    assert done.proof.holds
+    assert done.proof.is_clean
 
 
 def quoted(tmp_path: Path) -> tuple[Shell, str]:
@@ -330,12 +330,12 @@ def test_a_session_and_what_waits_of_it(there: Bank) -> None:
         Session("test", "77aa"), [Turn("t9", "person", "But one of the session. Really.", NOON)], at=NOON
     )
     done = forget(there, session="8f2c")
-    assert [piece.text for piece in done.plan.asked] == ["One of the session.", "Two of the session."]
+    assert [piece.text for piece in done.plan.requested] == ["One of the session.", "Two of the session."]
     assert [fact.text for fact in markdown.parse(there.bytes(), DAY).of(Fact)] == ["Of another."]
     (left,) = queue.all()
     assert [turn.text for turn in left.turns] == ["But [forgotten] Really."]
     assert there.store.history.log(limit=1)[0].trailers["Through"] == ("test/8f2c/t1",)
-    assert done.proof.holds
+    assert done.proof.is_clean
 
 
 def test_a_session_by_any_beginning_that_means_one(there: Bank) -> None:
@@ -347,8 +347,8 @@ def test_a_session_by_any_beginning_that_means_one(there: Bank) -> None:
     Queue(there.store.bank.pending, str).put(Session("test", whole), turns, at=NOON)
     for named in (whole, whole[:13], "8f2c5", "8F2C51D0"):
         found = forget(there, session=named, dry_run=True)
-        assert [piece.text for piece in found.plan.asked] == ["One."] and len(found.waiting) == 1
-    assert [piece.text for piece in forget(there, session="7", dry_run=True).plan.asked] == ["Three."]
+        assert [piece.text for piece in found.plan.requested] == ["One."] and len(found.waiting) == 1
+    assert [piece.text for piece in forget(there, session="7", dry_run=True).plan.requested] == ["Three."]
     with pytest.raises(Usage, match="2 sessions begin with this") as told:
         forget(there, session="8f2c")
     assert "8f2c51d0 (" in str(told.value.hint) and "8f2cabcd (" in str(told.value.hint)
@@ -382,7 +382,7 @@ def test_nothing_is_forgotten_while_facts_are_held_or_a_file_is_saved(
     there: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = [there.insert(f"Fact number {n} of ten.").fact for n in range(10)]
-    plan = Forgetting._plan
+    plan = Forgetting._make_plan
 
     def saved_meanwhile(self: Forgetting, *words: object) -> object:
         found = plan(self, *words)  # type: ignore[arg-type]
@@ -390,7 +390,7 @@ def test_nothing_is_forgotten_while_facts_are_held_or_a_file_is_saved(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Forgetting, "_plan", saved_meanwhile)
+        patch.setattr(Forgetting, "_make_plan", saved_meanwhile)
         with pytest.raises(ChangedOnDisk):
             forget(there, f"^{facts[0].id}")
     there.store.adopt()
@@ -414,7 +414,7 @@ def test_index_and_caches_have_nothing_of_it(there: Bank) -> None:
         cache = there.store.bank.cache
         assert vector in b"".join(file.read_bytes() for file in cache.glob("embeddings*"))
         done = memory.forget(f"^{fact.id}")
-        assert done.proof.holds and done.cleared.embeddings == 1 and not done.cleared.left
+        assert done.proof.is_clean and done.cleared.embeddings == 1 and not done.cleared.stale
         kept = b"".join(
             f.read_bytes() for root in (cache, there.store.bank.index) for f in root.rglob("*") if f.is_file()
         )
@@ -429,14 +429,14 @@ def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.
     queue = Queue(there.store.bank.pending, str)
     queue.put(Session("test", "1"), [Turn("t", "person", SAID, NOON)], at=NOON)
 
-    for step in ("end", "_write"):
+    for step in ("clean_up", "_write"):
         with monkeypatch.context() as patch:
             patch.setattr(Forgetting, step, killed)
             with pytest.raises(KeyboardInterrupt):
                 forget(there, f"^{fact.id}")
-        if step == "end":
+        if step == "clean_up":
             (proof,) = Memory(there.store).forgetting.finish()
-            assert proof.holds and not list(there.store.bank.pending.glob("forget-*"))
+            assert proof.is_clean and not list(there.store.bank.pending.glob("forget-*"))
             assert SAID.encode() not in everywhere_but_git(there)
             fact = there.insert(CARD).fact
     assert Memory(there.store).forgetting.finish() == []
@@ -458,7 +458,7 @@ def test_a_revision_at_the_same_time_leaves_the_record_of_a_forget(
             pending.set_aside(file.parent)
 
     monkeypatch.setattr(swap, "write", interrupted)
-    assert forget(there, f"^{fact.id}").proof.holds
+    assert forget(there, f"^{fact.id}").proof.is_clean
     assert not list(there.store.bank.pending.glob("forget-*"))
 
 
@@ -469,7 +469,7 @@ def test_a_session_whose_forgetting_is_killed_takes_its_turns_along(
     queue = Queue(there.store.bank.pending, str)
     queue.put(Session("test", "8f2c"), [Turn("t1", "person", "Not yet flushed.", NOON)], at=NOON)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Forgetting, "end", killed)
+        patch.setattr(Forgetting, "clean_up", killed)
         forget(there, session="8f2c")
     assert queue.all() and "interrupted" in " ".join(Memory(there.store).status().pending)
     Memory(there.store).health.doctor(mend=True)
@@ -493,7 +493,7 @@ def test_a_consolidation_at_work_is_waited_for(there: Bank) -> None:
     there.again(lock_seconds=0)
     with locked(there.store.bank.state / CLAIM, 0), pytest.raises(Busy):
         forget(there, f"^{fact.id}")
-    assert Memory(there.store).forgetting.finish()[0].holds
+    assert Memory(there.store).forgetting.finish()[0].is_clean
     assert [one.refused for one in answers.all()] == [("fine",)]
 
 
@@ -515,25 +515,24 @@ def test_a_text_is_known_however_it_stands(place: str) -> None:
         text.replace(" ", "\n  "),
         json.dumps(text)[1:-1],
     ):
-        assert Needle(text).within(place.replace("{}", form)), form
-    assert not Needle(text).within(place.replace("{}", text.replace("café", "cafe")))
-    assert not Needle("Alice prefers green tea").within("Alice prefers green teapots")
+        assert Needle(text).is_in(place.replace("{}", form)), form
+    assert not Needle(text).is_in(place.replace("{}", text.replace("café", "cafe")))
+    assert not Needle("Alice prefers green tea").is_in("Alice prefers green teapots")
     said = Needle("Alice prefers green tea.")
     assert (
-        said.within("as in: alice prefers green tea, or not")
-        and said.masked(f"{said.text} So") == f"{MARK} So"
+        said.is_in("as in: alice prefers green tea, or not") and said.mask(f"{said.text} So") == f"{MARK} So"
     )
 
 
 def test_a_short_text_is_no_part_of_another() -> None:
-    assert Needle("Tea").within("- Tea ^k7m2q9x4tb") and Needle("Tea").within(json.dumps(["Tea"]))
-    assert not Needle("Tea").within("Tea is fine") and not Needle("Tea").within("I like Tea ")
+    assert Needle("Tea").is_in("- Tea ^k7m2q9x4tb") and Needle("Tea").is_in(json.dumps(["Tea"]))
+    assert not Needle("Tea").is_in("Tea is fine") and not Needle("Tea").is_in("I like Tea ")
 
 
 def test_a_secret_is_sought_by_itself() -> None:
     token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
-    (text, secret) = needles([f"The deploy token is {token}"], {})
-    assert secret.secret and secret.within(f"x={token}&y") and not text.within(f"x={token}")
+    (text, secret) = make_needles([f"The deploy token is {token}"], {})
+    assert secret.secret and secret.is_in(f"x={token}&y") and not text.is_in(f"x={token}")
 
 
 # -- a property ----------------------------------------------------------------------------------------------
@@ -572,7 +571,7 @@ def test_nothing_of_it_is_left_and_all_else_is_to_the_byte(there: Bank, seed: in
         there, "# Page\n\n" + "\n\n".join(map(" ".join, lines)) + "\n\nThe end.\n", "memory/pages/p.md"
     )
     gone, log = dice.choice(facts), there.bytes()
-    assert forget(there, f"^{gone.id}").proof.holds
+    assert forget(there, f"^{gone.id}").proof.is_clean
 
     left, lost = everywhere_but_git(there), {gone.id}
     lost |= {each.id for each in beliefs if all(proof.id == gone.id for proof in each.proofs)}
@@ -609,5 +608,5 @@ def test_an_old_copy_that_an_editor_saved_is_merged_before_something_is_forgotte
     there.insert(CARD)
     there.path(DAY).write_bytes(old)
     done = Memory(there.store).forget(f"^{gone.id}")
-    assert done.proof.holds and CARD in there.text() and SAID not in there.text()
+    assert done.proof.is_clean and CARD in there.text() and SAID not in there.text()
     assert done.result and any("restored" in note for note in done.result.notes)

@@ -452,7 +452,7 @@ def test_what_was_derived_on_the_other_machine_goes_or_is_revised(
     assert (left.id, [proof.id for proof in left.proofs]) == (both.id, [card.id])
     assert one.text(page) == f"It is paid by card. {link(card)}\n" and "moved" not in one.text("MEMORY.md")
     assert f"^{alone.id}" in one.text("memory/forgotten.md") and "Ann: see" in one.text("memory/notes.md")
-    assert not done.heard or done.heard.proof.holds
+    assert not done.heard or done.heard.proof.is_clean
 
 
 @pytest.mark.few(2)

@@ -63,7 +63,7 @@ def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> No
     tree, files = git(there.root, "rev-parse", "HEAD^{tree}"), there.bytes()
     done = purge(there)
 
-    assert set(done.rewrote) == {"refs/heads/main", "refs/heads/old", "refs/tags/v1"} and done.proof.holds
+    assert set(done.rewrote) == {"refs/heads/main", "refs/heads/old", "refs/tags/v1"} and done.proof.is_clean
     left = objects(there)
     for text in (SAID, SAID.replace("doubled", "doubled twice"), "Alice left Heroku", "The API moved away"):
         assert text.encode() not in left, text
@@ -120,7 +120,10 @@ def test_a_mark_that_a_killed_git_left_keeps_no_pack_and_somebodys_mark_is_refus
     lent.unlink()
     done = purge(there)
     assert (
-        done.proof.holds and not mark.exists() and not pack.exists() and SAID.encode() not in objects(there)
+        done.proof.is_clean
+        and not mark.exists()
+        and not pack.exists()
+        and SAID.encode() not in objects(there)
     )
 
 
@@ -136,7 +139,7 @@ def test_in_somebodys_repository_theirs_is_not_touched(tmp_path: Path) -> None:
 
     before = theirs()
     Memory(there.store).forget(f"^{gone.id}")
-    assert purge(there).proof.holds and SAID.encode() not in objects(there)
+    assert purge(there).proof.is_clean and SAID.encode() not in objects(there)
     assert theirs() == before
     assert SAID in git(outer, "show", "HEAD:main.py")
 
@@ -180,10 +183,10 @@ def test_a_secret_in_a_line_that_has_no_id(there: Bank) -> None:
     assert [each.where for each in first.proof.found] == ["memory/n.md:5"]  # the other line has it, too
     with pytest.raises(StillThere):
         memory.purges.plan()
-    assert memory.forget("memory/n.md:5").proof.holds and audit.secrets(memory.store) == []
+    assert memory.forget("memory/n.md:5").proof.is_clean and audit.secrets(memory.store) == []
     planned = memory.purges.plan()  # by the hashes alone: these lines never had an id
     assert not planned.unknown and len(planned.ids) == 2
-    assert memory.purges.run(planned, there.root.parent / "old.bundle").proof.holds
+    assert memory.purges.run(planned, there.root.parent / "old.bundle").proof.is_clean
     assert token.encode() not in objects(there) and b"- other" in objects(there)
     assert set(memory.purges.plan().unknown) == set(planned.ids)
 
@@ -201,7 +204,7 @@ def test_a_persons_line_that_only_cites_it_stays_as_it_is(there: Bank) -> None:
     git(there.root, "commit", "--quiet", "-m", "done")
     before = there.text("memory/notes.md")
     assert Memory(there.store).purges.plan().citing == ("memory/notes.md",)
-    assert purge(there).proof.holds
+    assert purge(there).proof.is_clean
     assert there.text("memory/notes.md") == before and there.clean()
     assert before == git(there.root, "show", "HEAD:memory/notes.md")
 
@@ -251,12 +254,14 @@ def test_a_purge_that_is_cut_short_is_done_again(
         patch.setattr(rewriting, step, fails)
         purge(there)
     assert (there.store.history.head() == head) == (step in ("back_up", "_filtered"))
-    assert [one.done for one in purging.unfinished(there.store)] == ([] if step == "back_up" else [False])
+    assert [one.done for one in purging.unfinished_purges(there.store)] == (
+        [] if step == "back_up" else [False]
+    )
     assert Memory(there.store).health.verify() == []
     done = purge(there, backup="second.bundle")
-    assert done.proof.holds and SAID.encode() not in objects(there)
-    assert not (there.store.bank.state / purging.WORK).exists() and there.text(DAY).count(CARD) == 1
-    assert all(one.done for one in purging.unfinished(there.store))
+    assert done.proof.is_clean and SAID.encode() not in objects(there)
+    assert not (there.store.bank.state / purging.WORK_FOLDER).exists() and there.text(DAY).count(CARD) == 1
+    assert all(one.done for one in purging.unfinished_purges(there.store))
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def purge(bank: Bank, text: str = "door code") -> str:
     with Memory(Bank(bank.root, bank.clock).store, door="test") as memory:
         done = memory.forget(f"^{block}", take=True)
         file = bank.root.parent / f"{bank.root.name}-{block}.bundle"
-        assert memory.purges.run(memory.purges.plan(after=done), file).proof.holds
+        assert memory.purges.run(memory.purges.plan(after=done), file).proof.is_clean
     return block
 
 
@@ -81,7 +81,7 @@ def test_a_purge_reaches_the_other_machine_with_weeks_of_work_on_both(pair: tupl
     done = sync(one)
     assert done.forced == (old, one.store.history.head()) and done.followed is None
     came = sync(two)
-    assert came.followed and came.followed.proof.holds and came.forced is None
+    assert came.followed and came.followed.proof.is_clean and came.forced is None
     sync(one)
     wanted = {"Alice drinks tea", "Bob moved to Lisbon", "Carol keeps bees", "Dave sails", "Erin paints"}
     for bank in (one, two):

@@ -443,7 +443,7 @@ def test_forgetting_a_fact_empties_its_turn(memory: Memory) -> None:
     found = memory.forgetting.forget(f"^{fact.id}")
     (words,) = memory.sessions.all()
     assert words.turns[0].text == FORGOTTEN and "Heroku" not in words.path.read_text()
-    assert found.proof and found.proof.holds and found.cleared and found.cleared.turns == 1
+    assert found.proof and found.proof.is_clean and found.cleared and found.cleared.turns == 1
     assert not any("Heroku" in hit.snippet for hit in memory.search("why did we leave Heroku").hits)
 
 
@@ -645,7 +645,7 @@ def test_forgetting_reaches_the_words_in_the_bank(shared: Memory) -> None:
     fact = next(fact for fact in done.facts if "Heroku" in fact.text)
     found = shared.forgetting.forget(f"^{fact.id}")
     (words,) = shared.sessions.all()
-    assert "Heroku" not in words.path.read_text() and found.proof and found.proof.holds
+    assert "Heroku" not in words.path.read_text() and found.proof and found.proof.is_clean
     assert not any("Heroku" in hit.snippet for hit in shared.search("why did we leave Heroku").hits)
     assert shared.health.verify() == []
     shared.sessions.delete(words)

@@ -231,7 +231,7 @@ def test_a_typed_id_is_purged_with_what_it_said_alone(there: Bank) -> None:
         there.store, "plan#^budget"
     )
     planned = memory.purges.plan("trip#^budget")
-    assert not planned.unknown and memory.purges.run(planned, there.root.parent / "old.bundle").proof.holds
+    assert not planned.unknown and memory.purges.run(planned, there.root.parent / "old.bundle").proof.is_clean
     every = b"".join(data or b"" for data in there.store.history.read_all(
         [(one.id, "memory/trip.md") for one in there.store.history.log()]))  # fmt: skip
     assert b"200" not in every

@@ -169,7 +169,7 @@ class Machine:
             fact = facts[at % len(facts)]
             stone = {str(fact.id): Tombstone(str(fact.id), "", "2026-11-22")}
             plan = forgetting(self.files, Tombstones(stone), (), lambda *_: True, TODAY)
-            self.files = plan.without(self.files)
+            self.files = plan.apply(self.files)
             self.bury([(str(fact.id), fact.text), *((b.id, b.text) for b in plan.removals if b.id)])
 
     def write(self, at: int) -> None:

@@ -345,7 +345,7 @@ def forget(
         raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
     emit_json(call, views.forget_json(done, memory.config.redact))
     views.show_forget(Screen(call), done)
-    raise typer.Exit(0 if done.proof.holds else StillThere.exit_code)
+    raise typer.Exit(0 if done.proof.is_clean else StillThere.exit_code)
 
 
 def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
@@ -354,17 +354,17 @@ def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
 
 def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
     """Whether it is to be done, and whether a person's own lines go, too. Usage where nobody can be asked."""
-    many = len(found.plan.asked) + len(found.waiting) > 1
+    many = len(found.plan.requested) + len(found.waiting) > 1
     mine = views.quoting_lines(found)
     if not call.reads_terminal or call.as_json:
         if many:
             hint = "review them with --dry-run, then pass --yes"
-            raise Usage(f"{count(len(found.plan.asked), 'statement')} would be forgotten", hint=hint)
+            raise Usage(f"{count(len(found.plan.requested), 'statement')} would be forgotten", hint=hint)
         return True, False
     if not many and not mine:
         return True, False
     _preview(call, memory, found)
-    if many and not confirm(call, f"Forget these {len(found.plan.asked)}?"):
+    if many and not confirm(call, f"Forget these {len(found.plan.requested)}?"):
         return False, False
     lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
     return True, bool(mine) and confirm(call, f"Also remove {lines} it?")
@@ -375,7 +375,7 @@ def _purge(
     dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
     """Show what would be rewritten, ask, and do it; the exit code."""
-    screen, code = Screen(call), 0 if done is None or done.proof.holds else StillThere.exit_code
+    screen, code = Screen(call), 0 if done is None or done.proof.is_clean else StillThere.exit_code
     planned = memory.purges.plan(*ids, after=done)
     if done:
         views.show_forget(screen, done, purging=True)
@@ -394,7 +394,7 @@ def _purge(
     known = views.forget_json(done, memory.config.redact) if done else {"dryRun": False}
     emit_json(call, {**known, "purge": {**views.purge_plan_json(planned), **views.purge_json(made)}})
     views.show_purge(screen, planned, made)
-    return code if made.proof.holds else StillThere.exit_code
+    return code if made.proof.is_clean else StillThere.exit_code
 
 
 def backup_file(call: Call, memory: Memory, given: str | None) -> Path:

@@ -30,7 +30,7 @@ from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep.merge import Merge, prepare, settings
-from ua_memory.upkeep.purge import outside
+from ua_memory.upkeep.purge import require_outside
 from ua_memory.upkeep.sync import RemoteTombstones, SyncResult, joined, sync
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _writable(store: Store, file: Path) -> None:
         name = f"{file.stem.removesuffix('.tar')}.tar"
         hint = f"ua-memory export {name}, and compress that file"
         raise Usage("an archive is a .tar that is not compressed", where=str(file), hint=hint)
-    outside(store, file, "the archive cannot be inside the bank", "give a file outside the bank")
+    require_outside(store, file, "the archive cannot be inside the bank", "give a file outside the bank")
     if file.exists() or file.is_symlink():
         raise CannotWrite("this file already exists", where=str(file), hint="choose another name")
 

@@ -49,11 +49,11 @@ from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
     ForgetEdits,
+    ForgetPlan,
     ForgetPlanner,
     ForgetTarget,
-    Ours,
-    Plan,
-    line_owners,
+    IsMachineWritten,
+    machine_line_check,
     refuse_held,
 )
 
@@ -719,8 +719,8 @@ _COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
 class ForgottenPlans:
     """What each side loses with what the other has forgotten."""
 
-    ours: Plan = field(default_factory=Plan)
-    theirs: Plan = field(default_factory=Plan)
+    ours: ForgetPlan = field(default_factory=ForgetPlan)
+    theirs: ForgetPlan = field(default_factory=ForgetPlan)
 
     @property
     def paths(self) -> set[str]:
@@ -737,8 +737,8 @@ class ForgottenPlans:
 
     def notes(self) -> list[str]:
         """What rested on the forgotten and went with it or was revised, in numbers."""
-        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != forget.ASKED)
-        both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
+        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != forget.REQUESTED)
+        both = ForgetPlan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
         return [f"removed with what depended on it: {forget.summarize(both)}"]
@@ -778,15 +778,19 @@ def losses(store: Store, base: str | None, other: str, ours: Read, edited: Colle
 
 def _plan(
     store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
-) -> Plan:
+) -> ForgetPlan:
     fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
-    ours, today = line_owners(store, texts, rev), store.now().date()
+    ours, today = machine_line_check(store, texts, rev), store.now().date()
     return forgetting(texts, Tombstones(new, store.config.redact), fresh, ours, today)
 
 
 def forgetting(
-    texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: Ours, today: date
-) -> Plan:
+    texts: Mapping[str, bytes],
+    forgotten: Tombstones,
+    fresh: Collection[str],
+    ours: IsMachineWritten,
+    today: date,
+) -> ForgetPlan:
     """A forgetting of what has these tombstones, by its id; in files that are `fresh` since the merge base
     also by what it says: of the others, who forgot it has seen and left what stands there."""
     marks, targets = [f"^{written_id(block)}".encode() for block in forgotten.by_id], []
@@ -796,7 +800,7 @@ def forgetting(
         document = markdown_document.parse(data, path)
         for record in document.statements:
             if forgotten.names(record) or (path in fresh and forgotten.forbid(record)):
-                targets.append(forget.of(record))
+                targets.append(forget.target_of(record))
         said = {each.place.line for each in targets if each.place.path == path}
         for _, rows in forgotten.found(data, path) if path in fresh else ():
             if rows[0] not in said:
@@ -821,16 +825,18 @@ class Dropped:
     revision: str = ""
 
 
-def _dropped(base: Files, side: str, files: Files, plan: Plan, gone: Collection[str]) -> Iterator[Dropped]:
+def _dropped(
+    base: Files, side: str, files: Files, plan: ForgetPlan, gone: Collection[str]
+) -> Iterator[Dropped]:
     """What somebody had written or changed on a side since the merge base, of what goes by a plan and of what
     is `gone` by its id."""
     old = {line.strip() for data in base.values() for line in data.split(b"\n")}
     pieces = [
         (piece.id or "", piece.place)
         for piece in plan.gone
-        if piece.why == forget.ASKED or piece.by_person or piece.what == "fact"
+        if piece.why == forget.REQUESTED or piece.by_person or piece.what == "fact"
     ]
-    left = read(plan.without(files)).units
+    left = read(plan.apply(files)).units
     pieces += [(name, unit.record.place) for name in gone if (unit := left.get(("id", name))) and unit.record]
     for block, place in sorted(pieces, key=lambda each: (each[1].path, each[1].line)):
         rows = files[place.path].split(b"\n")[place.line - 1 : place.end]
@@ -889,7 +895,7 @@ def foreign_files(
     if not store.bank.own:
         what = "the other history has files that are not memory"
         hint = "give this history a remote of its own: ua-memory git remote set-url origin ADDRESS"
-        raise Conflict(what, where=", ".join(sorted(foreign)[: forget.SHOWN]), hint=hint)
+        raise Conflict(what, where=", ".join(sorted(foreign)[: forget.LISTED_FILES]), hint=hint)
     history = store.history
     head = history.head()
     here = history.differing(base, head) if head else {}
@@ -992,7 +998,7 @@ def together(
 ) -> Merge:
     """Both sides made one: without what either has forgotten, and what went with it; then by id. `other` is
     the revision of theirs."""
-    left, right = lost.ours.without(mine), lost.theirs.without(theirs)
+    left, right = lost.ours.apply(mine), lost.theirs.apply(theirs)
     done = merge(left if fresh else base, left, right, other)
     # A file that goes whole, and that nobody else has, is in no merge.
     done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})

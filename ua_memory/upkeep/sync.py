@@ -35,7 +35,14 @@ from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.upkeep import purge, traces
 from ua_memory.upkeep.merge import JoinResult, Merge, join, prepare, refuse, refuse_push, settings
-from ua_memory.upkeep.traces import BEGUN, Cleanup, Needle, TraceReport, needles, unmentioned
+from ua_memory.upkeep.traces import (
+    RECORD_PREFIX,
+    Cleanup,
+    Needle,
+    TraceReport,
+    make_needles,
+    needles_unless_mentioned,
+)
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -196,7 +203,7 @@ def joined(
     `forget` brings that to its end. With `look` say what would be, and where the words would stand still."""
     seen = _foreseen(store, other, always=look)
     if look:
-        proof = traces.within(seen.files, seen.sought)
+        proof = traces.search_files(seen.files, seen.sought)
         return seen.joined, RemoteTombstones(seen.forgotten, proof) if seen.sought else None
     if not seen.sought:
         done = join(store, other, door=door, subject=subject)
@@ -205,9 +212,9 @@ def joined(
             SessionFiles(store).forget(lambda turn: known.said_in(turn.text))
         return done, None
     clearing = Cleanup(store, index)
-    with clearing.begun(seen.forgotten, seen.ids, seen.sought) as begun:
+    with clearing.with_record(seen.forgotten, seen.ids, seen.sought) as begun:
         done = join(store, other, door=door, subject=subject)
-        return done, RemoteTombstones(seen.forgotten, clearing.end(begun, seen.sought, seen.ids)[1])
+        return done, RemoteTombstones(seen.forgotten, clearing.clean_up(begun, seen.sought, seen.ids)[1])
 
 
 def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _JoinPreview:
@@ -224,7 +231,9 @@ def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _sought(store, base, new) if new else ()
-    sought += unmentioned(seen.losses.ours.also, sought, files.values(), store.config.redact)
+    sought += needles_unless_mentioned(
+        seen.losses.ours.derived_texts, sought, files.values(), store.config.redact
+    )
     return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
 
 
@@ -241,7 +250,7 @@ def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[
         for record in document.parse(data, path).statements
         if forgotten.forbid(record)
     ]
-    return needles(dict.fromkeys(said), store.config.redact)
+    return make_needles(dict.fromkeys(said), store.config.redact)
 
 
 # -- syncing -----------------------------------------------------------------------------------------------
@@ -356,11 +365,11 @@ class _Syncing:
 
     def together(self) -> SyncResult:
         store, history = self.store, self.store.history
-        if any(not one.done and not one.sync for one in purge.unfinished(store)):
+        if any(not one.done and not one.sync for one in purge.unfinished_purges(store)):
             where = str(store.bank.root)
             raise Conflict("a purge was interrupted here", where=where, hint="ua-memory forget --purge")
         self.done.notes += prepare(store, look=self.trial)
-        if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
+        if not self.trial and any(store.bank.pending.glob(f"{RECORD_PREFIX}*.json")):
             Cleanup(store, self.index).finish()
         if not self.trial:
             self._unlock()
@@ -459,12 +468,12 @@ class _Syncing:
         history, redact = self.store.history, self.store.config.redact
         head, agreed = str(history.head()), history.agreed(self.name)
         history.require_whole()
-        purged = purge.purges(history, other, agreed, redact)
+        purged = purge.purges_since(history, other, agreed, redact)
         if not purged:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             what = "the remote's history was rewritten, but not by a purge"
-            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=purge.HINT)
-        base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
+            raise Conflict(what, where=f"it lacks {lost[:10]}", hint=purge.REWRITTEN_HINT)
+        base, parents = purge.match_rewritten(history, agreed or head, other, purged, at=agreed)
         seen = _foreseen(self.store, other, base=base)
         sought = self._words(purged, [head, other], seen.files)
         ids = tuple(sorted(purged.ids))
@@ -474,15 +483,15 @@ class _Syncing:
         backup = self._backed_up()
         clearing = Cleanup(self.store, self.index)
         everything, gone = tuple(dict.fromkeys((*sought, *seen.sought))), {*ids, *seen.ids}
-        with clearing.begun(ids, gone, everything) as begun:
+        with clearing.with_record(ids, gone, everything) as begun:
             done = join(self.store, other, door=self.door, subject=self._subject, base=base)
             self.store.require_settled()  # what is not joined yet is not to be let go of
             new = self._moved(other, base, parents, purged, sought)
-            _, proof = clearing.end(begun, everything, gone, objects=True)
-        self._note(backup, proof.holds)
+            _, proof = clearing.clean_up(begun, everything, gone, objects=True)
+        self._note(backup, proof.is_clean)
         # What was dropped here was in revisions that are no more.
         dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
-        named = [] if proof.holds else rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
+        named = [] if proof.is_clean else rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
         holding = tuple(ref.short for ref in named if ref.name != history.ref())
         self.done.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
         return replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
@@ -492,7 +501,9 @@ class _Syncing:
         history = self.store.history
         try:
             paths = rewrite.named_objects(history, revs)
-            return purge.texts(history, paths, purged.tombstones, files, self.store.config.redact)[0]
+            return purge.forgotten_needles(
+                history, paths, purged.tombstones, files, self.store.config.redact
+            )[0]
         except StillThere as error:
             what = "it was purged on another machine, but is still in a file here"
             hint = f"ua-memory forget {error.where}, or take it out of the file; then sync"
@@ -504,7 +515,7 @@ class _Syncing:
             what = "another machine purged its history; the old history here needs a backup first"
             hint = "give a file outside the bank: sync(backup=…)"
             raise Conflict(what, where=str(store.bank.root), hint=hint)
-        purge.outside(store, backup)
+        purge.require_outside(store, backup)
         store.require_settled()
         with store.locked():
             rewrite.unmarked(store.history)
@@ -515,7 +526,7 @@ class _Syncing:
     def _note(self, backup: Path, done: bool) -> None:
         """Note how far following a purge has come."""
         one = purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
-        purge.note(self.store, one)
+        purge.record_purge(self.store, one)
 
     def _moved(
         self, other: str, base: str, parents: Mapping[str, str], purged: purge.Purges,
@@ -556,19 +567,19 @@ class _Syncing:
             return parents[tip]
         history, redact = self.store.history, self.store.config.redact
         here, paths = set(history.blobs().values()), rewrite.named_objects(space, [tip])
-        changes = purge.changes(space, paths, purged.ids, sought, redact)
+        changes = purge.changed_blobs(space, paths, purged.ids, sought, redact)
         contents = {blob: new for blob, _, new in changes if blob not in here}
         rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
         return history.fetch_objects(str(space.git_dir), history.ref())
 
     def _finish(self) -> None:
         """A sync that was killed after the branch had moved has left old objects: let go of them."""
-        left = [one for one in purge.unfinished(self.store) if one.sync and not one.done]
+        left = [one for one in purge.unfinished_purges(self.store) if one.sync and not one.done]
         for one in left:
             with self.store.locked():
                 rewrite.unmarked(self.store.history)
                 rewrite.let_go(self.store.history, self.store.bank.state / WORK)
-            purge.note(self.store, replace(one, done=True))
+            purge.record_purge(self.store, replace(one, done=True))
 
     def _purged_here(self, offered: str) -> bool:
         """Whether something was purged here that the remote does not know of."""
@@ -588,19 +599,19 @@ class _Syncing:
         with self._workspace() as space:
             # An address may be a path as seen from the bank.
             offered = History(space.git_dir, history.root, own=False).fetch_objects(self.url, history.ref())
-            mine = purge.purges(space, head, offered, redact)
+            mine = purge.purges_since(space, head, offered, redact)
             if not mine:
                 return ""
-            theirs = purge.purges(space, offered, head, redact)
+            theirs = purge.purges_since(space, offered, head, redact)
             without, parents = [head], dict[str, str]()
             if not theirs and not (agreed and space.is_within(agreed, offered)):
-                base, parents = purge.counterparts(space, offered, head, mine, to=agreed)
+                base, parents = purge.match_rewritten(space, offered, head, mine, to=agreed)
                 without.append(base)
             number = len(space.run("rev-list", offered, *(f"^{each}" for each in without)).split())
             tip = offered
             if not self.trial:
                 paths = rewrite.named_objects(space, [offered])
-                sought, _ = purge.texts(space, paths, mine.tombstones, {}, redact)
+                sought, _ = purge.forgotten_needles(space, paths, mine.tombstones, {}, redact)
                 tip = self._replanted(space, offered, without, parents, mine, sought)
         if self.trial:
             self.done.received, self.done.sent = number, history.number(None, head)

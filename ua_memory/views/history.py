@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.trust import BrokenLink
     from ua_memory.upkeep.archive import RestoreResult
     from ua_memory.upkeep.audit import StatementChange
-    from ua_memory.upkeep.forget import ForgetResult, Piece
+    from ua_memory.upkeep.forget import ForgetResult, PlanItem
     from ua_memory.upkeep.purge import PurgePlan, PurgeResult
     from ua_memory.upkeep.sync import SyncResult
     from ua_memory.upkeep.traces import TraceReport
@@ -239,7 +239,7 @@ FORGET_SIGNS = {
 }
 
 
-def quoting_lines(found: ForgetResult) -> list[Piece]:
+def quoting_lines(found: ForgetResult) -> list[PlanItem]:
     """A person's own lines that quote the forgotten text. They stay until the person removes them."""
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
@@ -268,14 +268,14 @@ def show_forget_plan(screen: Screen, found: ForgetResult, patterns: Mapping[str,
     screen.line(("The history keeps it.", "faint"))
 
 
-def _piece_name(piece: Piece) -> str:
+def _piece_name(piece: PlanItem) -> str:
     """The name that `why` and `forget --purge` take: `^id`, `path#^id` or `path:line`."""
     if piece.id and is_generated(piece.id):
         return f"^{piece.id}"
     return f"{piece.place.path}#^{piece.id}" if piece.id else f"{piece.place.path}:{piece.place.line}"
 
 
-def _piece_text(piece: Piece) -> str:
+def _piece_text(piece: PlanItem) -> str:
     return f"{'your ' if piece.by_person else ''}{piece.what}, {piece.why}"
 
 
@@ -295,11 +295,11 @@ def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) ->
     if cleared.pending or done.waiting:
         names = [*cleared.pending, *(one.key for one in done.waiting)]
         screen.line(f"Removed from the queue: {', '.join(names)}")
-    looked = (f"{'git' if kind == 'trail' else kind} ({n})" for kind, n in done.proof.looked.items())
+    looked = (f"{'git' if kind == 'trail' else kind} ({n})" for kind, n in done.proof.searched.items())
     screen.line(_trace_verdict(done.proof), f": searched {', '.join(looked)}.")
     if not purging:
         screen.line(("The history keeps it; undo restores it.", "faint"))
-    more = [f"the next searches rebuild the index ({cleared.left} left)"] if cleared.left else []
+    more = [f"the next searches rebuild the index ({cleared.stale} left)"] if cleared.stale else []
     screen.outcome(done.result, *more)
     screen.note(*(f"it is still in {each.where}" for each in done.proof.found))
     if done.proof.found and quoting_lines(done):
@@ -308,10 +308,10 @@ def show_forget(screen: Screen, done: ForgetResult, *, purging: bool = False) ->
 
 def _trace_verdict(proof: TraceReport) -> Styled:
     """Whether a search for the removed text found any of it."""
-    return ("Nothing of it is left", "good") if proof.holds else ("Not all of it was removed", "bad")
+    return ("Nothing of it is left", "good") if proof.is_clean else ("Not all of it was removed", "bad")
 
 
-def _piece_counts(pieces: Sequence[Piece]) -> str:
+def _piece_counts(pieces: Sequence[PlanItem]) -> str:
     each, plurals = Counter(piece.what for piece in pieces), {"entity": "entities"}
     return ", ".join(count(n, what, plurals.get(what)) for what, n in each.items()) or "queued turns"
 
@@ -320,7 +320,7 @@ def forget_json(found: ForgetResult, patterns: Mapping[str, str]) -> dict[str, A
     """A forget as JSON, with the texts only before it is done."""
     words = found.result is None
 
-    def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
+    def pieces(given: Sequence[PlanItem]) -> list[dict[str, Any]]:
         return [
             fields(piece, "what", "why", "by_person")
             | ({"text": redaction.redact(piece.text, patterns).text} if words else {})
@@ -387,9 +387,9 @@ def show_purge(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
 
 def _show_purge_traces(screen: Screen, proof: TraceReport, revision: str | None, backup: str) -> None:
     """Print what a search for the purged text still found, and where the old history is kept."""
-    objects = count(proof.looked.get("history", 0), "object")
+    objects = count(proof.searched.get("history", 0), "object")
     said: list[Styled] = [f", also in the {objects} of the history (", commit_label(revision), ")"]
-    screen.line(_trace_verdict(proof), *(said if proof.holds else ()))
+    screen.line(_trace_verdict(proof), *(said if proof.is_clean else ()))
     screen.note(*(f"it is still in {each.where}" for each in proof.found))
     screen.line("The old history is in ", (backup, "path"))
     rest = ". Until then the purge is not finished."
@@ -447,7 +447,7 @@ def show_sync(screen: Screen, done: SyncResult) -> None:
 
 def _note_forgotten_elsewhere(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """Note where the text of a fact is left that was forgotten on another machine."""
-    if done.heard and not done.heard.proof.holds:
+    if done.heard and not done.heard.proof.is_clean:
         left = (each.where for each in done.heard.proof.found)
         screen.note(*(f"forgotten on another machine, but it is still in {where}" for where in left))
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")

@@ -382,7 +382,7 @@ def place_json(at: Place, block: str | None) -> dict[str, Any]:
 
 def trace_json(proof: Any) -> dict[str, Any]:
     """What a forget searched, and where it still found something."""
-    return fields(proof, "looked as searched", "found")
+    return fields(proof, "searched", "found")
 
 
 def revision_json(one: Revision) -> dict[str, Any]:
