@@ -122,9 +122,9 @@ def test_killed_on_the_way_it_is_begun_anew(shell: Shell, stop: str, monkeypatch
         patch.setattr(cloning.shutil, "rmtree", lambda *_, **__: None)
         with pytest.raises(Killed):
             cloning.clone(shell.home / "two", str(there))
-    assert not (shell.home / "two").exists() and (shell.home / f".two{cloning.PART}").exists()
+    assert not (shell.home / "two").exists() and (shell.home / f".two{cloning.PART_SUFFIX}").exists()
     assert "Alice" in second(shell, there).ok("search", "tea").out
-    assert not (shell.home / f".two{cloning.PART}").exists()
+    assert not (shell.home / f".two{cloning.PART_SUFFIX}").exists()
 
 
 def test_what_is_refused(shell: Shell, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_is_refused(shell: Shell, tmp_path: Path) -> None:
     done = shell(*asked)
     assert done.code == 2 and "not empty" in done.err
     assert [file.name for file in folder.iterdir()] == ["mine.txt"]
-    assert not [file for file in shell.home.iterdir() if file.name.endswith(cloning.PART)]
+    assert not [file for file in shell.home.iterdir() if file.name.endswith(cloning.PART_SUFFIX)]
 
 
 def test_a_link_of_a_strangers_is_not_made(shell: Shell) -> None:

@@ -77,9 +77,9 @@ def test_weeks_apart_and_then_the_same_to_the_byte(pair: tuple[Bank, Bank]) -> N
     one.edit("What every session", "What each session", "MEMORY.md")
     assert (out := sync(one)).sent == 2 and out.received == 0
     came = sync(two)
-    assert came.merge.came == 1 and came.sent >= 3 and not came.merge.notes
+    assert came.merge.added == 1 and came.sent >= 3 and not came.merge.notes
     back = sync(one)
-    assert back.merge.came == 1 and back.sent == 0  # the line of two's owner has no id yet
+    assert back.merge.added == 1 and back.sent == 0  # the line of two's owner has no id yet
     assert tree(one) == tree(two) and heads(one, two) == {one.store.history.head()}
     assert facts(one) == {"Alice drinks tea", "Bob moved to Lisbon", "Carol keeps bees", "by hand on two"}
     before = heads(one, two)
@@ -195,10 +195,10 @@ def test_a_trial_changes_nothing(pair: tuple[Bank, Bank]) -> None:
     two.insert("Carol keeps bees")
     was = tree(two), heads(two), git(two.root, "for-each-ref")
     done = sync(two, trial=True)
-    assert done.merge.came == 1 and done.sent == 1 and done.revision is None
+    assert done.merge.added == 1 and done.sent == 1 and done.revision is None
     assert (tree(two), heads(two), git(two.root, "for-each-ref")) == was
     three = new_bank(two.root.with_name("three"))
-    assert sync(three, str(two.root.with_name("remote.git")), trial=True).merge.came == 2
+    assert sync(three, str(two.root.with_name("remote.git")), trial=True).merge.added == 2
     assert git(three.root, "remote") == ""
 
 
@@ -335,7 +335,7 @@ def test_an_edit_in_the_very_moment_is_not_lost(
     one, two = pair
     one.insert("Bob moved to Lisbon")
     sync(one)
-    real = joining.merged
+    real = joining.merge_revision
 
     def late(*args: Any, **more: Any) -> object:
         done = real(*args, **more)
@@ -343,7 +343,7 @@ def test_an_edit_in_the_very_moment_is_not_lost(
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(joining, "merged", late)
+        patch.setattr(joining, "merge_revision", late)
         sync(two)
     assert facts(two) == {"Alice drinks green tea", "Bob moved to Lisbon"}
     sync(two)
@@ -386,12 +386,12 @@ def test_what_went_with_a_tombstone_is_told_and_its_words_are_sought(pair: tuple
     for each in done.merge.dropped:
         rows = git(two.root, "show", f"{each.revision}:{each.path}").split("\n")
         assert "ring twice" in rows[each.line - 1] or "carol sails" in rows[each.line - 1]
-    assert done.heard and {*done.heard.ids} == {kept, taken}
-    assert [each.where for each in done.heard.proof.found] == ["memory/notes.md:3"]
+    assert done.forgotten and {*done.forgotten.ids} == {kept, taken}
+    assert [each.where for each in done.forgotten.proof.found] == ["memory/notes.md:3"]
     assert not [*two.store.bank.pending.glob("forget-*")]
     two.edit("# 2026-11-21\n", "# 2026-11-21\n\n- The code is 4711 blue, ring twice\n")  # said anew
     again = sync(two)
-    assert not again.merge.dropped and not again.heard
+    assert not again.merge.dropped and not again.forgotten
     sync(one)
     assert "The code is 4711 blue, ring twice" in facts(one) and tree(one) == tree(two)
     block = next(str(fact.id) for fact in markdown.parse(one.bytes(), DAY).of(Fact) if fact.id)
@@ -412,7 +412,7 @@ def test_what_is_brought_back_on_one_is_not_told_as_gone_on_the_other(pair: tupl
     two.insert("Bob moved to Lisbon")  # two has work of its own, too
     sync(one)
     trial, done = sync(two, trial=True), sync(two)
-    assert not trial.merge.dropped and not done.merge.dropped and not done.heard
+    assert not trial.merge.dropped and not done.merge.dropped and not done.forgotten
     assert "Alice drinks tea" in facts(two)
 
 
@@ -452,7 +452,7 @@ def test_what_was_derived_on_the_other_machine_goes_or_is_revised(
     assert (left.id, [proof.id for proof in left.proofs]) == (both.id, [card.id])
     assert one.text(page) == f"It is paid by card. {link(card)}\n" and "moved" not in one.text("MEMORY.md")
     assert f"^{alone.id}" in one.text("memory/forgotten.md") and "Ann: see" in one.text("memory/notes.md")
-    assert not done.heard or done.heard.proof.is_clean
+    assert not done.forgotten or done.forgotten.proof.is_clean
 
 
 @pytest.mark.few(2)
@@ -527,7 +527,7 @@ def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], 
     assert b"remote.git" not in file.read_bytes()
     three = new_bank(tmp_path / "three")
     taken = restore(three.store, file)
-    assert taken.merge.came == 1 and tree(three) == tree(one)
+    assert taken.merge.added == 1 and tree(three) == tree(one)
     assert restore(Bank(three.root, one.clock).store, file).received == 0
     with pytest.raises(UaMemoryError, match="already exists"):
         archive.export(one.store, file)
@@ -682,12 +682,12 @@ def test_no_byte_of_an_archive_can_be_another(tmp_path: Path) -> None:
     for bad in wrong:
         file.write_bytes(bad)
         with pytest.raises(Malformed):
-            archive._verified(file, tmp_path / "trail.bundle")
+            archive._verify_archive(file, tmp_path / "trail.bundle")
         (tmp_path / "trail.bundle").unlink(missing_ok=True)
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(Malformed, match="not a regular file"):
-        archive._verified(file, tmp_path / "trail.bundle")
+        archive._verify_archive(file, tmp_path / "trail.bundle")
 
 
 def test_a_cut_archive_is_refused(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_what_each_side_adds_stays_below_its_own_heading() -> None:
     theirs = BASE + "\n## 11:00 · web · web\n\n- theirs ^dddddddddd\n"
     done = of(ours, theirs)
     assert text(done) == theirs + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n" and not done.notes
-    assert facts(done)["dddddddddd"].said_by == "web" and done.came == 1
+    assert facts(done)["dddddddddd"].said_by == "web" and done.added == 1
 
 
 def test_deleted_and_unchanged_is_deleted_but_deleted_and_changed_is_kept_and_told() -> None:

@@ -18,7 +18,7 @@ from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, parse
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
-from ua_memory.upkeep.merge import ForgottenPlans, forgetting, together
+from ua_memory.upkeep.merge import ForgottenPlans, merge_sides, plan_by_tombstones
 
 TODAY, SALT = date(2026, 11, 22), "0" * 8
 DAYS = ("memory/2026-11-21.md", "memory/2026-11-22.md")
@@ -83,9 +83,9 @@ class Machine:
             fresh = {path for path, data in side.items() if base.get(path) != data}
             if new and fresh:
                 texts = {path: data for path, data in side.items() if path.endswith(".md")}
-                sides[name] = forgetting(texts, Tombstones(new), fresh, lambda *_: True, TODAY)
+                sides[name] = plan_by_tombstones(texts, Tombstones(new), fresh, lambda *_: True, TODAY)
         went = ForgottenPlans(**sides)
-        done = together(base, mine, hub, went)
+        done = merge_sides(base, mine, hub, went)
         self.files = {path: data for path, data in done.files.items() if data is not None}
         for plan in sides.values():
             self.bury([(one.id, one.text) for one in plan.removals if one.id in went.ids(self.files)])
@@ -168,7 +168,7 @@ class Machine:
         if facts := [fact for fact in self.of(Fact, Observation) if fact.id]:
             fact = facts[at % len(facts)]
             stone = {str(fact.id): Tombstone(str(fact.id), "", "2026-11-22")}
-            plan = forgetting(self.files, Tombstones(stone), (), lambda *_: True, TODAY)
+            plan = plan_by_tombstones(self.files, Tombstones(stone), (), lambda *_: True, TODAY)
             self.files = plan.apply(self.files)
             self.bury([(str(fact.id), fact.text), *((b.id, b.text) for b in plan.removals if b.id)])
 

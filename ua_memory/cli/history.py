@@ -124,7 +124,7 @@ def entries(
 ) -> list[DiaryEntry]:
     """Revisions as the diary tells of them, with what they took back, however long ago."""
     others = memory.history.undone_by(done)
-    brought = memory.history.brought([*done, *others], about)
+    brought = memory.history.statements_by_revision([*done, *others], about)
     return views.diary_entries(
         done, brought, gone, memory.store.now().tzinfo, separate=separate, referenced=others
     )

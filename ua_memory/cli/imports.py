@@ -117,7 +117,7 @@ APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": (
 def _archive(call: Call, memory: Memory, path: str, dry_run: bool) -> None:
     done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
     show_result(call, done, history.restore_json, history.show_restore)
-    if done.heard and not done.heard.proof.is_clean:
+    if done.forgotten and not done.forgotten.proof.is_clean:
         raise typer.Exit(StillThere.exit_code)
 
 
@@ -247,7 +247,7 @@ def sync(
     """
     done = memory.remote.sync(remote, dry_run=dry_run, backup=backup_file(call, memory, None))
     show_result(call, done, history.sync_json, history.show_sync)
-    if any(one and not one.proof.is_clean for one in (done.followed, done.heard)):
+    if any(one and not one.proof.is_clean for one in (done.followed, done.forgotten)):
         raise typer.Exit(StillThere.exit_code)
 
 

@@ -29,36 +29,34 @@ from ua_memory.store.files import MAX_FILE
 from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
-from ua_memory.upkeep.merge import Merge, prepare, settings
+from ua_memory.upkeep.merge import Merge, parse_settings, prepare
 from ua_memory.upkeep.purge import require_outside
-from ua_memory.upkeep.sync import RemoteTombstones, SyncResult, joined, sync
+from ua_memory.upkeep.sync import RemoteTombstones, SyncResult, join_and_clean, sync
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
 
 
-# -- tarred ------------------------------------------------------------------------------------------------
-# The frame of an archive, looked through before anything reads it: tar's own headers, and all between them.
+# -- tar headers -------------------------------------------------------------------------------------------
+# All headers of an archive, and the padding between files, are checked before `tarfile` reads it.
 #
-# Python's tarfile takes in a header of any length as a whole, and follows one that announces another
-# without an end. An archive of ours has plain files and nothing else, each at most with one header of a
-# longer name or size, and zeros wherever nothing stands.
+# Python's tarfile reads a header of any length into memory, and follows chains of headers without an end. Our
+# archives have regular files only, each with at most one extended header (path or size), and zero padding.
 
 
 BLOCK = tarfile.BLOCKSIZE
 MOST_HEADER = 1 << 16
-"""Bytes of a header that says a longer name: more than any system allows."""
-_PIECE = 1 << 20
-_SAYS = frozenset((b"path", b"size"))
+"""Bytes of an extended header: more than the longest path of any system needs."""
+_ZEROS_CHUNK = 1 << 20
+_PAX_KEYS = frozenset((b"path", b"size"))
 
 
 class InvalidArchive(tarfile.TarError):
-    """Something that no archive of ours has; in words for a person."""
+    """The tar file is not one of our archives; the message says why."""
 
 
-def look_through(raw: IO[bytes], most: int) -> None:
-    """See that a file is such an archive of at most so many members. TarError, among them Strange, says what
-    it is instead."""
+def check_tar(raw: IO[bytes], most: int) -> None:
+    """Raise TarError unless a file is such an archive of at most `most` members."""
     at, said, number = 0, dict[bytes, bytes](), 0
     while True:
         raw.seek(at)
@@ -70,9 +68,9 @@ def look_through(raw: IO[bytes], most: int) -> None:
             raise InvalidArchive(f"a header is damaged at byte {at}")
         size = member.size
         if member.type == tarfile.XHDTYPE and not said and 0 < size <= MOST_HEADER:
-            said = _extended(raw.read(size))
+            said = _parse_pax_header(raw.read(size))
         elif member.type == tarfile.REGTYPE:
-            size = _number(said.get(b"size", b"%d" % size))
+            size = _parse_number(said.get(b"size", b"%d" % size))
             said, number = {}, number + 1
         else:
             raise InvalidArchive(f"it contains something other than files, at byte {at}")
@@ -84,52 +82,52 @@ def look_through(raw: IO[bytes], most: int) -> None:
         if raw.read(at - end).strip(b"\0"):
             raise InvalidArchive(f"unexpected data between its files, at byte {end}")
     raw.seek(at)
-    while piece := raw.read(_PIECE):
+    while piece := raw.read(_ZEROS_CHUNK):
         if piece.strip(b"\0"):
             raise InvalidArchive(f"unexpected data after its files, at byte {at}")
     raw.seek(0)
 
 
-def _extended(data: bytes) -> dict[bytes, bytes]:
-    """What a header says for the file behind it: `LENGTH KEY=VALUE` and a newline each."""
+def _parse_pax_header(data: bytes) -> dict[bytes, bytes]:
+    """{key: value} of an extended header: lines of `LENGTH KEY=VALUE`."""
     said: dict[bytes, bytes] = {}
     while data:
-        length = _number(data.partition(b" ")[0])
+        length = _parse_number(data.partition(b" ")[0])
         row, data = data[:length], data[max(length, 1) :]
         key, has, value = row.partition(b" ")[2].removesuffix(b"\n").partition(b"=")
-        if len(row) != length or not row.endswith(b"\n") or not has or key not in _SAYS or key in said:
+        if len(row) != length or not row.endswith(b"\n") or not has or key not in _PAX_KEYS or key in said:
             raise InvalidArchive("one of its headers cannot be read")
         said[key] = value
     return said
 
 
-def _number(text: bytes) -> int:
+def _parse_number(text: bytes) -> int:
     if not text.isdigit() or len(text) > 20:
         raise InvalidArchive("one of its headers cannot be read")
     return int(text)
 
 
 # -- archive -----------------------------------------------------------------------------------------------
-# A whole bank as one file: a tar of its memory, its history as a git bundle, and a manifest of all hashes.
+# A bank as one file: a tar with a manifest of all hashes, the memory files, and the history as a git bundle.
 #
-# Nothing of the state goes in but the words of sessions, if asked: no index, no cache, nothing that waits,
-# no remote. What comes in is looked through to the last byte before one is written.
+# Of the state folder only sessions are included, on request. On import, the whole archive is verified before
+# anything is written.
 
 
 MANIFEST, BUNDLE, FILES = "manifest.json", "trail.bundle", "files/"
 FORMAT = "ua-memory archive 1"
-PACKED = frozenset(".zip .gz .tgz .bz2 .xz .zst .7z .rar".split())  # noqa: SIM905
-"""Endings of a name by which another program would take an archive for what it is not."""
+COMPRESSED_SUFFIXES = frozenset(".zip .gz .tgz .bz2 .xz .zst .7z .rar".split())  # noqa: SIM905
+"""Suffixes that would make other programs take the archive for a compressed one."""
 MOST_FILES = 200_000
 MOST_MANIFEST = 64 << 20
 MOST_BUNDLE = 16 << 30
-PIECE = 1 << 20
-MADE = "%Y-%m-%dT%H:%M:%S%z"
+CHUNK = 1 << 20
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%z"
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """An archive that was written: what is in it. `revision` is the newest it has, `bytes` its size."""
+    """An archive that was written. `revision` is its newest, `bytes` its size."""
 
     file: str
     bank: str
@@ -143,7 +141,7 @@ class ArchiveResult:
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """An archive that was taken in, after all of it was verified."""
+    """An archive that was verified and imported."""
 
     file: str
     bank: str
@@ -155,8 +153,8 @@ class RestoreResult:
     revision: str | None
     notes: tuple[str, ...] = ()
     trial: bool = False
-    heard: RemoteTombstones | None = None
-    """What was forgotten there, and here now, too."""
+    forgotten: RemoteTombstones | None = None
+    """What was forgotten there, now forgotten here too."""
 
 
 # -- export ----------------------------------------------------------------------------------------------
@@ -165,11 +163,12 @@ class RestoreResult:
 def export(
     store: Store, file: Path, *, sessions: bool = False, trial: bool = False, tell: Progress | None = None
 ) -> ArchiveResult:
-    """Write the bank's archive, with the words of its `sessions` if they are wanted. Usage where it would lie
-    inside the bank or is named as what it is not, CannotWrite where there is such a file already; nothing is
-    there until all of it is."""
-    _writable(store, file)
-    notes = prepare(store, look=trial)
+    """Write the bank's archive, on request with its `sessions`. The file appears only when it is complete.
+
+    Usage for a file inside the bank or with a compressed file's suffix, CannotWrite if the file exists.
+    """
+    _require_new_file(store, file)
+    notes = prepare(store, dry_run=trial)
     history, head = store.history, store.history.head()
     if head is None:
         raise NotFound("there is no history yet", where=str(store.bank.root), hint="ua-memory init")
@@ -189,14 +188,14 @@ def export(
     with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
         history.bundle(bundle)
-        made = f"{store.now():{MADE}}"
+        made = f"{store.now():{TIME_FORMAT}}"
         manifest = _manifest(store.config.id, made, head, contents, bundle)
         size = _write(file, manifest, contents, bundle, int(store.now().timestamp()), tell)
     return replace(result, bytes=size)
 
 
-def _writable(store: Store, file: Path) -> None:
-    if file.suffix.lower() in PACKED:
+def _require_new_file(store: Store, file: Path) -> None:
+    if file.suffix.lower() in COMPRESSED_SUFFIXES:
         name = f"{file.stem.removesuffix('.tar')}.tar"
         hint = f"ua-memory export {name}, and compress that file"
         raise Usage("an archive is a .tar that is not compressed", where=str(file), hint=hint)
@@ -218,7 +217,7 @@ def _write(
     file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int, tell: Progress | None
 ) -> int:
     with writing(file, "name another file"):
-        with _unnamed(file) as (fd, named):
+        with _open_unnamed(file) as (fd, named):
             with os.fdopen(fd, "wb", closefd=False) as out:
                 with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
                     _add(tar, MANIFEST, io.BytesIO(manifest), len(manifest), when)
@@ -236,10 +235,12 @@ def _write(
 
 
 @contextlib.contextmanager
-def _unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
-    """A descriptor to write to, and what gives the file its name, replacing nothing. Until then it has none,
-    so that a process that is killed leaves nothing behind; where a file system knows no such files it has a
-    hidden one, and what a killed process has left of them is swept up."""
+def _open_unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
+    """(a descriptor to write to, a function that gives the file its name and replaces nothing).
+
+    The file has no name until then, so that a killed process leaves nothing behind. On file systems without
+    unnamed files it has a hidden name, and leftovers of killed processes are removed.
+    """
     flags = os.O_WRONLY | os.O_CLOEXEC
     start, fresh = f".{file.name[:200]}.", file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
     for left in file.parent.glob(f"{glob.escape(start)}*.part"):
@@ -255,7 +256,7 @@ def _unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
             source = str(fresh)
         else:
             source = f"/proc/self/fd/{fd}"
-        # With a folder `link` follows the link that /proc has in place of the file.
+        # Given `src_dir_fd`, `link` follows the symbolic link in /proc.
         try:
             yield fd, lambda: os.link(source, file.name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
@@ -277,39 +278,43 @@ def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int)
 def restore(
     store: Store, file: Path, *, door: str, index: Callable[[], Index], trial: bool = False
 ) -> RestoreResult:  # fmt: skip
-    """Take an archive in: verified whole, then joined as `sync` joins. Malformed for one that is cut short,
-    was changed, or holds what it should not; Conflict where it is another bank's."""
-    notes = prepare(store, look=trial)
+    """Verify an archive completely, then join its history as `sync` does.
+
+    Malformed if it is incomplete, was changed or has unexpected files, Conflict if it is of another bank.
+    """
+    notes = prepare(store, dry_run=trial)
     store.make_state()
     with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
-        manifest, files, said = _verified(file, bundle)
+        manifest, files, said = _verify_archive(file, bundle)
         heads = store.history.bundled(bundle)
         wanted = manifest["revision"]
         ref = next((ref for ref, sha in heads.items() if sha == wanted), None)
         if ref is None:
-            raise _bad(file, "its history does not end at the revision in the manifest")
+            raise _invalid(file, "its history does not end at the revision in the manifest")
         with store.history.fetched(str(bundle), ref) as other:
             there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
-            known = settings(store.history.read(other, discovery.SETTINGS)) or {}
+            known = parse_settings(store.history.read(other, discovery.SETTINGS)) or {}
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
-                raise _bad(file, "its files differ from its history")
-            done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)
+                raise _invalid(file, "its files differ from its history")
+            done, newly_forgotten = join_and_clean(
+                store, other, index, door=door, subject=f"import: {file.name}", dry_run=trial
+            )
     forgotten = tombstones.read(store)
     merged = [one for one in said if trial or SessionFiles(store).merge(one, forgotten.said_in)]
     result = done.result
     notes = (*notes, *done.notes, *(result.notes if result else ()))
     return RestoreResult(
         str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, len(merged),
-        done.merge, result.revision if result else None, notes, trial, heard,
+        done.merge, result.revision if result else None, notes, trial, newly_forgotten,
     )  # fmt: skip
 
 
-def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str], list[SessionFile]]:
-    """(the manifest, {path: blob id}, the sessions) of an archive every byte of which was looked at; its
-    bundle is put where `bundle` says."""
+def _verify_archive(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str], list[SessionFile]]:
+    """(manifest, {path: blob id}, sessions) of an archive that was verified completely; its git bundle is
+    written to `bundle`."""
     try:
-        with discovery.open_regular(file) as raw, _tar(raw) as tar:
+        with discovery.open_regular(file) as raw, _open_tar(raw) as tar:
             members = iter(tar)
             manifest = _read_manifest(file, tar, next(members, None))
             files, said = dict[str, str](), list[SessionFile]()
@@ -317,10 +322,10 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str],
             for member in members:
                 size, digest = left.pop(member.name, (None, None))
                 if digest is None or not member.isreg() or member.size != size:
-                    raise _bad(file, f"{member.name[:200]!r} does not match the manifest")
+                    raise _invalid(file, f"{member.name[:200]!r} does not match the manifest")
                 found = hashlib.sha256()
-                with _place(member.name, bundle) as out:
-                    for piece in _pieces(tar, member):
+                with _open_target(member.name, bundle) as out:
+                    for piece in _read_chunks(tar, member):
                         found.update(piece)
                         out.write(piece)
                     if isinstance(out, io.BytesIO) and member.name.startswith(FILES):
@@ -328,45 +333,45 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str],
                     elif isinstance(out, io.BytesIO) and (one := parse(out.getvalue(), Path(member.name))):
                         said.append(one)
                 if found.hexdigest() != digest:
-                    raise _bad(file, f"{member.name[:200]!r} does not match its checksum")
+                    raise _invalid(file, f"{member.name[:200]!r} does not match its checksum")
             if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
-                raise _bad(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
+                raise _invalid(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
             return manifest, files, said
     except FileNotFoundError as error:
         hint = "give the path of the archive"
         raise NotFound("no such file or folder", where=str(file), hint=hint) from error
     except (tarfile.TarError, EOFError, UnicodeError) as error:
-        raise _bad(file, f"it cannot be read: {error}") from error
+        raise _invalid(file, f"it cannot be read: {error}") from error
     except (IsADirectoryError, discovery.Irregular) as error:
-        raise _bad(file, error.strerror or "not a file") from error
+        raise _invalid(file, error.strerror or "not a file") from error
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error
 
 
-def _tar(raw: IO[bytes]) -> tarfile.TarFile:
-    look_through(raw, MOST_FILES + 2)
+def _open_tar(raw: IO[bytes]) -> tarfile.TarFile:
+    check_tar(raw, MOST_FILES + 2)
     return tarfile.open(fileobj=raw, mode="r:")
 
 
 def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
     if member is None or member.name != MANIFEST or not member.isreg() or member.size > MOST_MANIFEST:
-        raise _bad(file, "it is not an archive of a bank: it does not begin with a manifest")
+        raise _invalid(file, "it is not an archive of a bank: it does not begin with a manifest")
     try:
-        said = json.loads(b"".join(_pieces(tar, member)))
+        said = json.loads(b"".join(_read_chunks(tar, member)))
         if said["format"] != FORMAT:
-            raise _bad(file, f"it is {str(said['format'])[:80]!r}, which this version does not read")
+            raise _invalid(file, f"it is {str(said['format'])[:80]!r}, which this version does not read")
         rows = said["members"]
         names = [row["name"] for row in rows]
         for row in rows:
             _check_row(file, row)
         str(said["bank"]), str(said["revision"])
         when = datetime.fromisoformat(said["made"])
-        if when.timestamp() != member.mtime or f"{when:{MADE}}" != said["made"]:
-            raise _bad(file, "its time is not valid")
+        if when.timestamp() != member.mtime or f"{when:{TIME_FORMAT}}" != said["made"]:
+            raise _invalid(file, "its time is not valid")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _bad(file, "its manifest cannot be read") from error
+        raise _invalid(file, "its manifest cannot be read") from error
     if len(set(names)) != len(names) or BUNDLE not in names or len(names) > MOST_FILES:
-        raise _bad(file, "its manifest lists a file twice, no history, or too many files")
+        raise _invalid(file, "its manifest lists a file twice, no history, or too many files")
     return dict(said)
 
 
@@ -375,16 +380,16 @@ def _check_row(file: Path, row: Mapping[str, Any]) -> None:
     inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
     inside = inside or bool(MEMBER.fullmatch(name))
     if not inside:
-        raise _bad(file, f"{name[:200]!r} is not a file of a bank")
+        raise _invalid(file, f"{name[:200]!r} is not a file of a bank")
     most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
     if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):
-        raise _bad(file, "its manifest cannot be read")
+        raise _invalid(file, "its manifest cannot be read")
     if size > most:
         raise TooLarge(f"{name[:200]!r} is larger than {most >> 20} MB", where=str(file))
 
 
 @contextlib.contextmanager
-def _place(name: str, bundle: Path) -> Iterator[IO[bytes]]:
+def _open_target(name: str, bundle: Path) -> Iterator[IO[bytes]]:
     if name != BUNDLE:
         yield io.BytesIO()
         return
@@ -392,27 +397,26 @@ def _place(name: str, bundle: Path) -> Iterator[IO[bytes]]:
         yield out
 
 
-def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+def _read_chunks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
     data = tar.extractfile(member)
     left = member.size
     while data is not None and left > 0:
-        piece = data.read(min(PIECE, left))
+        piece = data.read(min(CHUNK, left))
         if not piece:
             raise EOFError("it ends too early")
         left -= len(piece)
         yield piece
 
 
-def _bad(file: Path, why: str) -> Malformed:
+def _invalid(file: Path, why: str) -> Malformed:
     return Malformed(f"the archive was not imported: {why}", where=str(file), hint="export it again")
 
 
-# -- remote ------------------------------------------------------------------------------------------------
-# One memory on several machines, as its doors use it: a remote, or an archive that is carried.
+# -- interface ---------------------------------------------------------------------------------------------
 
 
 class Remote:
-    """What one bank shares with other machines; `door` names who merges."""
+    """`memory.remote`: sharing one bank between machines, by a git remote or an archive file."""
 
     def __init__(self, store: Store, door: str, index: Callable[[], Index]) -> None:
         self._store, self._door, self._index = store, door, index
@@ -420,9 +424,11 @@ class Remote:
     def sync(
         self, remote: str | None = None, *, dry_run: bool = False, backup: Path | None = None
     ) -> SyncResult:  # fmt: skip
-        """Pull, merge and push the trail. `remote` is its address, to be given once. Where another machine
-        has purged its history, this one's goes into the bundle `backup` before it follows: a new file
-        outside of the bank. Conflict where it has to be named."""
+        """Fetch, merge and push the history. `remote` is its address, given once.
+
+        `backup` is a new file outside the bank. If another machine has purged its history, ours is saved
+        there before it is rewritten; Conflict if it is needed and missing.
+        """
         with Jobs(self._store).noted("sync", trial=dry_run) as note:
             done = sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
             note.result = f"{counted(done.received, 'revision')} received, {done.sent} sent"
@@ -431,9 +437,10 @@ class Remote:
     def export(
         self, file: Path | str, *, sessions: bool = False, dry_run: bool = False, tell: Progress | None = None
     ) -> ArchiveResult:
-        """The whole bank, with its history, as one archive that can be verified; with the words of its
-        `sessions`, if they are wanted. `tell` is called with how many files were written, and how many there
-        are."""
+        """Write the bank and its history into one archive, on request with its `sessions`.
+
+        `tell(done, total)` reports the files written.
+        """
         return export(self._store, Path(file), sessions=sessions, trial=dry_run, tell=tell)
 
     def restore(self, file: Path | str, *, dry_run: bool = False) -> RestoreResult:

@@ -1,4 +1,4 @@
-"""`sync`: fetch, merge, push; a second machine; and a purge that another machine made."""
+"""`sync` and `clone`: fetch, merge and push; and follow a purge that was made on another machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,15 @@ from ua_memory.records import Tombstone, written_id
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.upkeep import purge, traces
-from ua_memory.upkeep.merge import JoinResult, Merge, join, prepare, refuse, refuse_push, settings
+from ua_memory.upkeep.merge import (
+    JoinResult,
+    Merge,
+    join_history,
+    parse_settings,
+    prepare,
+    require_mergeable,
+    require_pushable,
+)
 from ua_memory.upkeep.traces import (
     RECORD_PREFIX,
     Cleanup,
@@ -49,20 +57,18 @@ if TYPE_CHECKING:
 
 
 # -- cloning -----------------------------------------------------------------------------------------------
-# A second machine: a new folder becomes what a remote has, whatever branch of it the bank is on.
-#
-# All of it is made beside the folder and put in its place at the end: killed on the way, it is begun anew.
+# The clone is made in a folder beside the target and renamed at the end: if killed, it starts again.
 
 
 BRANCHES = 20
-"""So many branches are looked at for a bank, the remote's own first."""
-PART = ".ua-memory-part"
+"""So many branches are searched for a bank, the default branch first."""
+PART_SUFFIX = ".ua-memory-part"
 AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class CloneResult:
-    """What was cloned: from where, which branch, and how much. `notes` name what could not be."""
+    """What was cloned. `notes` name the files that could not be checked out."""
 
     address: str
     branch: str
@@ -72,8 +78,11 @@ class CloneResult:
 
 
 def clone(root: Path, address: str) -> CloneResult | None:
-    """Make `root` the bank that a remote has; None where it is already. Usage where something else is there,
-    NoBank where the remote has none, Conflict for one that belongs beside code, GitFailed."""
+    """Clone a remote's bank into the folder `root`; None if that was done before.
+
+    Usage if the folder is not empty, NoBank if the remote has no bank, Conflict for a bank that is kept
+    beside code, GitFailed.
+    """
     History.address(address)
     if _is_clone(root, address):
         return None
@@ -82,11 +91,11 @@ def clone(root: Path, address: str) -> CloneResult | None:
             hint = "choose an empty folder; to connect an existing bank: ua-memory sync --remote"
             raise Usage("the folder is not empty", where=str(root), hint=hint)
         root.parent.mkdir(parents=True, exist_ok=True)
-        part = root.with_name(f".{root.name}{PART}")
+        part = root.with_name(f".{root.name}{PART_SUFFIX}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         try:
-            done = _made(History(part / ".git", part, own=True), address)
+            done = _clone_into(History(part / ".git", part, own=True), address)
             part.replace(root)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -94,7 +103,7 @@ def clone(root: Path, address: str) -> CloneResult | None:
 
 
 def _is_clone(root: Path, address: str) -> bool:
-    """Whether an earlier run came to its end."""
+    """Whether an earlier run has finished."""
     history = History(root / ".git", root, own=True)
     try:
         return history.exists and history.remote() == (REMOTE, address)
@@ -102,15 +111,15 @@ def _is_clone(root: Path, address: str) -> bool:
         return False
 
 
-def _made(history: History, address: str) -> CloneResult:
+def _clone_into(history: History, address: str) -> CloneResult:
     history.create()
-    branch, sha = _found(history, address)
-    known = settings(history.read(sha, SETTINGS)) or {}
+    branch, sha = _find_branch(history, address)
+    known = parse_settings(history.read(sha, SETTINGS)) or {}
     if known.get("trail") == "beside":
         hint = "in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS"
         raise Conflict("this bank is kept beside code", where=shown(address), hint=hint)
     there = history.differing(None, sha)
-    refuse(history, sha, there)
+    require_mergeable(history, sha, there)
     history.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     history.run("update-ref", f"refs/heads/{branch}", sha)
     history.set_remote(address)
@@ -127,8 +136,8 @@ def _made(history: History, address: str) -> CloneResult:
     return CloneResult(shown(address), branch, history.number(None, sha), len(plain), notes)
 
 
-def _found(history: History, address: str) -> tuple[str, str]:
-    """The branch that has a bank, and its newest revision, which is here then."""
+def _find_branch(history: History, address: str) -> tuple[str, str]:
+    """The first branch with a bank, and its newest commit, which is fetched. NoBank."""
     default, heads = history.heads(address)
     if not heads:
         hint = "on the machine that has the bank: ua-memory sync --remote ADDRESS"
@@ -136,21 +145,21 @@ def _found(history: History, address: str) -> tuple[str, str]:
     order = dict.fromkeys((default, "main", "master", *heads))
     for branch in [name for name in order if name in heads][:BRANCHES]:
         sha = history.fetch_objects(address, f"refs/heads/{branch}")
-        if any(map(_is_sign, history.blobs(rev=sha))):
+        if any(map(_marks_bank, history.blobs(rev=sha))):
             return branch, sha
     what = f"no branch of the remote has a memory bank ({', '.join(list(heads)[:5])})"
     hint = "create one with ua-memory init, and push it to its own remote with ua-memory sync --remote"
     raise NoBank(what, where=shown(address), hint=hint)
 
 
-def _is_sign(path: str) -> bool:
-    """Whether a file marks a folder as a bank, as `paths.is_bank` has it."""
+def _marks_bank(path: str) -> bool:
+    """Whether a file makes its folder a bank, as in `paths.is_bank`."""
     folder, _, name = path.rpartition("/")
     return path in (SETTINGS, *CORE_NAMES) or bool(folder == LOGS and name.endswith(".md") and is_dated(name))
 
 
 def _check_out(history: History, files: dict[str, tuple[str, str]]) -> None:
-    """Write a revision's files as they are in it, and git's index with them; no filter is run."""
+    """Write {path: (mode, blob id)} to disk and update git's index. No git filter is run."""
     paths = sorted(files)
     for start in range(0, len(paths), AT_ONCE):
         some = paths[start : start + AT_ONCE]
@@ -167,13 +176,13 @@ def _check_out(history: History, files: dict[str, tuple[str, str]]) -> None:
 
 
 # -- joining ------------------------------------------------------------------------------------------------
-# Another history comes in. What it has forgotten is cleared away beside the files, too, and sought in
-# everything, as `forget` does. A person's prose that has the words stays, and is named.
+# Merging another history, and removing what it has forgotten from pending and derived data, as `forget` does.
+# A person's prose with a forgotten text stays and is reported.
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteTombstones:
-    """The ids that are forgotten here now, too, and the search for what they said here."""
+    """The ids that were forgotten on another machine, now here too, and the search for their texts."""
 
     ids: tuple[str, ...]
     proof: TraceReport
@@ -181,45 +190,52 @@ class RemoteTombstones:
 
 @dataclass(frozen=True, slots=True)
 class _JoinPreview:
-    """What joining another history comes to: what both histories have in common (`base`), the ids that are
-    forgotten there and not here, the texts that go with them, and the files afterwards where any do."""
+    """A dry run of joining another history: the merge base, the ids that only the other has forgotten, the
+    texts to remove with them, and the files afterwards."""
 
     base: str | None
     joined: JoinResult
     forgotten: tuple[str, ...] = ()
-    sought: tuple[Needle, ...] = ()
+    needles: tuple[Needle, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def ids(self) -> set[str]:
-        """All ids that go."""
-        return {*self.forgotten, *self.joined.losses.ids(self.files)}
+        """All ids that are removed."""
+        return {*self.forgotten, *self.joined.forgotten_plans.ids(self.files)}
 
 
-def joined(
-    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str, look: bool = False
+def join_and_clean(
+    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str, dry_run: bool = False
 ) -> tuple[JoinResult, RemoteTombstones | None]:
-    """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
-    `forget` brings that to its end. With `look` say what would be, and where the words would stand still."""
-    seen = _foreseen(store, other, always=look)
-    if look:
-        proof = traces.search_files(seen.files, seen.sought)
-        return seen.joined, RemoteTombstones(seen.forgotten, proof) if seen.sought else None
-    if not seen.sought:
-        done = join(store, other, door=door, subject=subject)
-        if seen.forgotten:  # no file here has it, but it may have been said here
+    """Join another history, and remove what it has forgotten from pending and derived data.
+
+    If killed, the next sync or `forget` finishes it. With `dry_run` nothing is written, and the search covers
+    the merged files.
+    """
+    preview = _preview_join(store, other, always=dry_run)
+    if dry_run:
+        proof = traces.search_files(preview.files, preview.needles)
+        return preview.joined, RemoteTombstones(preview.forgotten, proof) if preview.needles else None
+    if not preview.needles:
+        done = join_history(store, other, door=door, subject=subject)
+        if preview.forgotten:  # no file here has it, but a session may
             known = tombstones.read(store)
             SessionFiles(store).forget(lambda turn: known.said_in(turn.text))
         return done, None
     clearing = Cleanup(store, index)
-    with clearing.with_record(seen.forgotten, seen.ids, seen.sought) as begun:
-        done = join(store, other, door=door, subject=subject)
-        return done, RemoteTombstones(seen.forgotten, clearing.clean_up(begun, seen.sought, seen.ids)[1])
+    with clearing.with_record(preview.forgotten, preview.ids, preview.needles) as begun:
+        done = join_history(store, other, door=door, subject=subject)
+        return done, RemoteTombstones(
+            preview.forgotten, clearing.clean_up(begun, preview.needles, preview.ids)[1]
+        )
 
 
-def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _JoinPreview:
-    """Work out what joining another history comes to; unless `always`, only where it has forgotten something.
-    Of a `base` that is given nothing else is held to be in common."""
+def _preview_join(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _JoinPreview:
+    """Compute a join without writing; unless `always`, only if the other has forgotten something.
+
+    `base` overrides the merge base.
+    """
     history = store.history
     head = history.head()
     base = base or (history.fork(head, other) if head else None)
@@ -227,18 +243,18 @@ def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool
     new = {name: stone for name, stone in parse(history.read(other, PATH)).items() if name not in known}
     if not new and not always:
         return _JoinPreview(base, JoinResult(Merge({})))
-    seen = join(store, other, door="", subject="", look=True, base=base)
+    seen = join_history(store, other, door="", subject="", dry_run=True, base=base)
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
-    sought = _sought(store, base, new) if new else ()
+    sought = _texts_to_remove(store, base, new) if new else ()
     sought += needles_unless_mentioned(
-        seen.losses.ours.derived_texts, sought, files.values(), store.config.redact
+        seen.forgotten_plans.ours.derived_texts, sought, files.values(), store.config.redact
     )
     return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
 
 
-def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
-    """What was said here under these ids, now and when both last met, and what says the same."""
+def _texts_to_remove(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
+    """The texts of statements that these tombstones forbid, in the present files and in the merge base."""
     history, forgotten = store.history, Tombstones(new, store.config.redact)
     here = list(statements.texts(store))
     before = [path for path, data in here if any(f"^{written_id(block)}".encode() in data for block in new)]
@@ -253,23 +269,26 @@ def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[
     return make_needles(dict.fromkeys(said), store.config.redact)
 
 
-# -- syncing -----------------------------------------------------------------------------------------------
-# `sync`: fetch, merge, push, and again where somebody else was faster. Nothing is forced, but for one
-# thing: the history from after a purge takes the place of the one from before it, which is told.
+# -- run -----------------------------------------------------------------------------------------------
+# Fetch, merge, push, and again if somebody else pushed first. Nothing is force-pushed, with one exception,
+# which is reported: the history after a purge replaces the one before it.
 #
-# The network is waited for without the bank's lock: only the merge is a revision.
+# Network calls are made without holding the bank's lock; only the merge is a revision.
 
 
-TRIES = 5
-WORK = "sync-work"
-LOCKED = "lock"
-"""Of git's reasons those that a file is the cause of, which a killed git may have left."""
+ATTEMPTS = 5
+WORK_FOLDER = "sync-work"
+LOCK_REASON = "lock"
+"""Occurs in git's message if a push failed because of a lock file, which a killed git may have left."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedPurge:
-    """A purge of another machine that was done here, too: the ids, where this history stood and stands, the
-    bundle with what it was, the search that proves it, and what still leads to the old history."""
+    """A purge of another machine that was repeated here.
+
+    `old` and `new` are the branch's commits, `backup` is the bundle with the old history, `proof` the final
+    search; `holding` are refs that still contain the old history.
+    """
 
     ids: tuple[str, ...]
     old: str
@@ -281,9 +300,9 @@ class FollowedPurge:
 
 @dataclass(slots=True)
 class SyncResult:
-    """What a sync did: what came in and from how many revisions, how many went out, where both stand now.
+    """What a sync did: the merge, how many revisions were received and sent, and the newest one.
 
-    `revision` is None where a trial changed nothing, or while a commit is owed.
+    `revision` is None after a dry run, or while a commit is pending.
     """
 
     remote: str
@@ -295,30 +314,31 @@ class SyncResult:
     revision: str | None = None
     notes: list[str] = field(default_factory=list)
     forced: tuple[str, str] | None = None
-    """The revision that the remote's branch was taken back from, and the one it has now: after a purge
-    here."""
+    """(old, new) commit of the remote's branch, if it was force-pushed after a purge here."""
     followed: FollowedPurge | None = None
-    """A purge of another machine that was done here, too."""
-    heard: RemoteTombstones | None = None
-    """What another machine has forgotten, and this one now, too."""
+    """A purge of another machine that was repeated here."""
+    forgotten: RemoteTombstones | None = None
+    """What another machine has forgotten, now forgotten here too."""
 
 
 def sync(
     store: Store, address: str | None = None, *, door: str, index: Callable[[], Index], trial: bool = False,
     backup: Path | None = None,
 ) -> SyncResult:  # fmt: skip
-    """Sync with the remote. `address` sets the remote, once; with `trial` nothing but
-    what was fetched is written. `backup` is a file outside the bank for the history as it was, where another
-    machine has purged it. NotFound without a remote, Conflict where histories do not belong together,
-    Busy where another sync is at work, GitFailed where the remote cannot be reached or refuses."""
+    """Fetch, merge and push.
+
+    `address` sets the remote, once. With `trial` only fetched objects are written. `backup` is a file outside
+    the bank for the old history, needed if another machine has purged it. NotFound without a remote, Conflict
+    for a history of another bank, Busy while another sync runs, GitFailed if the remote fails or refuses.
+    """
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
         name, url, first = _remote(store, address)
-        syncing = _Syncing(store, name, url, first, door, trial, index, backup)
+        run = _SyncRun(store, name, url, first, door, trial, index, backup)
         try:
-            done = syncing.together()
+            done = run.run()
         except BaseException:
-            # Something of that remote is in this history: it is the one, whatever came after.
+            # The remote's history is merged already, so it is this bank's remote, whatever failed after that.
             if first and not trial and store.history.agreed(name):
                 store.history.set_remote(url)
             raise
@@ -328,8 +348,7 @@ def sync(
 
 
 def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
-    """The remote's name and address, and whether it is the first time: what turns out to be none of this
-    bank's is not remembered."""
+    """(name, address, whether it is new). A new address is only saved once it turns out to be the bank's."""
     store.require_settled()
     history = store.history
     if not history.exists:
@@ -347,8 +366,8 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
 
 
 @dataclass
-class _Syncing:
-    """One sync while it goes on."""
+class _SyncRun:
+    """The state of one sync."""
 
     store: Store
     name: str
@@ -358,44 +377,44 @@ class _Syncing:
     trial: bool
     index: Callable[[], Index]
     backup: Path | None
-    """Where the old history may be put, if there is a purge to follow."""
+    """The file for the old history, if there is a purge to follow."""
 
     def __post_init__(self) -> None:
         self.done = SyncResult(self.name, shown(self.url), self.trial)
 
-    def together(self) -> SyncResult:
+    def run(self) -> SyncResult:
         store, history = self.store, self.store.history
         if any(not one.done and not one.sync for one in purge.unfinished_purges(store)):
             where = str(store.bank.root)
             raise Conflict("a purge was interrupted here", where=where, hint="ua-memory forget --purge")
-        self.done.notes += prepare(store, look=self.trial)
+        self.done.notes += prepare(store, dry_run=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{RECORD_PREFIX}*.json")):
             Cleanup(store, self.index).finish()
         if not self.trial:
-            self._unlock()
-        for _ in range(TRIES):
-            if not (why := self._once()):
+            self._remove_locks()
+        for _ in range(ATTEMPTS):
+            if not (why := self._exchange()):
                 break
-            if LOCKED in why:
-                self._unlock(self.url)
+            if LOCK_REASON in why:
+                self._remove_locks(self.url)
         else:
-            raise self._refused(why)
+            raise self._push_error(why)
         if not self.trial:
-            self._finish()
+            self._finish_purges()
             if self.first and (said := history.set_head(self.url)):
                 self.done.notes.append(said)
         self.done.revision = None if self.trial else history.head()
         return self.done
 
-    def _unlock(self, address: str = "") -> None:
-        """Remove what a killed git has left locked here, or in a folder that is pushed to."""
+    def _remove_locks(self, address: str = "") -> None:
+        """Remove lock files that a killed git left here, or in a remote that is a local folder."""
         gone = process.remove(self.store.history.locks(address))
         self.done.notes += [f"removed a lock left by an interrupted git: {file}" for file in gone]
 
-    def _refused(self, why: str) -> UaMemoryError:
-        """Why nothing could be pushed, at the last attempt."""
+    def _push_error(self, why: str) -> UaMemoryError:
+        """The error for git's reason `why` the last push failed."""
         there = shown(self.url)
-        if LOCKED not in why:
+        if LOCK_REASON not in why:
             return Busy("other machines keep pushing", where=there, hint="try again")
         found = re.search(r"'([^']*\.lock)'", why)
         name = found[1] if found else f"{self.store.history.ref()}.lock"
@@ -405,27 +424,31 @@ class _Syncing:
             hint = f"on the machine of the remote, if no git is running there: rm {shlex.quote(name)}"
         return Busy(f"the remote's branch is locked: {why}", where=there, hint=hint)
 
-    def _once(self) -> str:
-        """Bring in what the remote offers and push; git's reason where it would not take it just now."""
+    def _exchange(self) -> str:
+        """Fetch, merge and push once. Returns '', or git's reason why the push failed and may be retried."""
         history, lease = self.store.history, ""
         offered = history.offered(self.url)
         if offered and self._purged_here(offered):
-            lease = self._carried()
+            lease = self._carry_over()
             offered = lease or offered
-        if not lease and offered and (not history.holds(offered) or _rewritten(history, self.name, offered)):
+        if (
+            not lease
+            and offered
+            and (not history.holds(offered) or _is_rewritten(history, self.name, offered))
+        ):
             with history.fetched(self.url, name=self.name) as other:
-                followed = _rewritten(history, self.name, other)
-                done = self._follow(other) if followed else self._joined(other)
+                followed = _is_rewritten(history, self.name, other)
+                done = self._follow_purge(other) if followed else self._join(other)
                 if not self.trial and not followed:
                     history.agree(self.name, other)
-            self._take(done)
+            self._add_result(done)
         head = history.head()
         if head == offered and head and not self.trial and history.agreed(self.name) != head:
             history.agree(self.name, head)
         if head is None or head == offered:
             return ""
         known = offered if offered and history.has(offered) else None
-        refuse_push(history, known, head)
+        require_pushable(history, known, head)
         new = history.number(known, head)
         if self.trial:
             self.done.sent = self.done.sent if lease else new
@@ -438,17 +461,19 @@ class _Syncing:
         self.done.forced = (lease, head) if lease else self.done.forced
         return ""
 
-    def _take(self, joined: JoinResult) -> None:
+    def _add_result(self, joined: JoinResult) -> None:
         done, merge = self.done, joined.merge
         done.received += joined.revisions
         known = merge if merge.files or not done.merge.files else done.merge
         done.merge = replace(known, dropped=(*done.merge.dropped, *merge.dropped))
         done.notes += [*joined.notes, *(joined.result.notes if joined.result else ())]
 
-    def _joined(self, other: str) -> JoinResult:
+    def _join(self, other: str) -> JoinResult:
         subject, look = self._subject, self.trial
-        done, heard = joined(self.store, other, self.index, door=self.door, subject=subject, look=look)
-        self.done.heard = heard or self.done.heard
+        done, newly_forgotten = join_and_clean(
+            self.store, other, self.index, door=self.door, subject=subject, dry_run=look
+        )
+        self.done.forgotten = newly_forgotten or self.done.forgotten
         return done
 
     @property
@@ -456,15 +481,16 @@ class _Syncing:
         return f"sync: bring in {self.name}"
 
     # -- purges ------------------------------------------------------------------------------------------
-    # The other's history is not believed: where both last agreed it must have what this machine has, but for
-    # what the records of the purge name; anything else is refused before something is changed. Then both are
-    # merged against that revision as ever, and this machine's own revisions are put on the other history.
-    # What was here before lies in a bundle afterwards.
+    # A rewritten history is verified first: up to the last commit that both agreed on, it may differ from
+    # ours only by what the purge's records name; else it is refused before anything is changed. Then both are
+    # merged as usual, and our own commits are rebased onto it. The old history is saved in a bundle.
 
-    def _follow(self, other: str) -> JoinResult:
-        """Join a history that was rewritten by a purge, and take what it lacks out of this one. Conflict
-        where it lacks anything else, StillThere where a person's lines have the words; nothing is changed
-        then."""
+    def _follow_purge(self, other: str) -> JoinResult:
+        """Join a history that was rewritten by a purge, and remove what was purged from this one.
+
+        Conflict if it lacks anything else, StillThere if a person's lines here have a purged text; then
+        nothing is changed.
+        """
         history, redact = self.store.history, self.store.config.redact
         head, agreed = str(history.head()), history.agreed(self.name)
         history.require_whole()
@@ -474,30 +500,32 @@ class _Syncing:
             what = "the remote's history was rewritten, but not by a purge"
             raise Conflict(what, where=f"it lacks {lost[:10]}", hint=purge.REWRITTEN_HINT)
         base, parents = purge.match_rewritten(history, agreed or head, other, purged, at=agreed)
-        seen = _foreseen(self.store, other, base=base)
-        sought = self._words(purged, [head, other], seen.files)
+        preview = _preview_join(self.store, other, base=base)
+        sought = self._purged_texts(purged, [head, other], preview.files)
         ids = tuple(sorted(purged.ids))
         if self.trial:
             self.done.followed = FollowedPurge(ids, head)
-            return seen.joined
-        backup = self._backed_up()
+            return preview.joined
+        backup = self._back_up()
         clearing = Cleanup(self.store, self.index)
-        everything, gone = tuple(dict.fromkeys((*sought, *seen.sought))), {*ids, *seen.ids}
+        everything, gone = tuple(dict.fromkeys((*sought, *preview.needles))), {*ids, *preview.ids}
         with clearing.with_record(ids, gone, everything) as begun:
-            done = join(self.store, other, door=self.door, subject=self._subject, base=base)
-            self.store.require_settled()  # what is not joined yet is not to be let go of
-            new = self._moved(other, base, parents, purged, sought)
+            done = join_history(self.store, other, door=self.door, subject=self._subject, base=base)
+            self.store.require_settled()  # a commit that is not joined yet would be lost
+            new = self._move_branch(other, base, parents, purged, sought)
             _, proof = clearing.clean_up(begun, everything, gone, objects=True)
-        self._note(backup, proof.is_clean)
-        # What was dropped here was in revisions that are no more.
+        self._record_purge(backup, proof.is_clean)
+        # The commits with the dropped lines exist only in the backup now.
         dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
         named = [] if proof.is_clean else rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
         holding = tuple(ref.short for ref in named if ref.name != history.ref())
         self.done.followed = FollowedPurge(ids, head, new, str(backup), proof, holding)
         return replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
 
-    def _words(self, purged: purge.Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
-        """What the purged ids ever said here. StillThere where the files would have it still."""
+    def _purged_texts(
+        self, purged: purge.Purges, revs: list[str], files: Mapping[str, bytes]
+    ) -> tuple[Needle, ...]:
+        """All texts that the purged ids ever had here. StillThere if the merged files have one."""
         history = self.store.history
         try:
             paths = rewrite.named_objects(history, revs)
@@ -509,7 +537,7 @@ class _Syncing:
             hint = f"ua-memory forget {error.where}, or take it out of the file; then sync"
             raise StillThere(what, where=error.where, hint=hint) from error
 
-    def _backed_up(self) -> Path:
+    def _back_up(self) -> Path:
         store, backup = self.store, self.backup
         if backup is None:
             what = "another machine purged its history; the old history here needs a backup first"
@@ -520,50 +548,52 @@ class _Syncing:
         with store.locked():
             rewrite.unmarked(store.history)
         rewrite.back_up(store.history, backup)
-        self._note(backup, False)
+        self._record_purge(backup, False)
         return backup
 
-    def _note(self, backup: Path, done: bool) -> None:
-        """Note how far following a purge has come."""
+    def _record_purge(self, backup: Path, done: bool) -> None:
+        """Record how far following a purge has come."""
         one = purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
         purge.record_purge(self.store, one)
 
-    def _moved(
+    def _move_branch(
         self, other: str, base: str, parents: Mapping[str, str], purged: purge.Purges,
         sought: Sequence[Needle],
     ) -> str:  # fmt: skip
-        """Put this machine's own revisions on the other history, and let go of the old one; where the branch
-        stands then."""
+        """Move the branch to the other history with our own commits on top, and delete the old one's objects.
+        Returns the branch's new commit."""
         history = self.store.history
         with self.store.locked(), self._workspace() as space:
             head = str(history.head())
             own = history.run("rev-list", head, f"^{base}", f"^{other}").decode().split()
             new = other
             if own not in ([], [head]) or history.differing(head, other):  # more than joining both
-                new = self._replanted(space, head, [base, other], parents, purged, sought)
+                new = self._rebase_without_purged(space, head, [base, other], parents, purged, sought)
             if history.differing(head, new):
                 raise GitFailed("the new history does not end where the old one does", where=new[:10])
             to = [rewrite.Ref(history.ref(), new), rewrite.Ref(history.agreement(self.name), other)]
             rewrite.move(history, to, {history.ref(): head})
-            rewrite.let_go(history, self.store.bank.state / WORK)
+            rewrite.let_go(history, self.store.bank.state / WORK_FOLDER)
         return new
 
     @contextmanager
     def _workspace(self) -> Iterator[History]:
-        work = self.store.bank.state / WORK
+        work = self.store.bank.state / WORK_FOLDER
         shutil.rmtree(work, ignore_errors=True)
         try:
             yield rewrite.workspace(self.store.history, work)
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
-    def _replanted(
+    def _rebase_without_purged(
         self, space: History, tip: str, without: list[str], parents: Mapping[str, str], purged: purge.Purges,
         sought: Sequence[Needle],
     ) -> str:  # fmt: skip
-        """Revisions as they are without what was purged, on what their parents were rewritten to. Files that
-        stand here now stay as they are."""
-        if tip in parents:  # nothing is on top of what was rewritten
+        """Rebase commits, without the purged texts, onto the rewritten `parents`; the new tip.
+
+        Blobs that the present files use are not changed.
+        """
+        if tip in parents:  # there are no commits of our own
             return parents[tip]
         history, redact = self.store.history, self.store.config.redact
         here, paths = set(history.blobs().values()), rewrite.named_objects(space, [tip])
@@ -572,17 +602,17 @@ class _Syncing:
         rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
         return history.fetch_objects(str(space.git_dir), history.ref())
 
-    def _finish(self) -> None:
-        """A sync that was killed after the branch had moved has left old objects: let go of them."""
+    def _finish_purges(self) -> None:
+        """Delete old objects that a sync left if it was killed after it had moved the branch."""
         left = [one for one in purge.unfinished_purges(self.store) if one.sync and not one.done]
         for one in left:
             with self.store.locked():
                 rewrite.unmarked(self.store.history)
-                rewrite.let_go(self.store.history, self.store.bank.state / WORK)
+                rewrite.let_go(self.store.history, self.store.bank.state / WORK_FOLDER)
             purge.record_purge(self.store, replace(one, done=True))
 
     def _purged_here(self, offered: str) -> bool:
-        """Whether something was purged here that the remote does not know of."""
+        """Whether there was a purge here that the remote does not have."""
         history = self.store.history
         if history.holds(offered):
             return False
@@ -590,14 +620,15 @@ class _Syncing:
         done = [each.id for each in history.with_trailer(PURGED)]
         return bool(done) and not (agreed and history.is_within(done[0], agreed))
 
-    def _carried(self) -> str:
-        """Bring in what others pushed onto the history from before a purge here, made anew on top of the one
-        from after it. Nothing of what was purged gets in. The revision of the remote that this history takes
-        the place of, empty where the remote knows of the purge."""
+    def _carry_over(self) -> str:
+        """Rebase what others pushed onto the old history, without the purged texts, onto the purged one.
+
+        Returns the remote's commit that a push has to replace; '' if the remote has the purge already.
+        """
         history, redact = self.store.history, self.store.config.redact
         head, agreed = str(history.head()), history.agreed(self.name)
         with self._workspace() as space:
-            # An address may be a path as seen from the bank.
+            # A relative address is resolved from the bank's folder.
             offered = History(space.git_dir, history.root, own=False).fetch_objects(self.url, history.ref())
             mine = purge.purges_since(space, head, offered, redact)
             if not mine:
@@ -612,16 +643,16 @@ class _Syncing:
             if not self.trial:
                 paths = rewrite.named_objects(space, [offered])
                 sought, _ = purge.forgotten_needles(space, paths, mine.tombstones, {}, redact)
-                tip = self._replanted(space, offered, without, parents, mine, sought)
+                tip = self._rebase_without_purged(space, offered, without, parents, mine, sought)
         if self.trial:
             self.done.received, self.done.sent = number, history.number(None, head)
         elif theirs and agreed != tip:
-            self._take(self._follow(tip))
+            self._add_result(self._follow_purge(tip))
         elif not history.holds(tip):
-            self._take(self._joined(tip))
+            self._add_result(self._join(tip))
         return offered
 
 
-def _rewritten(history: History, name: str, other: str) -> bool:
+def _is_rewritten(history: History, name: str, other: str) -> bool:
     agreed = history.agreed(name)
     return agreed is not None and history.has(other) and not history.is_within(agreed, other)

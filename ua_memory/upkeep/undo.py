@@ -1,4 +1,4 @@
-"""Taking back revisions: three-way against everything since, never a rewrite of the trail."""
+"""`undo` and `redo`: revert a revision by a three-way merge in a new one; the history is never rewritten."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.audit import StatementChange, parent
 from ua_memory.upkeep.forget import remove_derived
-from ua_memory.upkeep.merge import common
+from ua_memory.upkeep.merge import common_parts
 
-SHOWN = 5
-"""So many places of a conflict are shown in full."""
+SHOWN_CONFLICTS = 5
+"""An error shows so many conflicts in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """The revision that was taken back, and what did it. Where held facts were restored, the newest one."""
+    """The revision that was undone, or the newest one if held facts were restored; and the undo's result."""
 
     revision: Revision
     result: Result
@@ -44,7 +44,7 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True)
 class ConflictSides:
-    """Lines that changed again since: as they are `now`, and as they would be without the revision."""
+    """A conflict: lines as they are `now`, changed by a later revision, and as undo would have them."""
 
     path: str
     line: int
@@ -54,8 +54,8 @@ class ConflictSides:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """What taking back `revision` comes to: what would change against the files as they are, or the
-    `conflicts` because of which nothing would be written. `op` is undo, redo or restore."""
+    """What an undo of `revision` would change in the present files, or the `conflicts` that prevent it.
+    `op` is undo, redo or restore."""
 
     op: str
     revision: Revision
@@ -64,28 +64,30 @@ class UndoPlan:
     notes: tuple[str, ...] = ()
 
 
-def _plan(store: Store, op: str, door: str, revision: str | None = None) -> UndoPlan:
-    """What `undo` of a revision would change, or `redo`. Nothing is written; what undo refuses for another
-    reason than a conflict of lines is raised."""
-    done = _chosen(store, op, revision)
+def _make_plan(store: Store, op: str, door: str, revision: str | None = None) -> UndoPlan:
+    """Compute an undo or redo without writing. Conflicts of lines are part of the plan; other refusals are
+    raised."""
+    done = _find_revision(store, op, revision)
     op = op if done else "restore"
     with store.revision(op, door=door) as draft:
         draft.trial = True
-        clashes = _prepare(store, draft, done) if done else ()
+        clashes = _draft_undo(store, draft, done) if done else ()
         if done is None:
-            _prepare_held(store, draft)
+            _draft_restore(store, draft)
     found: list[StatementChange] = []
     for path, data in sorted(draft.changed().items()) if not clashes else ():
         found += audit.file_changes(path, draft.touched[path].start, data, store.redacted)
     sides = tuple(
-        ConflictSides(path, clash.line, *(store.redacted(_text(side)) for side in (clash.ours, clash.theirs)))
+        ConflictSides(
+            path, clash.line, *(store.redacted(_decode(side)) for side in (clash.ours, clash.theirs))
+        )
         for path, clash in clashes
     )
     return UndoPlan(op, done or store.history.show("HEAD"), tuple(found), sides, tuple(draft.notes))
 
 
-def _chosen(store: Store, op: str, revision: str | None = None) -> Revision | None:
-    """The revision that `undo` or `redo` takes back; None where undo restores what is held."""
+def _find_revision(store: Store, op: str, revision: str | None = None) -> Revision | None:
+    """The revision to undo; None if undo restores held files instead. NotFound."""
     store.require_settled()
     if revision is not None:
         return store.history.show(statements.bare(revision))
@@ -94,7 +96,7 @@ def _chosen(store: Store, op: str, revision: str | None = None) -> Revision | No
     settled = store.history.taken_back()
     for done in store.history.revisions():
         did = done.trailer("Memory-Op")
-        if op == "undo" and did == "init":  # what was there before is not taken away unless it is named
+        if op == "undo" and did == "init":  # an older revision is undone only if it is named
             break
         fits = did == "undo" if op == "redo" else done.paths and did not in ("undo", "redo", "sync")
         if fits and done.id not in settled:
@@ -104,37 +106,37 @@ def _chosen(store: Store, op: str, revision: str | None = None) -> Revision | No
 
 def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool) -> UndoResult:
     with store.revision(op, door=door, by_person=by_person) as draft:
-        if clashes := _prepare(store, draft, done):
+        if clashes := _draft_undo(store, draft, done):
             hint = "change the file by hand, or undo the later revision first"
-            raise Conflict(_shown(clashes), where=done.id[:10], hint=hint)
+            raise Conflict(_conflict_message(clashes), where=done.id[:10], hint=hint)
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
         draft.subject = f"{op}: {done.subject}"
     return UndoResult(done, draft.result)
 
 
-def _prepare(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[str, Clash]]:
-    """Write into the draft what the files are without a revision, unless some of it changed again since."""
+def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[str, Clash]]:
+    """Write the files without a revision's changes into the draft, or return conflicts with later ones."""
     if done.trailer("Memory-Op") == "init":
         raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
-    names = _entities(draft) if ENTITIES in done.paths else ()
+    names = _draft_entities(draft) if ENTITIES in done.paths else ()
     clashes: list[tuple[str, Clash]] = []
     for path in done.paths:
         clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
     if clashes:
         return clashes
     _refuse_forgotten(store, draft, done)
-    if (lost := _lost(draft)) and (rested := remove_derived(store, draft, lost)):
+    if (lost := _removed_statements(draft)) and (rested := remove_derived(store, draft, lost)):
         draft.notes.append(f"removed with what depended on it: {rested}")
     if not draft.changed():
         raise Conflict("nothing is left to undo", where=done.id[:10], hint="ua-memory log")
-    give_back_all(store, draft, names, _entities(draft) if names else ())
+    give_back_all(store, draft, names, _draft_entities(draft) if names else ())
     return ()
 
 
-def _lost(draft: Draft) -> dict[str, Statement]:
-    """The statements that a draft takes out of the bank, by their ids."""
+def _removed_statements(draft: Draft) -> dict[str, Statement]:
+    """{id: statement} that a draft removes from the bank."""
     was: dict[str, Statement] = {}
     stay: set[str | None] = set()
     for path, data in draft.changed().items():
@@ -144,13 +146,15 @@ def _lost(draft: Draft) -> dict[str, Statement]:
     return {block: record for block, record in was.items() if block not in stay}
 
 
-def _entities(draft: Draft) -> tuple[Entity, ...]:
+def _draft_entities(draft: Draft) -> tuple[Entity, ...]:
     return markdown_document.parse(draft.read(ENTITIES), ENTITIES).of(Entity)
 
 
 def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
-    """Stop what would bring back something forgotten. Who takes back the forgetting takes its tombstone away,
-    unless the history has nothing any more that it could bring back."""
+    """Raise Conflict if the draft would restore something forgotten.
+
+    Undoing the `forget` itself removes its tombstone, and is refused only if the text was purged.
+    """
     forgotten = tombstones.read(store, draft.read(tombstones.PATH))
     lifted = tombstones.read(store).by_id.keys() - forgotten.by_id.keys()
     if lifted and tombstones.purged(store, lifted):
@@ -166,29 +170,29 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
 
 
 def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:
-    """Write into the draft what a file is without one revision's change of it."""
+    """Write a file without one revision's changes into the draft; or return the conflicts."""
     then = store.history.read(sha, path)
     before = store.history.read(parent, path) if parent else None
     now = draft.get(path)
     if now == then:
         draft.restore(path, before)
         return ()
-    added, there = _added(then or b"", before or b"", path), saves.keys(now, path)
+    added, there = _added_records(then or b"", before or b"", path), saves.keys(now, path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
-        # Of a file that was made anew since, what both have in common is no change of either.
-        base = b"".join(common(_lines(now or b""), _lines(before or b""))) if then is None else then
+        # A file that was deleted and created again since: the lines that both have are the merge base.
+        base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then
         merged = merge(base, now or b"", before or b"")
         draft.write(path, merged.data, restored=True)
-        return merged.clashes if _stand_together(merged.data, path) else merged.clashes + merged.inserted
-    # A log grows at its end, where the lines around a fact come and go: it is taken back fact by fact.
+        return merged.clashes if _may_keep_both(merged.data, path) else merged.clashes + merged.inserted
+    # Facts are removed one by one: at the end of a log the lines around them change with every revision.
     changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
-    # A block of core memory is known by its value, too: one of the same name has another value now.
+    # The key of a core block includes its value: a missing key means that the value was changed.
     lost = {r.name for key, r in added.items() if key not in there and isinstance(r, CoreBlock)}
     changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
     if changed:
         lines = _lines(now or b"")
         return tuple(Clash(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed)
-    left = _without(
+    left = _remove_records(
         now or b"", path, [there[key] for key in added if key in there], then or b"", before or b""
     )
     bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
@@ -196,43 +200,45 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
     return ()
 
 
-def _stand_together(data: bytes, path: str) -> bool:
-    """Whether lines that two revisions inserted at one spot may both stay: facts may, two values of a
-    setting, a block of core memory, a page or an entity may not."""
+def _may_keep_both(data: bytes, path: str) -> bool:
+    """Whether lines that two revisions inserted at the same spot may both stay: facts may, two values of a
+    setting, a core block, a page or an entity may not."""
     records = markdown_document.parse(data, path).records if path.endswith(".md") else ()
     named = [(type(r), r.name) for r in records if isinstance(r, CoreBlock | Entity)]
     whole = any(isinstance(r, Page | MentalModel) for r in records) or not path.endswith(".md")
     return not whole and len(named) == len(set(named))
 
 
-def _added(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
-    """The facts and beliefs that a revision added to a file; None if it changed anything else of it."""
+def _added_records(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
+    """The records that a revision added to a file; None if it changed anything else in it."""
     old, new = saves.keys(before, path), saves.keys(then, path)
     added = {key: record for key, record in new.items() if key not in old}
     if not added or any(new.get(key) != record for key, record in old.items()):
         return None
-    rest = _without(then, path, list(added.values()), then, before)
+    rest = _remove_records(then, path, list(added.values()), then, before)
     title = 1 if not before and rest.startswith(b"# ") else 0
-    return added if _solid(rest)[title:] == _solid(before) else None
+    return added if _filled_lines(rest)[title:] == _filled_lines(before) else None
 
 
 def _lines(data: bytes) -> list[bytes]:
     return BytesIO(data).readlines()  # at newlines alone, as `markdown` counts them
 
 
-def _solid(data: bytes) -> list[bytes]:
+def _filled_lines(data: bytes) -> list[bytes]:
     return [line.rstrip() for line in _lines(data) if line.strip()]
 
 
-def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, before: bytes) -> bytes:
-    """A file without some of its records, and without the revision's headings that nothing is under then."""
+def _remove_records(data: bytes, path: str, records: Sequence[Record], then: bytes, before: bytes) -> bytes:
+    """A file without some of its records, and without headings of the same revision that become empty."""
     lines = _lines(data)
     gone = {n for record in records for n in range(record.place.line - 1, record.place.end)}
     document = markdown_document.parse(data, path)
     starts = [b.start for b in scan(document.lines, document.front_end) if b.shape is BlockShape.HEADING]
     for start, end in pairwise([*starts, len(lines)]):
         body = [n for n in range(start + 1, end) if lines[n].strip()]
-        its_own = _solid(then).count(lines[start].rstrip()) > _solid(before).count(lines[start].rstrip())
+        its_own = _filled_lines(then).count(lines[start].rstrip()) > _filled_lines(before).count(
+            lines[start].rstrip()
+        )
         if its_own and gone.intersection(body) and gone.issuperset(body):
             gone.update(range(start, end))
             if end == len(lines) and start and not lines[start - 1].strip():
@@ -243,23 +249,23 @@ def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, bef
 def _restore_held(store: Store, door: str, by_person: bool) -> UndoResult:
     newest = store.history.show("HEAD")
     with store.revision("restore", door=door, by_person=by_person) as draft:
-        _prepare_held(store, draft)
+        _draft_restore(store, draft)
     return UndoResult(newest, draft.result)
 
 
-def _prepare_held(store: Store, draft: Draft) -> None:
+def _draft_restore(store: Store, draft: Draft) -> None:
     held = store.survey().held
     for path, blob in held.items():
         draft.read(path)
-        # Decided: the save goes into the trail as the person's, and what it dropped comes back.
+        # No longer held: the save is committed as the person's, and what it dropped is restored.
         draft.touched[path] = replace(draft.touched[path], held=False)
         disk = draft.touched[path].disk or b""
-        draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
+        draft.write(path, _merge_held(store.history.blob(blob), disk, path), restored=True)
     draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
 
 
-def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
-    """The trail's lines and, at their places, those that only the disk has; of a reworded fact the disk's."""
+def _merge_held(trail: bytes, disk: bytes, path: str) -> bytes:
+    """The committed lines with those that only the disk has; of a reworded fact, the disk's version."""
     kept = saves.keys(disk, path)
     reworded = {
         number
@@ -275,30 +281,32 @@ def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
     return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in out)
 
 
-def _text(lines: Sequence[bytes]) -> str:
+def _decode(lines: Sequence[bytes]) -> str:
     return b"".join(lines).decode("utf-8", "replace").rstrip("\n")
 
 
-def _shown(clashes: Sequence[tuple[str, Clash]]) -> str:
+def _conflict_message(clashes: Sequence[tuple[str, Clash]]) -> str:
     count = len(clashes)
     parts = [f"{count} place{'s were' if count > 1 else ' was'} changed again since:"]
-    for path, clash in clashes[:SHOWN]:
+    for path, clash in clashes[:SHOWN_CONFLICTS]:
         parts.append(f"{path}:{clash.line}")
         parts += [f"  now:    {line.decode('utf-8', 'replace').rstrip()}" for line in clash.ours]
         parts += [f"  wanted: {line.decode('utf-8', 'replace').rstrip()}" for line in clash.theirs]
     return "\n".join(parts)
 
 
-# -- history -----------------------------------------------------------------------------------------------
-# The revisions of a bank, and what can be done with them.
+# -- interface ---------------------------------------------------------------------------------------------
 
 
-MANY = 50
-"""Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
+MANY_FILES = 50
+"""Revisions with so many files are not read for their statements: an adopted bank may have a million."""
 
 
 class BankHistory:
-    """The history of one bank; `door` names who takes something back, `known` tells an id's files."""
+    """`memory.history`: log, diff, undo and blame of one bank.
+
+    `door` names the interface that asks; `known` gives the files of an id.
+    """
 
     def __init__(self, store: Store, door: str, known: Known | None = None) -> None:
         self._store, self._door, self._known = store, door, known
@@ -307,11 +315,10 @@ class BankHistory:
         self, about: str | None = None, *, op: str | None = None, limit: int | None = 20,
         since: datetime | None = None, until: datetime | None = None, before: str | None = None,
     ) -> Sequence[Revision]:  # fmt: skip
-        """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact
-        (`^id`); made at `since` or later, and before `until`. `before` is the last revision of the page
-        before: those alone that come after it in that order are given.
+        """Revisions, newest first: all, or those of a file or a fact (`^id`); made at `since` or later and
+        before `until`. For paging, `before` is the last revision of the previous page.
 
-        NotFound where nothing is known of the file, fact or revision, Usage for a path outside the bank.
+        NotFound for an unknown file, fact or revision, Usage for a path outside the bank.
         """
         at_least(0, limit=limit)
 
@@ -333,15 +340,17 @@ class BankHistory:
         found = [one for one in done if wanted(one)][:limit]
         return found if about else history.with_paths(found)
 
-    def brought(
+    def statements_by_revision(
         self, revisions: Sequence[Revision], about: str | None = None
     ) -> Mapping[str, tuple[Statement, ...]]:
-        """{revision: the statements it added or changed}, each as it stood there; those of a file, or of a
-        fact (`^id`), where it is `about` one. What was forgotten since is left out, secrets are taken out,
-        and what brought MANY files or more is not read."""
+        """{revision: the statements it added or changed}, with the text of that revision.
+
+        `about` restricts them to a file or a fact (`^id`). Forgotten statements are left out, and secrets
+        masked. Revisions with `MANY_FILES` files or more are not read.
+        """
         store = self._store
         rows: dict[tuple[str, str], set[int]] = {}
-        for each in hunks(store.history, [one.id for one in revisions if 0 < len(one.paths) < MANY]):
+        for each in hunks(store.history, [one.id for one in revisions if 0 < len(one.paths) < MANY_FILES]):
             meant = not about or about.startswith("^") or each.path == about
             if each.added and meant and is_truth(each.path) and each.path.endswith(".md"):
                 lines = range(each.new, each.new + len(each.added))
@@ -358,7 +367,7 @@ class BankHistory:
         return {revision: tuple(records) for revision, records in found.items()}
 
     def undone_by(self, revisions: Sequence[Revision]) -> list[Revision]:
-        """What these took or brought back, and what that had; without those that the history has no more."""
+        """The revisions that these undid or redid, and those that they had undone, as far as known."""
         found = {one.id: one for one in revisions}
         left = [name for one in revisions for name in one.trailers.get("Undoes", ())]
         while left:
@@ -369,36 +378,35 @@ class BankHistory:
         return list(found.values())[len(revisions) :]
 
     def diff(self, revision: str | None = None) -> str:
-        """What a revision changed, or what is changed by hand and not committed yet."""
+        """A unified diff of a revision, or of the hand edits that are not committed yet."""
         return audit.diff(self._store, revision)
 
     def changes(self, revision: str | None = None, *, limit: int | None = None) -> Sequence[StatementChange]:
-        """The same by statement, at most `limit`: the diff of a revision that brought many files is long."""
+        """The same by statement, at most `limit`."""
         return list(islice(audit.changes(self._store, revision), limit))
 
     def plan_undo(self, revision: str | None = None) -> UndoPlan:
-        """What `undo` would change against the files as they are; writes nothing."""
-        return _plan(self._store, "undo", self._door, revision)
+        """What `undo` would change; writes nothing."""
+        return _make_plan(self._store, "undo", self._door, revision)
 
     def plan_redo(self) -> UndoPlan:
         """What `redo` would change; writes nothing."""
-        return _plan(self._store, "redo", self._door)
+        return _make_plan(self._store, "redo", self._door)
 
     def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
-        """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
-        nothing is written.
+        """Undo a revision, also an old one, and keep what came later. On a Conflict nothing is written.
 
-        Without a revision: restore what disappeared and is held, else take back the newest one that was not
-        taken back yet, so that undoing again goes further back. Who asks for it is the author: `by_person`.
+        Without a revision: restore held files, else undo the newest revision that is not undone yet. With
+        `by_person` the person is the commit's author.
         """
-        done = _chosen(self._store, "undo", revision)
+        done = _find_revision(self._store, "undo", revision)
         if done is None:
             return _restore_held(self._store, self._door, by_person)
         return _take_back(self._store, done, "undo", self._door, by_person)
 
     def redo(self, *, by_person: bool = False) -> UndoResult:
-        """Take back the newest undo that was not taken back yet."""
-        done = _chosen(self._store, "redo")
+        """Undo the newest undo that is not undone yet."""
+        done = _find_revision(self._store, "redo")
         assert done is not None
         return _take_back(self._store, done, "redo", self._door, by_person)
 
@@ -411,8 +419,8 @@ class BankHistory:
         return lineage.why(self._store, target, self._known)
 
     def git(self, words: Sequence[str], env: Mapping[str, str]) -> int:
-        """Run git on the history for a person, on this process's own streams and in their environment; the
-        exit code. Usage for what git cannot be given, or would delete around the bank; GitFailed."""
+        """Run git on the history for a person, on this process's streams and with their environment; the
+        exit code. Usage for arguments that are not allowed, GitFailed."""
         history = self._store.history
         if not history.exists:
             raise GitFailed("there is no history yet", where=str(history.git_dir), hint="ua-memory init")

@@ -447,8 +447,8 @@ def show_sync(screen: Screen, done: SyncResult) -> None:
 
 def _note_forgotten_elsewhere(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """Note where the text of a fact is left that was forgotten on another machine."""
-    if done.heard and not done.heard.proof.is_clean:
-        left = (each.where for each in done.heard.proof.found)
+    if done.forgotten and not done.forgotten.proof.is_clean:
+        left = (each.where for each in done.forgotten.proof.found)
         screen.note(*(f"forgotten on another machine, but it is still in {where}" for where in left))
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
@@ -476,7 +476,7 @@ def _show_purged_history(screen: Screen, done: SyncResult) -> None:
 
 def _merge_counts(done: SyncResult | RestoreResult) -> str:
     merge, gone = done.merge, len(done.merge.forgotten)
-    numbers = {"new": merge.came, "changed": merge.changed, "gone": merge.went, "forgotten": gone}
+    numbers = {"new": merge.added, "changed": merge.changed, "gone": merge.removed, "forgotten": gone}
     parts = [f"{number:,} {word}" for word, number in numbers.items() if number]
     return f": {', '.join(parts)} (of what has an id)" if parts else ""
 
@@ -522,7 +522,7 @@ def sync_json(done: SyncResult) -> dict[str, Any]:
         **_merge_json(done),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
         "followed": _followed_purge_json(done.followed) if done.followed else None,
-        "heard": _remote_forget_json(done.heard),
+        "heard": _remote_forget_json(done.forgotten),
         **fields(done, "notes"),
     }
 
@@ -546,7 +546,7 @@ def _merge_json(done: SyncResult | RestoreResult) -> dict[str, Any]:
     """What a merge brought in, as JSON."""
     merge = done.merge
     return {
-        **fields(merge, "came as new", "changed", "went as gone", "forgotten", "notes as told"),
+        **fields(merge, "added as new", "changed", "removed as gone", "forgotten", "notes as told"),
         "dropped": [
             output.json_value(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped
         ],
@@ -577,7 +577,7 @@ def restore_json(done: RestoreResult) -> dict[str, Any]:
         **fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
         **fields(done, "trial as dry_run"),
         **_merge_json(done),
-        "heard": _remote_forget_json(done.heard),
+        "heard": _remote_forget_json(done.forgotten),
         **fields(done, "notes"),
     }
 
