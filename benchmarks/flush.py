@@ -108,15 +108,15 @@ def cached(transcript: Path, folder: Path) -> list[Figure]:
 
     memory = Memory.init(folder / "cached", timezone="UTC")
     with transcript.open("rb") as stream:
-        _, said = memory.conversations.flusher().take(stream, force=True, keep=False)
+        _, said = memory.conversations.flusher().queue_transcript(stream, force=True, queue=False)
     talk = [(n, turn) for n, turn in enumerate(said, 1) if turn.role != "tool" and len(turn.text.split()) > 8]
     words = sum(len(turn.text.split()) for turn in said)
     with FakeModel(*script(talk, words), {"text": "done"}) as fake, transcript.open("rb") as stream:
         memory.flush(stream, model=Memory.endpoint("sk-none", fake.url, "scripted"), force=True)
         bodies = fake.bodies
-    from ua_memory.retain.subagent import shown
+    from ua_memory.retain.subagent import format_turns
 
-    read = tokens.count(shown(said, None))
+    read = tokens.count(format_turns(said, None))
     uncached, shares, before = 0, [], ""
     for body in bodies:
         text, upto = serialised(body)

@@ -29,7 +29,7 @@ from ua_memory.records import Fact
 from ua_memory.reflect import consolidate as _consolidate
 from ua_memory.retain import extract as _extract
 from ua_memory.retain import flush as _flush
-from ua_memory.retain.queue import key_of
+from ua_memory.retain.queue import queue_key
 from ua_memory.store import lock as aside
 from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session
@@ -114,9 +114,9 @@ def wait(store: Store) -> None:
     sessions = {name: Session("test", name) for name in NAMES}
     for name, (since, until) in HEARD:
         said = turns(*(line.replace("Fly.io", name) for line in TALK), start=SAID)
-        flusher.put(sessions[name], said[since:until], None, more=True)
+        flusher.queue_turns(sessions[name], said[since:until], None, session_open=True)
     for each in sessions.values():
-        flusher.queue.close(key_of(each), clock())
+        flusher.queue.mark_due(queue_key(each), clock())
 
 
 def drain(store: Store, model: Scripted | None = None, later: int = 0) -> None:

@@ -60,7 +60,7 @@ def flushed(claim: Claim) -> bool:
         claim.text, claim.quote, 1 + next(n for n, turn in enumerate(said) if claim.quote in turn.text)
     )
     found = run_subagent(Scripted([call], DONE), said, MemoryView(lambda query: [], lambda: []), None)
-    return any(each.text == claim.text for each in found.kept)
+    return any(each.text == claim.text for each in found.candidates)
 
 
 def reflected(claim: Claim) -> bool:

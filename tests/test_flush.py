@@ -30,7 +30,7 @@ from ua_memory.errors import (
     ModelUnavailable,
     RequestRejected,
 )
-from ua_memory.retain.flush import due, stretches
+from ua_memory.retain.flush import flush_due, segments
 from ua_memory.transcripts.turns import Session
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared") / "data/sessions"
@@ -101,7 +101,7 @@ def files(memory: Memory) -> dict[str, bytes]:
     ],
 )
 def test_due(size: int, last: int | None, fires: bool, at: int) -> None:
-    assert (due(size, last, 150_000).fires, due(size, last, 150_000).threshold) == (fires, at)
+    assert (flush_due(size, last, 150_000).is_due, flush_due(size, last, 150_000).threshold) == (fires, at)
 
 
 def test_below_the_threshold_nothing_happens(memory: Memory) -> None:
@@ -127,7 +127,7 @@ def test_without_reported_usage_tokens_are_counted(memory: Memory) -> None:
 def test_after_a_flush_only_what_is_new_counts(memory: Memory) -> None:
     assert len(memory.flush(transcript()).done) == 1
     again = memory.flush(transcript(context=165_000))
-    assert again.due and not again.due.fires and again.due.threshold == 180_000
+    assert again.due and not again.due.is_due and again.due.threshold == 180_000
     more = (*TALK, "p: Tariq owns the tile server now, since Friday.", "Good.")
     found = memory.flush(transcript(*more, context=181_000))
     assert found.turns == 2 and found.done[0].turns == 2
@@ -333,7 +333,7 @@ def test_the_lines_that_cannot_be_read_are_told_without_the_half_written_last(me
 
 def test_stretches_cut_a_turn_that_is_too_long() -> None:
     (long,) = turns("p: " + "word " * 5000)
-    pieces = [turn for stretch in stretches([long], 1000) for turn in stretch]
+    pieces = [turn for stretch in segments([long], 1000) for turn in stretch]
     assert len(pieces) > 4 and {turn.id for turn in pieces} == {"e1"}
     assert "".join(dict.fromkeys(turn.text for turn in pieces)).count("word") >= 1
 
@@ -382,7 +382,7 @@ def test_whatever_fails_nothing_is_half_done_and_the_turns_wait(
     assert "4 turns wait" in raised.value.what and "ua-memory queue retry" in raised.value.hint
     assert files(memory) == before and memory.history.log(limit=1)[0].id == head
     (waiting,) = memory.queue.conversations()
-    assert (len(waiting.turns), waiting.tries) == (4, 1) and waiting.reason
+    assert (len(waiting.turns), waiting.failures) == (4, 1) and waiting.reason
     (done,) = memory.flush(model=Scripted([keep(TALK[0][3:])], DONE)).done
     assert len(done.facts) == 1 and memory.queue.conversations() == []
     assert memory.flush(transcript(), force=True).turns == 0
@@ -471,7 +471,7 @@ REAL = [path for path in REAL if path.parent.name != "samples"]
 @pytest.mark.parametrize("scripted", [False, True], ids=["alone", "scripted"])
 def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
     with path.open("rb") as stream:
-        _, said = memory.conversations.flusher().take(stream, force=True, keep=False)
+        _, said = memory.conversations.flusher().queue_transcript(stream, force=True, queue=False)
         stream.seek(0)
         by_id = {turn.id: n for n, turn in enumerate(said)}
         wordy = [n for n, turn in enumerate(said, 1) if turn.role != "tool" and len(turn.text.split()) > 8][
@@ -502,9 +502,9 @@ def cited(memory: Memory, entries: Iterable[str]) -> dict[str, str]:
 
 
 def memory_short(name: str) -> str:
-    from ua_memory.retain.ledger import short
+    from ua_memory.retain.ledger import short_id
 
-    return short(name)
+    return short_id(name)
 
 
 def test_turns_of_a_program(memory: Memory) -> None:

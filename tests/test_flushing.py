@@ -21,7 +21,7 @@ from ua_memory import Memory
 from ua_memory.daemon.worker import YOUNG, due
 from ua_memory.errors import Malformed, ModelRefused, ModelUnavailable
 from ua_memory.retain import queue as tries
-from ua_memory.retain.queue import ENOUGH, FIRST, MOST, QueueEntry
+from ua_memory.retain.queue import FIRST_RETRY_SECONDS, MOST_RETRY_SECONDS, SET_ASIDE_AFTER, QueueEntry
 from ua_memory.retain.queue import TurnQueue as Queue
 
 SAID = ("p: We decided to move the API to Fly.io because Heroku doubled its price.", "a: Noted.")
@@ -32,17 +32,17 @@ OLD = NOON - timedelta(days=1)
 
 
 def test_the_wait_doubles_up_to_an_hour_and_never_the_same_for_all() -> None:
-    waits = [(tries.next_try(NOON, n, 1.0) - NOON).total_seconds() for n in range(1, 9)]
-    assert waits == [FIRST * 2**n for n in range(6)] + [MOST, MOST]
-    assert tries.next_try(NOON, 3, 0.0) - NOON == (tries.next_try(NOON, 3, 1.0) - NOON) / 2
-    assert tries.next_try(NOON, 10**6, 0.5) > NOON
+    waits = [(tries.retry_time(NOON, n, 1.0) - NOON).total_seconds() for n in range(1, 9)]
+    assert waits == [FIRST_RETRY_SECONDS * 2**n for n in range(6)] + [MOST_RETRY_SECONDS, MOST_RETRY_SECONDS]
+    assert tries.retry_time(NOON, 3, 0.0) - NOON == (tries.retry_time(NOON, 3, 1.0) - NOON) / 2
+    assert tries.retry_time(NOON, 10**6, 0.5) > NOON
 
 
 def test_what_is_due(tmp_path: Path) -> None:
     queue = Queue(tmp_path, str, lambda: 1.0)
 
     def one(name: str, modelled: bool | None, at: Any = OLD) -> QueueEntry:
-        return queue.put(session(name), turns(*SAID), at=at, modelled=modelled)
+        return queue.put(session(name), turns(*SAID), at=at, for_model=modelled)
 
     def chosen(*waiting: QueueEntry, modelled: bool, at: Any = NOON) -> str | None:
         found = due(waiting, at, modelled=modelled)
@@ -55,11 +55,11 @@ def test_what_is_due(tmp_path: Path) -> None:
     young = one("young", False, NOON)
     assert chosen(young, modelled=True) is None
     assert chosen(young, modelled=True, at=NOON + timedelta(seconds=YOUNG)) == "young"
-    queue.failed(plain.key, "no network", NOON)
+    queue.record_failure(plain.key, "no network", NOON)
     plain = queue.get(plain.key)
     assert chosen(plain, modelled=True) is None
-    assert chosen(plain, modelled=True, at=NOON + timedelta(seconds=FIRST)) == "plain"
-    queue.failed(plain.key, "no network", NOON, modelled=True)
+    assert chosen(plain, modelled=True, at=NOON + timedelta(seconds=FIRST_RETRY_SECONDS)) == "plain"
+    queue.record_failure(plain.key, "no network", NOON, for_model=True)
     later = NOON + timedelta(days=1)
     assert chosen(queue.get(plain.key), modelled=False, at=later) is None, "a model was asked once"
 
@@ -75,7 +75,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 def put(memory: Memory, name: str = "s1", modelled: bool | None = True) -> str:
     queue = Queue(memory.store.bank.pending, str)
-    return queue.put(session(name), turns(*SAID), at=OLD, modelled=modelled).key
+    return queue.put(session(name), turns(*SAID), at=OLD, for_model=modelled).key
 
 
 def refused() -> ModelRefused:
@@ -84,13 +84,13 @@ def refused() -> ModelRefused:
 
 def test_a_poisoned_session_is_set_aside_and_hinders_no_other(memory: Memory) -> None:
     bad = put(memory, "bad")
-    for n in range(ENOUGH):
-        assert not memory.queue.conversations()[0].aside
+    for n in range(SET_ASIDE_AFTER):
+        assert not memory.queue.conversations()[0].set_aside
         with pytest.raises(ModelRefused):
             memory.queue.attempt(bad, model=Scripted(refused()))
-        assert memory.queue.conversations()[0].tries == n + 1
+        assert memory.queue.conversations()[0].failures == n + 1
     assert (
-        memory.queue.conversations()[0].aside
+        memory.queue.conversations()[0].set_aside
         and memory.queue.conversations()[0].reason == "the model declined"
     )
     assert (
@@ -105,21 +105,28 @@ def test_a_poisoned_session_is_set_aside_and_hinders_no_other(memory: Memory) ->
 
 def test_a_retry_that_fails_puts_it_back_all_the_same(memory: Memory) -> None:
     bad = put(memory)
-    for _ in range(ENOUGH):
+    for _ in range(SET_ASIDE_AFTER):
         with pytest.raises(ModelRefused):
             memory.queue.attempt(bad, model=Scripted(refused()))
     with pytest.raises(ModelRefused):
         memory.queue.retry_conversations(model=Scripted(refused()))
-    assert not memory.queue.conversations()[0].aside and memory.queue.conversations()[0].tries == ENOUGH + 1
+    assert (
+        not memory.queue.conversations()[0].set_aside
+        and memory.queue.conversations()[0].failures == SET_ASIDE_AFTER + 1
+    )
 
 
 def test_an_outage_never_sets_anything_aside(memory: Memory) -> None:
     key = put(memory)
-    for _ in range(3 * ENOUGH):
+    for _ in range(3 * SET_ASIDE_AFTER):
         with pytest.raises(ModelUnavailable):
             memory.queue.attempt(key, model=Scripted(offline()))
     one = memory.queue.conversations()[0]
-    assert not one.aside and one.tried.again and one.tried.again <= NOON + timedelta(seconds=MOST)
+    assert (
+        not one.set_aside
+        and one.attempts.retry_at
+        and one.attempts.retry_at <= NOON + timedelta(seconds=MOST_RETRY_SECONDS)
+    )
     done = memory.queue.attempt(key, model=Scripted([keep(SAID[0][3:])], "done"))
     assert done and len(done.facts) == 1 and not memory.queue.conversations()
 
@@ -127,11 +134,11 @@ def test_an_outage_never_sets_anything_aside(memory: Memory) -> None:
 def test_a_bug_is_counted_like_a_poison(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     key = put(memory, modelled=False)
     monkeypatch.setattr("ua_memory.retain.flush.Extraction", lambda *_, **__: 1 / 0)
-    for _ in range(ENOUGH):
+    for _ in range(SET_ASIDE_AFTER):
         with pytest.raises(ZeroDivisionError):
             memory.queue.attempt(key)
     assert (
-        memory.queue.conversations()[0].aside
+        memory.queue.conversations()[0].set_aside
         and "ZeroDivisionError" in memory.queue.conversations()[0].reason
     )
 
@@ -147,13 +154,13 @@ def test_a_record_that_cannot_be_read(memory: Memory) -> None:
     ):
         file.write_bytes(wrong)
         broken = {one.key: one for one in memory.queue.conversations()}[bad]
-        assert broken.aside and "cannot be read" in broken.reason, wrong
+        assert broken.set_aside and "cannot be read" in broken.reason, wrong
     assert memory.queue.attempt(bad) is None
     with pytest.raises(Malformed, match="cannot be read"):
         memory.queue.retry_conversations([bad])
     assert [one.key for one in memory.flush().done] == [good]
     again = put(memory, "bad")
-    assert again == bad and {one.key: one.aside for one in memory.queue.conversations()} == {
+    assert again == bad and {one.key: one.set_aside for one in memory.queue.conversations()} == {
         bad: False,
         f"{bad}-1": True,
     }
@@ -173,18 +180,18 @@ def test_what_kills_its_process_is_counted(memory: Memory) -> None:
     key = put(memory, modelled=False)
     for n in range(2):
         _dies(Place(memory.store.bank.root), key)
-        assert memory.queue.conversations()[0].tries == n, "known by the next try"
+        assert memory.queue.conversations()[0].failures == n, "known by the next try"
     assert memory.queue.attempt(key), "and the next may do it"
 
 
 def test_what_is_shown(tmp_path: Path, memory: Memory) -> None:
     key = put(memory)
     shell = Shell(tmp_path, memory.store.bank.root)
-    for _ in range(ENOUGH):
+    for _ in range(SET_ASIDE_AFTER):
         with pytest.raises(ModelRefused):
             memory.queue.attempt(key, model=Scripted(refused()))
     shown = shell("queue", "list", "--json").json["waiting"][0]
-    assert shown["aside"] is True and shown["tries"] == ENOUGH and shown["again"] > shown["since"]
+    assert shown["aside"] is True and shown["tries"] == SET_ASIDE_AFTER and shown["again"] > shown["since"]
     assert "set aside" in shell("queue", "list").out and f"queue retry {key}" in shell("status").out
     assert shell("queue", "retry", key).code == 0
     assert shell("queue", "list", "--json").json == {"waiting": []}

@@ -223,8 +223,8 @@ def test_any_queue_is_read_or_told(data: bytes, ended: bool) -> None:
         (folder / "turns-x.jsonl").write_bytes(data)
         queue = Queue(folder, str)
         (found,) = queue.all()
-        queue.sweep()
-        found.gathers(NOW)
+        queue.remove_stale_claims()
+        found.still_open(NOW)
         assert (folder / "turns-x.jsonl").read_bytes() == data
 
 

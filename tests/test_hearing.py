@@ -45,8 +45,8 @@ class Talk:
     def hear(self, said: str = "", *, without: int = 0, **more: Any) -> Heard:
         """What a hook does; the last lines (`without`) are not in the file yet."""
         file = io.BytesIO(b"".join(self.lines[: len(self.lines) - without]))
-        found = capture(self.flusher, self.session, file, said=said, spot=self.spot, **more)
-        self.spot = found.spot
+        found = capture(self.flusher, self.session, file, said=said, position=self.spot, **more)
+        self.spot = found.position
         return found
 
     def waiting(self) -> list[str]:
@@ -70,7 +70,7 @@ def talk(bank: Bank, request: pytest.FixtureRequest) -> Talk:
 
         def anew(*args: Any, **more: Any) -> Heard:
             found = heard(*args, **more)
-            made.spot = type(found.spot)(said=found.spot.said)
+            made.spot = type(found.position)(answer_hash=found.position.answer_hash)
             return found
 
         made.hear = anew  # type: ignore[method-assign]
@@ -140,7 +140,7 @@ def test_a_line_half_written_is_for_the_next_time(bank: Bank) -> None:
     talk.says("assistant", "two")
     whole = b"".join(talk.lines)
     for cut in (5, len(talk.lines[0]) + 5, len(whole)):
-        talk.spot = capture(talk.flusher, SESSION, io.BytesIO(whole[:cut]), spot=talk.spot).spot
+        talk.spot = capture(talk.flusher, SESSION, io.BytesIO(whole[:cut]), position=talk.spot).position
     assert talk.waiting() == ["one", "two"]
 
 
@@ -176,7 +176,7 @@ def test_it_gathers_until_a_flush_is_due(bank: Bank) -> None:
     talk.says("assistant", "two", size=900)
     assert not talk.hear("two").due
     waiting = talk.flusher.queue.all()
-    assert waiting[0].open and waiting[0].gathers(bank.clock()) and talk.flusher.drain() == []
+    assert waiting[0].open and waiting[0].still_open(bank.clock()) and talk.flusher.drain() == []
     talk.says("user", "three")
     talk.says("assistant", "four", size=1200)
     assert talk.hear("four").due and not talk.hear("four").due  # once is enough
@@ -217,8 +217,8 @@ def test_of_a_client_without_a_transcript_both_speakers_are_heard(bank: Bank) ->
         nonlocal spot
         view = View(lambda query: [], lambda: [])
         flusher = Flusher(bank.store, view, lambda: lambda text: [], door="test")
-        found = capture(flusher, Session("hermes", "s"), None, asked=asked, said=said, spot=spot)
-        spot = found.spot
+        found = capture(flusher, Session("hermes", "s"), None, asked=asked, said=said, position=spot)
+        spot = found.position
         bank.clock.later(seconds=1)
         return found.turns
 
@@ -240,11 +240,11 @@ def test_a_plain_flush_knows_what_was_told_early(bank: Bank) -> None:
     talk.says("assistant", "it runs on Fly.io")
     talk.hear("it runs on Fly.io", without=1)
     whole = b"".join(talk.lines)
-    talk.flusher.take(io.BytesIO(whole), force=True)
+    talk.flusher.queue_transcript(io.BytesIO(whole), force=True)
     assert talk.waiting() == ["where does it run?", "it runs on Fly.io"]
     talk.flushed()
-    assert talk.flusher.take(io.BytesIO(whole))[0].turns == 0
-    assert talk.flusher.take(io.BytesIO(whole), force=True)[0].turns == 0
+    assert talk.flusher.queue_transcript(io.BytesIO(whole))[0].turns == 0
+    assert talk.flusher.queue_transcript(io.BytesIO(whole), force=True)[0].turns == 0
     assert through.base_ids({"u1~abc", "~x", "u2"}) == {"u1", "u2"}
 
 
@@ -261,7 +261,7 @@ def test_a_fork_does_not_say_again_what_it_came_out_of(bank: Bank, how: str) -> 
     fork.says("user", "and the database?", parentUuid="bb0c5fb3-cee3-428c-b0c0-5678e6339430")
     if how == "by hand":
         bank.again(truncation_threshold=1)
-        fork.flusher.take(io.BytesIO(b"".join(fork.lines)))
+        fork.flusher.queue_transcript(io.BytesIO(b"".join(fork.lines)))
         assert fork.waiting() == ["and the database?"]
         return
     fork.hear()
@@ -291,7 +291,7 @@ def test_a_fork_at_an_earlier_point_has_its_own_turns_alone(bank: Bank, how: str
         fork.hear()
     else:
         bank.again(truncation_threshold=1)
-        assert fork.flusher.take(io.BytesIO(b"".join(fork.lines)))[0].turns == 1
+        assert fork.flusher.queue_transcript(io.BytesIO(b"".join(fork.lines)))[0].turns == 1
     assert fork.waiting() == ["and the database?"]
     there = fork.flusher.sessions.find(fork.session)
     assert there and there.parent == SESSION.session

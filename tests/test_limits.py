@@ -395,10 +395,10 @@ def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.retain import conversations
 
     stream = io.BytesIO(b"x" * 100)
-    spot = conversations.ReadPosition(offset=90, check=conversations._check(stream, 90))
+    spot = conversations.ReadPosition(offset=90, checksum=conversations._checksum(stream, 90))
     for most, alone in ((10, b"x" * 10), (9, None)):
-        monkeypatch.setattr(conversations, "TAIL", most)
-        assert conversations._tail(stream, spot, 100) == alone
+        monkeypatch.setattr(conversations, "MOST_TAIL", most)
+        assert conversations._read_tail(stream, spot, 100) == alone
 
 
 def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,10 +513,16 @@ def test_tries() -> None:
     from ua_memory.retain import queue as tries
 
     now = datetime(2026, 11, 21, tzinfo=UTC)
-    waits = [(tries.next_try(now, count, 1) - now).total_seconds() for count in (1, 2, 6, 7, 1000)]
-    assert waits == [tries.FIRST, 2 * tries.FIRST, 32 * tries.FIRST, tries.MOST, tries.MOST]
-    failed = [{"failed": "it", "own": True}] * tries.ENOUGH
-    assert tries.read_attempts(failed).aside and not tries.read_attempts(failed[1:]).aside
+    waits = [(tries.retry_time(now, count, 1) - now).total_seconds() for count in (1, 2, 6, 7, 1000)]
+    assert waits == [
+        tries.FIRST_RETRY_SECONDS,
+        2 * tries.FIRST_RETRY_SECONDS,
+        32 * tries.FIRST_RETRY_SECONDS,
+        tries.MOST_RETRY_SECONDS,
+        tries.MOST_RETRY_SECONDS,
+    ]
+    failed = [{"failed": "it", "own": True}] * tries.SET_ASIDE_AFTER
+    assert tries.read_attempts(failed).set_aside and not tries.read_attempts(failed[1:]).set_aside
 
 
 def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -326,7 +326,7 @@ def test_a_loop_answers_parallel_calls_together(meter: Meter) -> None:
         "calls": [("keep", {"content": "a"}), ("keep", {"content": "b"})],
     }
     with FakeModel(first, {"calls": [("look", {})]}, {"text": "Done."}) as fake:
-        outcome = run(fake, meter, kept, watch=seen.append)
+        outcome = run(fake, meter, kept, on_reply=seen.append)
     assert kept.facts == ["a", "b"]
     assert (outcome.ended, outcome.text, outcome.turns, outcome.calls, outcome.refused) == (
         "done", "Done.", 3, 3, 0,

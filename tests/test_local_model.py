@@ -21,7 +21,7 @@ from made_up import made_up, wanders
 
 from ua_memory import Memory
 from ua_memory.errors import ModelMisbehaved
-from ua_memory.retain.ledger import short
+from ua_memory.retain.ledger import short_id
 
 BESIDE = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 SERVER = BESIDE / "tools/local_model.py"
@@ -66,13 +66,13 @@ def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
     Memory.init(tmp_path / "bank", timezone="UTC")
     memory = Memory.open(tmp_path / "bank")
     with path.open("rb") as stream:
-        _, said = memory.conversations.flusher().take(stream, force=True, keep=False)
+        _, said = memory.conversations.flusher().queue_transcript(stream, force=True, queue=False)
     with Inventive(url, each=EACH) as model, path.open("rb") as stream:
         flush = memory.flush(stream, force=True, model=Memory.endpoint("", model.url, "smollm2"))
     (done,) = flush.done
     assert model.said and len(done.facts) >= min(len(model.said), 3)
     assert done.refused, "a model that makes nothing up proves nothing"
-    by_id = {f"turn {short(turn.id)}": n for n, turn in enumerate(said)}
+    by_id = {f"turn {short_id(turn.id)}": n for n, turn in enumerate(said)}
     for fact in done.facts:
         where = by_id[(fact.quotes[0].source if fact.quotes else fact.trail) or ""]
         window = [turn.text for turn in said[max(0, where - 1) : where + 2]]

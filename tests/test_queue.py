@@ -16,7 +16,7 @@ from scripted_model import session, turns
 
 from ua_memory.errors import Busy, CannotWrite, NotFound
 from ua_memory.retain.queue import TurnQueue as Queue
-from ua_memory.retain.queue import key_of
+from ua_memory.retain.queue import queue_key
 from ua_memory.transcripts.turns import Session
 
 
@@ -29,7 +29,7 @@ def test_turns_come_back_as_they_were(queue: Queue) -> None:
     said = turns("p: héllo\nworld", "t: Bash ls: ok", "ok \U0001f600")
     waiting = queue.put(session(), said, at=NOON, size=1234)
     assert waiting.turns == tuple(said) and waiting.session == session()
-    assert (waiting.size, waiting.tries, waiting.reason, waiting.since) == (1234, 0, "", NOON)
+    assert (waiting.size, waiting.failures, waiting.reason, waiting.since) == (1234, 0, "", NOON)
     assert queue.all() == [waiting] and queue.keys() == [waiting.key]
 
 
@@ -55,11 +55,11 @@ def test_secrets_do_not_reach_the_disk(queue: Queue) -> None:
 
 def test_only_what_was_consumed_is_let_go(queue: Queue) -> None:
     key = queue.put(session(), turns("p: one", "two"), at=NOON).key
-    queue.failed(key, "no network", NOON)
+    queue.record_failure(key, "no network", NOON)
     queue.put(session(), turns("p: three", first=3), at=NOON, size=9)
     queue.remove_turns(key, {"e1", "e2"})
     left = queue.get(key)
-    assert [turn.id for turn in left.turns] == ["e3"] and left.tries == 0 and left.session == session()
+    assert [turn.id for turn in left.turns] == ["e3"] and left.failures == 0 and left.session == session()
     queue.remove_turns(key, {"e3"})
     assert queue.all() == [] and list(queue.folder.iterdir()) == []
     with pytest.raises(NotFound):
@@ -68,9 +68,9 @@ def test_only_what_was_consumed_is_let_go(queue: Queue) -> None:
 
 def test_failures_are_counted_and_the_last_is_told(queue: Queue) -> None:
     key = queue.put(session(), turns("p: one"), at=NOON).key
-    queue.failed(key, "no network", NOON)
-    queue.failed(key, "the key is not accepted", NOON)
-    assert (queue.get(key).tries, queue.get(key).reason) == (2, "the key is not accepted")
+    queue.record_failure(key, "no network", NOON)
+    queue.record_failure(key, "the key is not accepted", NOON)
+    assert (queue.get(key).failures, queue.get(key).reason) == (2, "the key is not accepted")
 
 
 def test_a_half_line_of_a_killed_writer_is_passed_over(queue: Queue) -> None:
@@ -91,7 +91,7 @@ def test_keys_of_a_later_version_are_passed_over(queue: Queue) -> None:
 
 def test_dropping(queue: Queue) -> None:
     key = queue.put(session(), turns("p: one"), at=NOON).key
-    with queue.claimed(key, 0), pytest.raises(Busy):
+    with queue.claim(key, 0), pytest.raises(Busy):
         queue.drop(key)
     assert len(queue.drop(key).turns) == 1 and queue.all() == []
     for wrong in (key, "", "../x", "nonsense"):
@@ -100,14 +100,14 @@ def test_dropping(queue: Queue) -> None:
 
 
 def test_one_process_flushes_a_session_at_a_time(queue: Queue) -> None:
-    with queue.claimed("a", 0), queue.claimed("b", 0), pytest.raises(Busy), queue.claimed("a", 0.1):
+    with queue.claim("a", 0), queue.claim("b", 0), pytest.raises(Busy), queue.claim("a", 0.1):
         pass
-    with queue.claimed("a", 0):
+    with queue.claim("a", 0):
         assert queue.keys() == []
 
 
 def _hold(queue: Queue, ready: str) -> None:
-    with queue.claimed("a", 0):
+    with queue.claim("a", 0):
         Path(ready).touch()
         time.sleep(60)
 
@@ -118,11 +118,11 @@ def test_a_claim_ends_with_its_process(queue: Queue, tmp_path: Path) -> None:
     child.start()
     while not ready.exists():
         time.sleep(0.01)
-    with pytest.raises(Busy), queue.claimed("a", 0):
+    with pytest.raises(Busy), queue.claim("a", 0):
         pass
     os.kill(child.pid or 0, signal.SIGKILL)
     child.join()
-    with queue.claimed("a", 1):
+    with queue.claim("a", 1):
         pass
 
 
@@ -138,7 +138,7 @@ def test_many_processes_at_once(queue: Queue) -> None:
         child.start()
     for child in children:
         child.join()
-    assert len(queue.get(key_of(session())).turns) == 40
+    assert len(queue.get(queue_key(session())).turns) == 40
 
 
 def test_a_disk_that_refuses_is_said(tmp_path: Path) -> None:

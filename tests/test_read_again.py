@@ -38,7 +38,7 @@ def memory(tmp_path: Path) -> Memory:
 
 def again(memory: Memory, *answers: Any, **how: Any) -> list[FlushedSession]:
     model = Scripted(*answers)
-    found, _ = memory.conversations.to_read_again(model=model, **how)
+    found, _ = memory.conversations.unread_sessions(model=model, **how)
     return list(memory.conversations.read_again(found, model=model))
 
 
@@ -104,7 +104,7 @@ def test_a_fact_of_another_session_is_seen_again(memory: Memory) -> None:
     memory.insert(text, client="claude-code")
     said = keep(text, "we had a long day at the office")
     model = Scripted(DONE, [said], DONE)
-    found, _ = memory.conversations.to_read_again(model=model)
+    found, _ = memory.conversations.unread_sessions(model=model)
     done = list(
         memory.conversations.read_again(
             sorted(found, key=lambda one: one[0].session, reverse=True), model=model
@@ -174,13 +174,13 @@ def test_an_undone_second_reading_gives_the_sentence_back(memory: Memory) -> Non
 def test_what_was_forgotten_is_not_read(memory: Memory) -> None:
     memory.flush(transcript())
     memory.forget(f"^{heroku(memory).id}")
-    found, _ = memory.conversations.to_read_again()
+    found, _ = memory.conversations.unread_sessions()
     assert not any("Heroku for Fly" in turn.text for _, each in found for turn in each.turns)
 
 
 def test_without_a_model_it_says_how_to_configure_one(memory: Memory) -> None:
     memory.flush(transcript())
-    found, cost = memory.conversations.to_read_again()
+    found, cost = memory.conversations.unread_sessions()
     assert len(found) == 1 and cost is None
     with pytest.raises(Usage, match="no model is configured") as raised:
         list(memory.conversations.read_again(found, model=None))
@@ -190,7 +190,7 @@ def test_without_a_model_it_says_how_to_configure_one(memory: Memory) -> None:
 @pytest.mark.parametrize("since", ["2026-11-20", "2026-11-21"])
 def test_since(memory: Memory, since: str) -> None:
     memory.flush(transcript())
-    assert len(memory.conversations.to_read_again(since)[0]) == (since == "2026-11-20")
+    assert len(memory.conversations.unread_sessions(since)[0]) == (since == "2026-11-20")
 
 
 @given(st.text(alphabet="ab (-\n)2026-:", max_size=30), st.text(alphabet="ab(1", min_size=1, max_size=8))
@@ -384,13 +384,13 @@ def candidate(text: str, **more: Any) -> Candidate:
 def test_what_repeats_what(text: str, row: str, same: bool) -> None:
     assert restates(text, row) == same
     line = f"- 2026-11-20: {row} [memory/2026-11-20.md#L12-L15 ^k7m2q9x4tb; 2 alike]"
-    assert RecalledLines([line]).repeated(candidate(text)) == same
+    assert RecalledLines([line]).is_repetition(candidate(text)) == same
     block = next(iter(fenced("search", f"head\n{line}").split("\n")[2:3]))
-    assert RecalledLines([block]).restated(candidate(text, who="person")) in (
+    assert RecalledLines([block]).restated_fact(candidate(text, who="person")) in (
         None, ("memory/2026-11-20.md", "k7m2q9x4tb"),
     )  # fmt: skip
 
 
 def test_what_was_done_is_no_echo_of_what_was_planned() -> None:
     lines = RecalledLines(["- We move the API to Fly.io. (2026-11-20)"])
-    assert not lines.repeated(candidate("I moved the API to Fly.io.", kind="experience"))
+    assert not lines.is_repetition(candidate("I moved the API to Fly.io.", kind="experience"))

@@ -297,7 +297,7 @@ def test_a_model_that_fails_leaves_the_text_waiting(
     with FakeModel(reply) as fake, pytest.raises(error, match="the text is queued"):
         memory.retain(SAID, model=Endpoint("k", fake.url), document_id="a")
     (waiting,) = memory.queue.texts()
-    assert commits(memory) == before and waiting.tries == 1 and waiting.item and waiting.item.text == SAID
+    assert commits(memory) == before and waiting.failures == 1 and waiting.item and waiting.item.text == SAID
     (done,) = memory.queue.retry_texts(model=Scripted([keep(fact(SAID))]))
     assert done.facts and not memory.queue.texts()
 
@@ -308,10 +308,10 @@ def test_a_spent_budget_keeps_what_was_read_for_the_next_time(tmp_path: Path) ->
     with FakeModel({**answer, "usage": {"input_tokens": 6_000}}) as fake, pytest.raises(BudgetSpent):
         memory.retain(LONG, document_id="handbook", model=Endpoint("k", fake.url))
     (waiting,) = memory.queue.texts()
-    assert 0 < len(waiting.drawn) < 6 and not (memory.store.bank.root / FILE).exists()
+    assert 0 < len(waiting.chunks_read) < 6 and not (memory.store.bank.root / FILE).exists()
     model = Reads()
     (done,) = memory.queue.retry_texts(model=model)
-    assert len(model.asked) == done.chunks - len(waiting.drawn) and len(done.facts) == done.chunks
+    assert len(model.asked) == done.chunks - len(waiting.chunks_read) and len(done.facts) == done.chunks
 
 
 def test_killed_behind_the_commit_it_is_not_done_twice(
@@ -347,7 +347,7 @@ def test_a_text_that_keeps_failing_is_set_aside(memory: Memory) -> None:
     for _ in range(5):
         with pytest.raises(ModelMisbehaved):
             memory.queue.attempt(key, model=Scripted([("nothing", {})]))
-    assert memory.queue.texts()[0].aside and memory.queue.attempt(key, model=Scripted()) is None
+    assert memory.queue.texts()[0].set_aside and memory.queue.attempt(key, model=Scripted()) is None
     (done,) = memory.queue.retry_texts([key], model=Scripted([keep(fact(SAID))]))
     assert done.facts
 

@@ -379,7 +379,7 @@ def test_a_later_title_changes_the_front_matter_and_no_more(memory: Memory) -> N
     first = memory.conversations.capture(Session("claude-code", ID), io.BytesIO(talk))
     (before,) = memory.sessions.all()
     named = io.BytesIO(talk + rows({"type": "custom-title", "customTitle": "Hosting", "sessionId": ID}))
-    spot = astuple(first.spot)
+    spot = astuple(first.position)
     assert memory.conversations.capture(Session("claude-code", ID), named, spot=spot).turns == 0
     assert memory.sessions.get(ID) == replace(before, title="Hosting")
     memory.flush()

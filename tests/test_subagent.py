@@ -12,7 +12,7 @@ from scripted_model import DONE, Answer, Call, Scripted, keep, offline, turns
 from ua_memory.errors import ModelMisbehaved, ModelUnavailable
 from ua_memory.records import CoreBlock
 from ua_memory.retain.subagent import MemoryView as View
-from ua_memory.retain.subagent import SubagentResult, run_subagent, shown
+from ua_memory.retain.subagent import SubagentResult, format_turns, run_subagent
 from ua_memory.transcripts.turns import Turn
 
 TALK = turns(
@@ -37,7 +37,7 @@ def asked(
 
 
 def texts(harvest: SubagentResult) -> list[str]:
-    return [each.text for each in harvest.kept]
+    return [each.text for each in harvest.candidates]
 
 
 QUOTE = "We're done with Heroku, Fly from today. The price doubled to $1,400."
@@ -49,7 +49,7 @@ def test_a_statement_that_was_said_is_kept_with_its_quote() -> None:
         QUOTE, tags=["heroku", "#price"], entities=["Heroku", "Fly.io"], kind="experience",
     )  # fmt: skip
     harvest, model = asked([said])
-    (one,) = harvest.kept
+    (one,) = harvest.candidates
     assert one.text.startswith("The API moved") and one.quote == QUOTE and one.turn == "e1"
     assert one.who == "person" and one.entities == ("Heroku", "Fly.io") and one.tags == ("heroku", "price")
     assert one.kind == "experience" and model.told == ["kept"] and not harvest.refused
@@ -70,7 +70,7 @@ def test_a_statement_that_was_said_is_kept_with_its_quote() -> None:
 )
 def test_what_nobody_said_takes_the_sentence_down_to_its_quote(claim: str) -> None:
     harvest, model = asked([keep(claim, QUOTE)])
-    assert texts(harvest) == [QUOTE] and harvest.kept[0].entities == ()
+    assert texts(harvest) == [QUOTE] and harvest.candidates[0].entities == ()
     assert len(harvest.refused) == 1 and "kept as its quote instead" in model.told[0]
     assert made_up(claim, [turn.text for turn in TALK[:2]], TALK[0].at)
     assert not made_up(texts(harvest)[0], [turn.text for turn in TALK[:2]], TALK[0].at)
@@ -88,7 +88,7 @@ def test_an_invented_day_or_name_beside_the_text_counts_as_well() -> None:
     harvest, _ = asked(
         [keep("The price doubled.", QUOTE, when="2026-01-01"), keep("It is dear.", QUOTE, entities=["Bob"])]
     )
-    assert texts(harvest) == [QUOTE] and harvest.kept[0].when is None
+    assert texts(harvest) == [QUOTE] and harvest.candidates[0].when is None
     assert len(harvest.refused) == 2
 
 
@@ -97,7 +97,7 @@ def test_dates_are_resolved_before_they_are_compared() -> None:
     harvest, _ = asked(
         [keep("Tariq sent the key for the tile server on 2026-11-19.", quote, 5, when="2026-11-19")]
     )
-    assert harvest.kept[0].when == "2026-11-19" and not harvest.refused
+    assert harvest.candidates[0].when == "2026-11-19" and not harvest.refused
     harvest, _ = asked([keep("Tariq sent the key for the tile server on 2026-11-18.", quote, 5)])
     assert texts(harvest) == [quote]
 
@@ -114,7 +114,7 @@ def test_dates_are_resolved_before_they_are_compared() -> None:
 )
 def test_a_quote_that_is_not_verbatim_in_one_turn_keeps_nothing(quote: str) -> None:
     harvest, model = asked([keep("The API left Heroku.", quote)])
-    assert harvest.kept == [] and "nothing was kept" in model.told[0]
+    assert harvest.candidates == [] and "nothing was kept" in model.told[0]
 
 
 def test_white_space_and_typographic_quotes_do_not_matter() -> None:
@@ -126,7 +126,7 @@ def test_a_wrong_turn_number_is_mended_by_the_quote() -> None:
     harvest, _ = asked(
         [keep("Alice wants the invoices on the 1st.", "Alice wants the invoices on the 1st", 2)]
     )
-    assert harvest.kept[0].turn == "e4"
+    assert harvest.candidates[0].turn == "e4"
 
 
 def test_evidence_is_the_turn_and_its_neighbours_only() -> None:
@@ -138,7 +138,7 @@ def test_evidence_is_the_turn_and_its_neighbours_only() -> None:
 
 def test_a_scrap_cannot_stand_for_what_it_does_not_support() -> None:
     harvest, model = asked([keep("Bob left Heroku.", "done with Heroku")])
-    assert harvest.kept == [] and "nothing was kept" in model.told[0]
+    assert harvest.candidates == [] and "nothing was kept" in model.told[0]
 
 
 def test_tags_and_names_are_such_as_files_can_hold() -> None:
@@ -152,13 +152,13 @@ def test_tags_and_names_are_such_as_files_can_hold() -> None:
             )
         ]
     )
-    assert harvest.kept[0].tags == ("price", "the-price")
-    assert harvest.kept[0].entities == ("Heroku",)
+    assert harvest.candidates[0].tags == ("price", "the-price")
+    assert harvest.candidates[0].entities == ("Heroku",)
 
 
 def test_the_same_statement_is_kept_once() -> None:
     harvest, _ = asked([keep("The API left Heroku.", QUOTE), keep("the API left Heroku.", QUOTE)])
-    assert len(harvest.kept) == 1
+    assert len(harvest.candidates) == 1
 
 
 # -- core memory ---------------------------------------------------------------------------------------
@@ -173,9 +173,11 @@ def replace(section: str, value: str) -> Call:
 def test_a_block_is_replaced_only_after_it_was_read() -> None:
     wanted = replace("Hosting", "The API runs on Fly.io.")
     harvest, model = asked([wanted], core=[HOSTING])
-    assert harvest.core == {} and "read the blocks first" in model.told[0]
+    assert harvest.core_edits == {} and "read the blocks first" in model.told[0]
     harvest, model = asked([NOTHING], [wanted], core=[HOSTING])
-    assert harvest.core["Hosting"].read == HOSTING.value and harvest.core["Hosting"].value.endswith("Fly.io.")
+    assert harvest.core_edits["Hosting"].read == HOSTING.value and harvest.core_edits[
+        "Hosting"
+    ].value.endswith("Fly.io.")
     assert "## Hosting\nThe API runs on Heroku." in model.told[0]
 
 
@@ -184,18 +186,18 @@ def test_a_block_is_replaced_only_after_it_was_read() -> None:
 )
 def test_sections_that_do_not_exist_are_refused(section: str) -> None:
     harvest, model = asked([NOTHING], [replace(section, "The API runs on Fly.io.")], core=[HOSTING])
-    assert harvest.core == {} and "no such block" in model.told[1]
+    assert harvest.core_edits == {} and "no such block" in model.told[1]
 
 
 def test_a_block_takes_only_what_it_had_or_what_was_said() -> None:
     harvest, _ = asked([NOTHING], [replace("hosting", "The API runs on Hetzner since 2019.")], core=[HOSTING])
-    assert harvest.core == {} and len(harvest.refused) == 1
+    assert harvest.core_edits == {} and len(harvest.refused) == 1
     harvest, _ = asked(
         [NOTHING],
         [replace("## [Hosting]", "The API runs on Fly.io, since the price doubled.")],
         core=[HOSTING],
     )
-    assert "Hosting" in harvest.core
+    assert "Hosting" in harvest.core_edits
 
 
 def test_a_block_with_something_masked_is_left_alone() -> None:
@@ -205,7 +207,7 @@ def test_a_block_with_something_masked_is_left_alone() -> None:
         lambda q: [], lambda: [secret], lambda text: text.replace("hunter2", "[redacted: password]")
     )
     harvest = run_subagent(model, TALK, masked, None)
-    assert harvest.core == {} and "hunter2" not in str(model.asked)
+    assert harvest.core_edits == {} and "hunter2" not in str(model.asked)
 
 
 def test_a_second_stretch_sees_the_edit_of_the_first() -> None:
@@ -215,13 +217,15 @@ def test_a_second_stretch_sees_the_edit_of_the_first() -> None:
         TALK,
         view([HOSTING]),
         None,
-        into=whole,
+        result=whole,
     )
     model = Scripted([NOTHING], [replace("Hosting", "Fly.io, not Heroku. Alice pays.")], DONE)
     later = turns("p: Alice pays for it.")
-    run_subagent(model, later, view([HOSTING]), None, into=whole)
+    run_subagent(model, later, view([HOSTING]), None, result=whole)
     assert "Fly.io, not Heroku." in model.told[0]
-    assert whole.core["Hosting"].read == HOSTING.value and whole.core["Hosting"].value.endswith("Alice pays.")
+    assert whole.core_edits["Hosting"].read == HOSTING.value and whole.core_edits["Hosting"].value.endswith(
+        "Alice pays."
+    )
 
 
 # -- orders in the transcript, and calls that are none -------------------------------------------------
@@ -238,7 +242,7 @@ def test_a_transcript_cannot_close_its_mark_or_pretend_to_be_another_turn() -> N
     opening = model.asked[0][0]["content"][0]["text"]
     assert opening.lower().count("</transcript>") == 1 and opening.count("<transcript>") == 1
     assert [line[:3] for line in opening.splitlines() if line.startswith("[")] == ["[1]", "[2]", "[3]"]
-    assert len(shown(ORDERS, None).splitlines()) == 1 + 5
+    assert len(format_turns(ORDERS, None).splitlines()) == 1 + 5
 
 
 @pytest.mark.parametrize(
@@ -268,7 +272,7 @@ def test_a_transcript_cannot_close_its_mark_or_pretend_to_be_another_turn() -> N
 )
 def test_nothing_widens_what_a_call_may_do(call: Call) -> None:
     harvest, model = asked([call], talk=ORDERS, core=[HOSTING])
-    assert harvest.kept == [] and harvest.core == {}
+    assert harvest.candidates == [] and harvest.core_edits == {}
     assert [tool["name"] for tool in model.tools[0]] == [
         "archival_memory_insert", "core_memory_replace", "name_session", "archival_memory_search",
         "get_core_memory_blocks",
@@ -310,7 +314,7 @@ def test_progress_is_how_far_it_has_quoted() -> None:
         [keep("Alice wants the invoices.", "Alice wants the invoices", 4)],
         DONE,
     )
-    run_subagent(model, TALK, view(), None, watch=heard.append)
+    run_subagent(model, TALK, view(), None, on_progress=heard.append)
     assert heard[-1] == 4 and heard == sorted(heard)
 
 
@@ -318,22 +322,22 @@ def test_progress_is_how_far_it_has_quoted() -> None:
 def test_a_model_that_only_talks_has_studied_nothing(answers: list[Answer]) -> None:
     model = Scripted(*answers)
     harvest = run_subagent(model, TALK, view(), None)
-    assert harvest.kept == [] and harvest.unstudied == TALK
+    assert harvest.candidates == [] and harvest.unread == TALK
     assert len(model.asked) == 2 and "you called no tool" in str(model.asked[1][-1])
 
 
 def test_a_model_that_gets_no_call_right_has_studied_nothing() -> None:
     model = Scripted([("archival_memory_insert", {"content": "The API left Heroku."})], DONE)
-    assert run_subagent(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 2
+    assert run_subagent(model, TALK, view(), None).unread == TALK and len(model.asked) == 2
 
 
 def test_a_model_that_talks_on_and_on_is_not_asked_again() -> None:
     model = Scripted("It was a dark and stormy night", stop="max_tokens")
-    assert run_subagent(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 1
+    assert run_subagent(model, TALK, view(), None).unread == TALK and len(model.asked) == 1
     with pytest.raises(ModelMisbehaved, match="cut off"):
         run_subagent(Scripted([keep(QUOTE)], "and on", stop="max_tokens"), TALK, view(), None)
 
 
 @pytest.mark.parametrize("answers", [["Done."], ["Let me think.", "done"], ["Hm.", [keep(QUOTE)], "done"]])
 def test_a_model_that_says_so_or_comes_to_its_tools_has_studied(answers: list[Answer]) -> None:
-    assert run_subagent(Scripted(*answers), TALK, view(), None).unstudied == []
+    assert run_subagent(Scripted(*answers), TALK, view(), None).unread == []

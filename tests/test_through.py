@@ -40,15 +40,17 @@ def flusher(bank: Bank, model: Scripted | None = None) -> Flusher:
     ],
 )
 def test_any_ids_make_one_mark(client: str, name: str, entry: str) -> None:
-    mark = through.mark(Session(client, name), entry)
+    mark = through.format_mark(Session(client, name), entry)
     assert mark.count("/") == 2 and mark.isascii() and not set(mark) & set(", <>\n")
     comment = markdown_printer.through_line(mark)
     assert markdown.parse(f"## 12:00 · x\n{comment}\n".encode(), "memory/2026-11-21.md").through == (mark,)
 
 
 def test_prefixes_do_not_reach_into_other_sessions() -> None:
-    assert not through.mark(Session("a", "b/c"), "d").startswith(through.prefix(Session("a", "b")))
-    assert not through.mark(Session("a", "bc"), "d").startswith(through.prefix(Session("a", "b")))
+    assert not through.format_mark(Session("a", "b/c"), "d").startswith(
+        through.mark_prefix(Session("a", "b"))
+    )
+    assert not through.format_mark(Session("a", "bc"), "d").startswith(through.mark_prefix(Session("a", "b")))
 
 
 @pytest.mark.parametrize(
@@ -64,18 +66,20 @@ def test_prefixes_do_not_reach_into_other_sessions() -> None:
     ],
 )
 def test_ids_as_people_read_them(name: str, shown: str) -> None:
-    assert through.short(name) == shown
+    assert through.short_id(name) == shown
 
 
 def test_a_long_id_is_hashed() -> None:
-    assert len(through.short("x" * 100)) == 8 and through.short("x" * 100) != through.short("x" * 101)
+    assert len(through.short_id("x" * 100)) == 8 and through.short_id("x" * 100) != through.short_id(
+        "x" * 101
+    )
 
 
 def test_unread_is_what_follows_the_last_mark() -> None:
     said = turns("one", "two", "three", "four")
-    assert through.unread(said, set()) == said
-    assert [t.id for t in through.unread(said, {"e1", "e3"})] == ["e4"]
-    assert through.unread(said, {"e4", "gone"}) == []
+    assert through.unread_turns(said, set()) == said
+    assert [t.id for t in through.unread_turns(said, {"e1", "e3"})] == ["e4"]
+    assert through.unread_turns(said, {"e4", "gone"}) == []
 
 
 def test_chained_ids_name_the_same_words_alone() -> None:
@@ -90,7 +94,7 @@ TWO = [keep(SAID[0].text, turn=1), keep(SAID[2].text, turn=3)]
 
 def test_the_mark_is_in_the_file_and_in_the_trail(bank: Bank) -> None:
     run = flusher(bank, Scripted(TWO, "done"))
-    run.put(session(ID), SAID, 1234)
+    run.queue_turns(session(ID), SAID, 1234)
     (done,) = run.drain()
     mark = f"claude-code/{ID}/e3"
     lines = bank.text("memory/2026-11-20.md").splitlines()
@@ -99,29 +103,29 @@ def test_the_mark_is_in_the_file_and_in_the_trail(bank: Bank) -> None:
     last = bank.store.history.log(limit=1)[0]
     assert last.id == done.revision and last.trailer("Through") == mark and last.trailer("Context") == "1234"
     assert last.trailer("Session") == ID and last.trailers["Facts"] == tuple(f"^{f.id}" for f in done.facts)
-    assert through.ledger(bank.store, session(ID))[0] == {"e3"}
+    assert through.read_ids(bank.store, session(ID))[0] == {"e3"}
     assert through.size_at_last_flush(bank.store, session(ID)) == 1234
-    assert through.ledger(bank.store, session("another"))[0] == set() and bank.clean()
+    assert through.read_ids(bank.store, session("another"))[0] == set() and bank.clean()
 
 
 def test_either_suffices(bank: Bank) -> None:
     run = flusher(bank, Scripted(TWO, "done"))
-    run.put(session(ID), SAID, None)
+    run.queue_turns(session(ID), SAID, None)
     run.drain()
     bank.edit(f"<!-- through: claude-code/{ID}/e3 -->\n", "", "memory/2026-11-20.md")
-    assert through.ledger(bank.again(), session(ID))[0] == {"e3"}
+    assert through.read_ids(bank.again(), session(ID))[0] == {"e3"}
     marked = f"258c7280\n<!-- through: claude-code/{ID}/e3 -->\n"
     bank.edit("258c7280\n", marked, "memory/2026-11-20.md")
     shutil.rmtree(bank.store.bank.git_dir)
-    assert through.ledger(bank.again(), session(ID))[0] == {"e3"}
+    assert through.read_ids(bank.again(), session(ID))[0] == {"e3"}
 
 
 def test_a_later_flush_moves_the_mark_of_the_same_heading(bank: Bank) -> None:
     run = flusher(bank, Scripted([keep(SAID[0].text)], "done"))
-    run.put(session(ID), SAID[:2], None)
+    run.queue_turns(session(ID), SAID[:2], None)
     run.drain()
     run = flusher(bank, Scripted([keep(SAID[2].text)], "done"))
-    run.put(session(ID), SAID[2:], None)
+    run.queue_turns(session(ID), SAID[2:], None)
     run.drain()
     text = bank.text("memory/2026-11-20.md")
     assert text.count("## 14:30") == 1 and text.count("through:") == 1 and f"{ID}/e3 -->" in text
@@ -132,7 +136,7 @@ def test_several_days_have_a_mark_each(bank: Bank) -> None:
         "p: We keep the invoices for ten years.", start=SAID[0].at and SAID[0].at.replace(day=21), first=9
     )
     run = flusher(bank, Scripted([*TWO, keep(late[0].text, turn=4)], "done"))
-    run.put(session(ID), [*SAID, *late], None)
+    run.queue_turns(session(ID), [*SAID, *late], None)
     (done,) = run.drain()
     assert [fact.place.path for fact in done.facts] == ["memory/2026-11-20.md"] * 2 + ["memory/2026-11-21.md"]
     assert f"{ID}/e3 -->" in bank.text("memory/2026-11-20.md")
@@ -143,6 +147,6 @@ def test_several_days_have_a_mark_each(bank: Bank) -> None:
 def test_an_id_that_looks_like_a_secret_stands_in_the_trailer_alone(bank: Bank) -> None:
     name = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
     run = flusher(bank, Scripted(TWO, "done"))
-    run.put(session(name), SAID, None)
+    run.queue_turns(session(name), SAID, None)
     run.drain()
     assert name not in bank.text("memory/2026-11-20.md")

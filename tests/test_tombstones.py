@@ -107,7 +107,7 @@ def test_a_flush_of_the_same_words(there: Bank) -> None:
     core = {name: CoreEdit(name, "", value) for name, value in (("Key", f"- a\n- {SAID}"), ("Me", "Brief."))}
     harvest = SubagentResult(
         [candidate(SAID), candidate("Another wording.", "It lies under the blue stone."), candidate("New.")],
-        core=core,
+        core_edits=core,
     )
     done = FlushWriter(there.store, waiting, None, None).write(harvest, by="", door="test")
     assert texts(there) == ["New."] and [each.after.name for each in done.core] == ["Me"]

@@ -20,7 +20,7 @@ from ua_memory import Memory
 from ua_memory.daemon.worker import Yielding
 from ua_memory.errors import BudgetSpent, Busy
 from ua_memory.index.vectors import VectorLock, VectorsLocked
-from ua_memory.retain.queue import BETWEEN, FIRST, Jobs
+from ua_memory.retain.queue import FIRST_RETRY_SECONDS, UPKEEP_INTERVAL, Jobs
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
 BUSY = 60
@@ -43,30 +43,32 @@ def memory(tmp_path: Path, clock: Clock) -> Iterator[Memory]:
 
 def test_a_run_is_due_when_something_has_changed_and_some_time_passed(memory: Memory, clock: Clock) -> None:
     jobs = Jobs(memory.store)
-    assert jobs.last("consolidate") is None and jobs.unasked()
+    assert jobs.last("consolidate") is None and jobs.upkeep_due()
     memory.insert(PRICE)
     memory.consolidate()
     memory.pages.refresh_stale()
     assert (last := jobs.last("consolidate")) and last.result == "nothing new, of 1 fact"
-    assert not jobs.unasked(), "it has seen everything"
+    assert not jobs.upkeep_due(), "it has seen everything"
     memory.insert("Bob drinks tea.")
-    assert not jobs.unasked(), "not again at once"
-    clock.at += BETWEEN
-    assert jobs.unasked()
+    assert not jobs.upkeep_due(), "not again at once"
+    clock.at += UPKEEP_INTERVAL
+    assert jobs.upkeep_due()
 
 
 def test_pauses_grow_with_failures_and_pages_wait_with_it(memory: Memory, clock: Clock) -> None:
     jobs, waits = Jobs(memory.store), []
     for _ in range(3):
-        with pytest.raises(BudgetSpent), jobs.noted("consolidate"):
+        with pytest.raises(BudgetSpent), jobs.record_run("consolidate"):
             raise BudgetSpent("$3.00 of $3.00 are used in this run")
         last = jobs.last("consolidate")
         assert last and last.again and "$3.00" in last.result
         waits.append((last.again - clock.at).total_seconds())
-        assert not jobs.unasked(), "nor for pages, which have never been refreshed"
-    assert waits == [FIRST, 2 * FIRST, 4 * FIRST] and last.failed == 3
-    clock.later(seconds=4 * FIRST)
-    assert jobs.unasked(), "also where nothing has changed"
+        assert not jobs.upkeep_due(), "nor for pages, which have never been refreshed"
+    assert (
+        waits == [FIRST_RETRY_SECONDS, 2 * FIRST_RETRY_SECONDS, 4 * FIRST_RETRY_SECONDS] and last.failed == 3
+    )
+    clock.later(seconds=4 * FIRST_RETRY_SECONDS)
+    assert jobs.upkeep_due(), "also where nothing has changed"
     memory.consolidate()
     last = jobs.last("consolidate")
     assert last and not last.failed
@@ -74,10 +76,10 @@ def test_pauses_grow_with_failures_and_pages_wait_with_it(memory: Memory, clock:
 
 def test_of_a_bug_no_words_are_noted_and_of_one_that_did_not_run_nothing(memory: Memory) -> None:
     jobs = Jobs(memory.store)
-    with pytest.raises(Busy), jobs.noted("sync"):
+    with pytest.raises(Busy), jobs.record_run("sync"):
         raise Busy("another sync is running")
     assert jobs.last("sync") is None
-    with pytest.raises(ValueError), jobs.noted("sync"):
+    with pytest.raises(ValueError), jobs.record_run("sync"):
         raise ValueError(PRICE)
     assert (last := jobs.last("sync")) and last.result == "ValueError"
     (memory.store.bank.local / "job-sync.json").write_text("[")
@@ -89,7 +91,7 @@ def test_a_portion_that_leaves_facts_is_due_again(memory: Memory, clock: Clock) 
     memory.insert("Bob drinks tea.")
     memory.consolidate(limit=1)
     memory.pages.refresh_stale()
-    clock.at += BETWEEN + timedelta(seconds=1)
+    clock.at += UPKEEP_INTERVAL + timedelta(seconds=1)
     assert Jobs(memory.store).due("consolidate") and not Jobs(memory.store).due("refresh")
 
 

@@ -45,16 +45,13 @@ if TYPE_CHECKING:
     from ua_memory.recall.arms import QueryExplanation
     from ua_memory.recall.search import ListResult, RecallResult, Searching, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations
-    from ua_memory.reflect.consolidate import Tell as ConsolidateTell
     from ua_memory.reflect.reflection import Directives, Reflection
     from ua_memory.reflect.refresh import MentalModels, Pages, RefreshView
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.extractor import Mode
-    from ua_memory.retain.flush import Done, Flush
-    from ua_memory.retain.flush import Tell as FlushTell
+    from ua_memory.retain.flush import Flush, OnFlushed
     from ua_memory.retain.queue import JobRun, QueueEntry
     from ua_memory.retain.retain import Documents, RetainResult
-    from ua_memory.retain.retain import Tell as RetainTell
     from ua_memory.retain.survey import TranscriptImport, Watches
     from ua_memory.upkeep.archive import Remote
     from ua_memory.upkeep.audit import Health
@@ -322,14 +319,14 @@ class Memory:
         """
         from ua_memory.index.filters import Filters
         from ua_memory.recall.search import list_items
-        from ua_memory.retain.ledger import short
+        from ua_memory.retain.ledger import short_id
 
         at_least(0, limit=limit)
         names = tuple(self.entities.names(person)) if person.strip() else ()
         if session:
             with suppress(NotFound):
                 session = self.sessions.get(session).session
-        sessions = tuple({session, short(session)}) if session else ()
+        sessions = tuple({session, short_id(session)}) if session else ()
         where = replace(Filters() if filters is None else filters, names=names, sessions=sessions, day=day)
         return list_items(self.index, where, limit, self._refresher(progress, vectors=False))
 
@@ -390,8 +387,8 @@ class Memory:
 
     def flush(
         self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
-        client: str | None = None, session: str | None = None, tell: FlushTell | None = None,
-        done: Done | None = None,
+        client: str | None = None, session: str | None = None, tell: Progress | None = None,
+        done: OnFlushed | None = None,
     ) -> Flush:  # fmt: skip
         """Save what matters of a conversation, and of all that waits; one commit for each session.
 
@@ -411,7 +408,7 @@ class Memory:
         mode: Mode = "concise", mission: str = "", instructions: str = "", context: str = "",
         timestamp: datetime | None = None, tags: Sequence[str] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
-        redo: bool = False, model: ModelOrEndpoint = None, tell: RetainTell | None = None,
+        redo: bool = False, model: ModelOrEndpoint = None, tell: Progress | None = None,
     ) -> RetainResult:  # fmt: skip
         """Extract the facts of a text, now; one commit.
 
@@ -457,7 +454,7 @@ class Memory:
     def consolidate(
         self, *, model: ModelOrEndpoint = None, limit: int | None = None, usd: float | None = None,
         retry: bool = False, accept: bool = False, batch_api: bool = False,
-        tell: ConsolidateTell | None = None,
+        tell: Progress | None = None,
         after: Callable[[ConsolidationResult, Model | None], None] | None = None,
     ) -> ConsolidationResult:  # fmt: skip
         """Hold the facts that no run has considered against the observations; one commit, or none.
@@ -478,10 +475,10 @@ class Memory:
                 self.store, door=self.door, model=asked, limit=limit, retry=retry, accept=accept, tell=tell,
                 batch_api=batch_api, clean=self.store.redacted,
             )  # fmt: skip
-            with Jobs(self.store).noted("consolidate") as note:
+            with Jobs(self.store).record_run("consolidate") as note:
                 done = run.run()
-                note.result, note.ended = summarize(done.changes, done.facts), done.ended
-                note.left = bool(done.left)
+                note.result, note.error = summarize(done.changes, done.facts), done.ended
+                note.unfinished = bool(done.left)
             if after:
                 after(done, asked)
         return done

@@ -162,7 +162,7 @@ def _sessions(
         found = memory.transcripts.survey(there, since=day, going=open_ones, tell=tell)
     named = [one for one in found.sessions if not clients or one.family in clients]
     chosen = [one for one in named if project is None or _is_of(call, one, project)]
-    fresh = [one for one in chosen if one.new or one.waits]
+    fresh = [one for one in chosen if one.new or one.queued]
     views_retain.show_survey(Screen(call), found, chosen, f"{day:%Y-%m-%d}" if day else None, places)
     if dry_run:
         return _preview(call, memory, found, chosen, fresh)

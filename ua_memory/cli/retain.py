@@ -337,7 +337,7 @@ def _read_again(
 ) -> None:
     """Show what a model would read and its price, ask a person at a terminal, and have it read."""
     day, model = parse_day(since, "--since", memory.store.now()) or "", call.model(memory)
-    found, cost = memory.conversations.to_read_again(day, force=force, model=model)
+    found, cost = memory.conversations.unread_sessions(day, force=force, model=model)
     turns = sum(len(each.turns) for _, each in found)
     views.show_unread_sessions(Screen(call), len(found), turns, cost)
     if dry_run or not found:

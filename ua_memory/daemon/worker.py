@@ -27,7 +27,7 @@ from ua_memory.git.history import History
 from ua_memory.index import embedding
 from ua_memory.llm.model import Endpoint, Message, Model, Reply, endpoint_of
 from ua_memory.memory import Memory
-from ua_memory.retain.queue import BETWEEN, UNASKED, UPKEEP, JobRun, Jobs
+from ua_memory.retain.queue import UPKEEP_INTERVAL, UPKEEP_JOB, UPKEEP_STEPS, JobRun, Jobs
 from ua_memory.store.scan import SnapshotCache
 
 if TYPE_CHECKING:
@@ -219,9 +219,9 @@ def due(waiting: Sequence[QueueEntry], now: datetime, *, modelled: bool) -> Queu
     its own sentences would be taken, and the model would never see it."""
     for one in waiting:
         fresh = one.newest is not None and now - one.newest < timedelta(seconds=YOUNG)
-        early = one.tried.again is not None and now < one.tried.again
-        waits = fresh or early or one.aside or one.gathers(now) or not one.turns
-        if not waits and (modelled or one.modelled is False):
+        early = one.attempts.retry_at is not None and now < one.attempts.retry_at
+        waits = fresh or early or one.set_aside or one.still_open(now) or not one.turns
+        if not waits and (modelled or one.for_model is False):
             return one
     return None
 
@@ -260,9 +260,9 @@ class Flushing:
         if not self.key and memory.config.enabled and self.rests(memory.config, resting):
             self._next_upkeep = time.monotonic() + LOOK
             jobs = Jobs(memory.store)
-            self._last = {job: jobs.last(job) for job in UNASKED}
-            if jobs.unasked() and self.can_tend():
-                self._begin(UPKEEP)
+            self._last = {job: jobs.last(job) for job in UPKEEP_STEPS}
+            if jobs.upkeep_due() and self.can_tend():
+                self._begin(UPKEEP_JOB)
 
     def rests(self, config: Config, resting: float) -> bool:
         """Whether it is time to see if there is something to consolidate."""
@@ -321,15 +321,15 @@ class Flushing:
         if code is None:
             return
         left = next((one for one in _waiting(memory) if one.key == self.key), None)
-        if self.key == UPKEEP:
+        if self.key == UPKEEP_JOB:
             self._say_upkeep(Jobs(memory.store), code)
         elif self.key == WATCHED:
             self._say(f"retained watched files{f' (exit code {code})' if code else ''}")
         elif left is None:
             self._say(f"{'retained' if self._text else 'flushed'} {self.key}")
         elif left.reason and code:
-            after = f", not before {left.tried.again:%H:%M:%S}" if left.tried.again else ""
-            self._say(f"{self.key} {'is set aside' if left.aside else f'waits on{after}'}: {left.reason}")
+            after = f", not before {left.attempts.retry_at:%H:%M:%S}" if left.attempts.retry_at else ""
+            self._say(f"{self.key} {'is set aside' if left.set_aside else f'waits on{after}'}: {left.reason}")
         # What failed without turns in its record is not tried again at once.
         self._next = time.monotonic() + (YOUNG if code else 0.0)
         self._process, self.key = None, ""
@@ -337,17 +337,17 @@ class Flushing:
     def _say_upkeep(self, jobs: Jobs, code: int) -> None:
         """What came of it; a failure is said once, not each time that it is tried again. One that left no
         note, since it was killed or another was at work, is tried again after the longest pause."""
-        before, self._last = self._last, {job: jobs.last(job) for job in UNASKED}
+        before, self._last = self._last, {job: jobs.last(job) for job in UPKEEP_STEPS}
         for job, last in self._last.items():
             if last and last.failed < 2 and last != before.get(job):
                 after = f" failed, not before {last.again:%H:%M:%S}" if last.failed else ""
                 self._say(f"{job}{after}: {last.result}")
         if code and self._last == before:
             self._say(f"upkeep ended with exit code {code}")
-            self._next_upkeep = time.monotonic() + BETWEEN.total_seconds()
+            self._next_upkeep = time.monotonic() + UPKEEP_INTERVAL.total_seconds()
 
     def _tell(self, waiting: Sequence[QueueEntry]) -> None:
-        number = sum(one.modelled is not False for one in waiting)
+        number = sum(one.for_model is not False for one in waiting)
         if number and not self._told and not self.modelled():
             self._told = True
             self._say(f"{number} waiting for a model; this daemon was started without one")
@@ -368,7 +368,7 @@ def main(argv: Sequence[str]) -> int:
     with Memory.open(root, config=config_module.load(root, env), door="daemon") as memory:
         model = endpoint(memory.config, env)
         try:
-            if key == UPKEEP:
+            if key == UPKEEP_JOB:
                 os.nice(STANDS_BACK)
                 return consolidate(memory, model)
             if key == WATCHED:
@@ -674,7 +674,7 @@ class Upkeep:
         try:
             with self._warm.own() as memory:
                 flushing.tend(memory, resting)
-            if flushing.key == UPKEEP != before:
+            if flushing.key == UPKEEP_JOB != before:
                 self._warm.unload()  # a page's search needs the index, and one process may have it open
         except (UaMemoryError, OSError) as error:
             unseen = str(error)

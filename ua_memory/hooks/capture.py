@@ -56,7 +56,7 @@ def capture_turns(
         result = memory.conversations.capture(
             session, stream, said=said, asked=asked, spot=spot, close=close, model=model
         )
-    context.update_record(path, spot=list(astuple(result.spot)))
+    context.update_record(path, spot=list(astuple(result.position)))
     return result.due
 
 

@@ -180,16 +180,13 @@ def run_tools(
     purpose: str,
     bounds: Bounds | None = None,
     max_tokens: int = 16_000,
-    watch: Callable[[Reply], None] | None = None,
+    on_reply: Callable[[Reply], None] | None = None,
     once: bool = False,
     reminder: str = "",
 ) -> Outcome:
-    """Ask until the model has nothing more to call, or with `once` until it has made calls. `watch` sees each
-    reply before its calls are done. A model that only talks is given the `reminder` and asked once more,
-    unless it says `done` and the reminder offers that.
-
-    Raises what `Model.ask` raises, and what a tool raises besides ToolError: then nothing is to be kept.
-    """
+    """Ask until the model calls no more tools, or with `once` until it has called some. `on_reply` gets each
+    reply before its calls are carried out. A model that only talks is given the `reminder` and asked once
+    more, unless it says `done` and the reminder offers that."""
     outcome = Outcome(tools, bounds or Bounds(), messages)
     offered = [
         {"name": name, "description": tool.description, "input_schema": tool.schema}
@@ -199,8 +196,8 @@ def run_tools(
         reply = model.ask(
             system, outcome.messages, purpose=purpose, max_tokens=max_tokens, tools=offered, goes_on=True
         )
-        if watch is not None:
-            watch(reply)
+        if on_reply is not None:
+            on_reply(reply)
         outcome.take(reply)
         if once and reply.calls:
             outcome.ended = "done"

@@ -26,7 +26,7 @@ from ua_memory.knowledge.observations import (
     all_observations,
     day_of,
 )
-from ua_memory.knowledge.statements import name_of
+from ua_memory.knowledge.statements import Progress, name_of
 from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint
@@ -73,7 +73,6 @@ from ua_memory.text.wording import counted
 CLAIM = "consolidation.lock"
 PART = 4
 """One in so many observations may be retired in a run that nobody watches."""
-Tell = Callable[[int, int], None]
 _ENDS = (BudgetSpent, KeyRejected, ModelMisbehaved, ModelRefused, ModelUnavailable, RequestRejected)
 
 
@@ -131,7 +130,7 @@ class ConsolidationRun:
 
     def __init__(
         self, store: Store, *, door: str, model: Model | None = None, clean: Callable[[str], str] = str,
-        retry: bool = False, accept: bool = False, limit: int | None = None, tell: Tell | None = None,
+        retry: bool = False, accept: bool = False, limit: int | None = None, tell: Progress | None = None,
         batch_api: bool = False,
     ) -> None:  # fmt: skip
         self.store, self.door, self.model, self.clean = store, door, model, clean

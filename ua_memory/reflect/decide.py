@@ -36,7 +36,7 @@ from ua_memory.reflect.proposals import (
     in_order,
     mark,
 )
-from ua_memory.retain.queue import append, plain, read_rows, written
+from ua_memory.retain.queue import append_rows, encode_rows, read_rows, to_row
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
 from ua_memory.text.noise import defanged
@@ -90,7 +90,7 @@ class Answers:
             make_private(self.file.parent)
             new = not self.file.exists()
             with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
-                append(file, [asdict(answer)])
+                append_rows(file, [asdict(answer)])
             if new:
                 swap.sync_folder(self.file.parent)
 
@@ -101,7 +101,7 @@ class Answers:
             if not rest:
                 self.file.unlink(missing_ok=True)
             elif rest != self.all():
-                swap.put(self.file, written(map(asdict, rest)), self.file.with_suffix(".rest"))
+                swap.put(self.file, encode_rows(map(asdict, rest)), self.file.with_suffix(".rest"))
 
 
 def _read(row: Mapping[str, Any]) -> BatchOutcome | None:
@@ -564,7 +564,7 @@ class BatchFile:
     def keep(self, posted: PendingBatch) -> None:
         """Note a batch; it is on the disk when this returns."""
         make_private(self.file.parent)
-        data = json.dumps(plain(posted)).encode("utf-8", "replace")
+        data = json.dumps(to_row(posted)).encode("utf-8", "replace")
         swap.put(self.file, data, self.file.with_suffix(".new"))
 
     def clear(self) -> None:

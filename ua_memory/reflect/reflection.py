@@ -595,7 +595,7 @@ def answer(model: Model, session: ReflectRun, opening: str, system: str) -> Refl
         bounds = Bounds(turns=max(size.turns - session.turns, 2), calls=40, at_once=6)
         return run_tools(
             model, system, messages, session.tools(), purpose="reflect", bounds=bounds,
-            max_tokens=2 * size.answer + 1000, watch=session.watch,
+            max_tokens=2 * size.answer + 1000, on_reply=session.watch,
         )  # fmt: skip
 
     outcome = ask([user(opening)])

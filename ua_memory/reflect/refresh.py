@@ -1260,7 +1260,10 @@ class Pages:
         """
         all_done: list[RefreshResult] = []
         failed: UaMemoryError | None = None
-        with self._models.open(model) as asked, Jobs(self._store).noted("refresh", trial=dry_run) as note:
+        with (
+            self._models.open(model) as asked,
+            Jobs(self._store).record_run("refresh", trial=dry_run) as note,
+        ):
             refresher = self._refresher(asked, model)
             for page in self.list():
                 try:

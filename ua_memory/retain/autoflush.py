@@ -14,7 +14,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.knowledge import tombstones
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
-from ua_memory.retain.flush import FlushedSession, due
+from ua_memory.retain.flush import FlushedSession, flush_due
 from ua_memory.retain.ledger import with_chained_ids
 from ua_memory.retain.subagent import one_line
 from ua_memory.text import tokens
@@ -225,7 +225,7 @@ class AutoFlush:
         """
         self._recognise(messages)
         size = _size(usage) or count_message_tokens(messages)
-        if not due(size, self._size, self.threshold).fires:
+        if not flush_due(size, self._size, self.threshold).is_due:
             return messages
         return self.flush(messages, size)
 

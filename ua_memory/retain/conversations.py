@@ -1,4 +1,5 @@
-"""Conversations: flush now, capture as they grow, or queue; and the queue of all that waits."""
+"""Conversations: flush them, queue them, or capture them while they go on; and the queue of all that
+waits."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from typing import IO, TYPE_CHECKING, Any
 from ua_memory.errors import Usage
 from ua_memory.knowledge import core
 from ua_memory.knowledge.sessions import SessionFile
+from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import Estimate, together
 from ua_memory.retain import ledger
-from ua_memory.retain.flush import Done, Flush, FlushedSession, Flusher, Tell, due, estimate
-from ua_memory.retain.queue import RETRY, QueueEntry, key_of
+from ua_memory.retain.flush import Flush, FlushedSession, Flusher, OnFlushed, estimate, flush_due
+from ua_memory.retain.queue import RETRY_COMMAND, QueueEntry, queue_key
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
@@ -31,15 +33,13 @@ if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.search import SearchResult
     from ua_memory.retain.retain import Retainer, RetainResult
-    from ua_memory.retain.retain import Tell as RetainTell
 
 # -- conversations -----------------------------------------------------------------------------------------
-# A conversation, as a transcript or as turns: flushed, previewed, or made to wait.
 
 
-OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
-CONFIGURE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
-Unstudied = tuple[SessionFile, QueueEntry]
+DISABLED_NOTE = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
+NO_MODEL_HINT = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
+UnreadSession = tuple[SessionFile, QueueEntry]
 """A session that no model has read, and its turns."""
 
 
@@ -56,8 +56,8 @@ class Conversations:
 
     def flush(
         self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
-        client: str | None = None, session: str | None = None, tell: Tell | None = None,
-        done: Done | None = None,
+        client: str | None = None, session: str | None = None, tell: Progress | None = None,
+        done: OnFlushed | None = None,
     ) -> Flush:  # fmt: skip
         """Save the facts of a conversation and of the queue; one commit for each session.
 
@@ -69,15 +69,15 @@ class Conversations:
         queued.
         """
         if not self._store.config.enabled:
-            return Flush(notes=(OFF,))
+            return Flush(notes=(DISABLED_NOTE,))
         with self._models.open(model) as asked:
             flusher = self.flusher(asked, tell)
             seen = Flush()
             if transcript is not None:
-                seen, _ = flusher.take(transcript, client=client, session=session, force=force)
-                if not seen.looked:
+                seen, _ = flusher.queue_transcript(transcript, client=client, session=session, force=force)
+                if not seen.was_read:
                     count = sum(len(each.turns) for each in flusher.queue.all())
-                    wait = f"{count} turn{' waits' if count == 1 else 's wait'} for a flush: {RETRY}"
+                    wait = f"{count} turn{' waits' if count == 1 else 's wait'} for a flush: {RETRY_COMMAND}"
                     return replace(seen, notes=(*seen.notes, *([wait] if count else [])))
             every = force and transcript is None
             return replace(seen, done=tuple(flusher.drain(seen.session, done, every=every)))
@@ -89,11 +89,11 @@ class Conversations:
         """Queue a transcript's new turns durably if a flush is due; flush nothing. `model` is the one that
         will read them."""
         if not self._store.config.enabled:
-            return Flush(notes=(OFF,))
+            return Flush(notes=(DISABLED_NOTE,))
         if transcript is None:
             return Flush()
         flusher = self.flusher(wants=bool(model))
-        return flusher.take(transcript, client=client, session=session, force=force)[0]
+        return flusher.queue_transcript(transcript, client=client, session=session, force=force)[0]
 
     def capture(
         self, session: Session, transcript: IO[bytes] | None, *, said: str = "", asked: str = "",
@@ -103,7 +103,7 @@ class Conversations:
         `ReadPosition`; `model` says whether a model will read them."""
         flusher = self.flusher(wants=model)
         return capture(
-            flusher, session, transcript, said=said, asked=asked, spot=ReadPosition(*spot), close=close
+            flusher, session, transcript, said=said, asked=asked, position=ReadPosition(*spot), close=close
         )
 
     def preview(
@@ -113,11 +113,13 @@ class Conversations:
         """What a flush without a model would save and, if there is a model, its cost. Writes and sends
         nothing."""
         if not self._store.config.enabled:
-            return Flush(notes=(OFF,)), None
+            return Flush(notes=(DISABLED_NOTE,)), None
         flusher = self.flusher()
         seen, turns = Flush(), tuple(turn for each in flusher.queue.all() for turn in each.turns)
         if transcript is not None:
-            seen, turns = flusher.take(transcript, client=client, session=session, force=force, keep=False)
+            seen, turns = flusher.queue_transcript(
+                transcript, client=client, session=session, force=force, queue=False
+            )
         cost = estimate(turns, model, self._store.config.context_window) if model and turns else None
         recalled = (*seen.recalled, *(line for each in flusher.queue.all() for line in each.recalled))
         return replace(seen, preview=flusher.preview(turns, recalled), redacted=dict(flusher.redacted)), cost
@@ -131,38 +133,38 @@ class Conversations:
         model: ModelOrEndpoint = None,
         recalled: Sequence[str] = (),
     ) -> FlushedSession | None:
-        """Flush turns that a program has in its hands. They wait first, as those of a transcript do. None
-        where nothing is new, or flushes are switched off. `recalled` is what memory gave the program."""
+        """Flush the turns of a program's own conversation; they are queued first. None if nothing is new, or
+        if flushes are disabled. `recalled` has the lines of recalled memory that the program was given."""
         if not self._store.config.enabled:
             return None
         with self._models.open(model) as asked:
             flusher = self.flusher(asked, None)
-            waiting = flusher.put(session, turns, size, recalled=recalled)
-            return flusher.one(waiting.key, self._store.config.lock_seconds) if waiting else None
+            waiting = flusher.queue_turns(session, turns, size, recalled=recalled)
+            return flusher.flush_entry(waiting.key, self._store.config.lock_seconds) if waiting else None
 
-    def to_read_again(
+    def unread_sessions(
         self, since: str = "", *, force: bool = False, model: ModelOrEndpoint = None
-    ) -> tuple[Sequence[Unstudied], Estimate | None]:
-        """The sessions since an ISO day of which no model has chosen the facts, newest first, and what the
-        model would take to read them. Sessions whose flush was undone only with `force`."""
-        found = [*self.flusher().unstudied(since, force=force)]
+    ) -> tuple[Sequence[UnreadSession], Estimate | None]:
+        """The sessions since an ISO day whose facts no model has extracted, newest first, and what reading
+        them with the model would cost. Sessions whose flush was undone only with `force`."""
+        found = [*self.flusher().unread_sessions(since, force=force)]
         window = self._store.config.context_window
         return found, together([estimate(each.turns, model, window) for _, each in found] if model else [])
 
     def read_again(
-        self, sessions: Iterable[Unstudied], *, model: ModelOrEndpoint, tell: Tell | None = None
+        self, sessions: Iterable[UnreadSession], *, model: ModelOrEndpoint, tell: Progress | None = None
     ) -> Iterator[FlushedSession]:
-        """Have a model read sessions anew, one after the other, each as a commit of its own: facts that
-        extraction kept get its words, new ones are added. Usage without a model; else as `flush`."""
+        """Read sessions again with a model, each as a commit of its own: extracted facts are reworded, new
+        ones are added. Usage without a model; else as `flush`."""
         if not model:
-            raise Usage("no model is configured to read them again", hint=CONFIGURE)
+            raise Usage("no model is configured to read them again", hint=NO_MODEL_HINT)
         with self._models.open(model) as asked:
             flusher = self.flusher(asked, tell)
             for words, found in sessions:
-                yield flusher.study(words, found, self._store.config.lock_seconds)
+                yield flusher.read_session_again(words, found, self._store.config.lock_seconds)
 
     def flusher(
-        self, model: Model | None = None, tell: Tell | None = None, *, wants: bool | None = None
+        self, model: Model | None = None, tell: Progress | None = None, *, wants: bool | None = None
     ) -> Flusher:
         """A `Flusher` of this bank. `tell` is called with the progress; `wants` says whether a model is to
         read what is queued (default: whether there is one)."""
@@ -170,26 +172,30 @@ class Conversations:
             self.search_lines, lambda: core.blocks(self._store), self._store.redacted,
             lambda values: core.check(self._store, values),
         )  # fmt: skip
-        return Flusher(self._store, view, self._lookup, door=self._door, model=model, tell=tell, wants=wants)
+        return Flusher(
+            self._store, view, self._lookup, door=self._door, model=model, tell=tell, for_model=wants
+        )
 
     def search_lines(self, query: str) -> Sequence[str]:
         """One line for each hit of a query, as the sub-agent may read it."""
         hits = self._search(query, limit=8).hits
-        rows = ((f"{hit.item.day or hit.item.path}{_origin(hit.item)}", hit.snippet.split()) for hit in hits)
+        rows = (
+            (f"{hit.item.day or hit.item.path}{_origin_warning(hit.item)}", hit.snippet.split())
+            for hit in hits
+        )
         return [noise.harmless(f"{head}: {' '.join(words)}") for head, words in rows]
 
 
-def _origin(item: IndexItem) -> str:
-    """A warning where neither a person nor the agent has said it."""
+def _origin_warning(item: IndexItem) -> str:
+    """A warning for hits that neither a person nor the agent has said."""
     return f" (untrusted, {item.origin})" if item.untrusted else ""
 
 
 # -- queue -------------------------------------------------------------------------------------------------
-# What waits for its model: conversations for their flush, and texts to be retained.
 
 
 class WaitQueue:
-    """Everything of one bank that waits for a model, each entry under a key."""
+    """All queued entries of one bank, conversations and texts, each under a key."""
 
     def __init__(
         self, store: Store, models: ModelAccess, flusher: Callable[..., Flusher],
@@ -215,8 +221,8 @@ class WaitQueue:
         return self._retainer().items.has(key)
 
     def retry_conversations(
-        self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Tell | None = None,
-        done: Done | None = None,
+        self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Progress | None = None,
+        done: OnFlushed | None = None,
     ) -> Sequence[FlushedSession]:  # fmt: skip
         """Flush these conversations, or all, including those set aside; nothing if flushes are off.
         NotFound; else as `flush`."""
@@ -225,26 +231,26 @@ class WaitQueue:
         with self._models.open(model) as asked:
             flusher = self._flusher(asked, tell)
             for key in keys or flusher.queue.keys():
-                flusher.queue.revive(key, self._store.now())
+                flusher.queue.reset_failures(key, self._store.now())
             if not keys:
                 return flusher.drain(done=done, every=True)
             flushed = []
             for key in keys:
                 flusher.queue.get(key)
-                one = flusher.one(key, self._store.config.lock_seconds)
+                one = flusher.flush_entry(key, self._store.config.lock_seconds)
                 flushed += [one] if one else []
                 if one and done:
                     done(one)
             return flushed
 
     def retry_texts(
-        self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: RetainTell | None = None
+        self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Progress | None = None
     ) -> Sequence[RetainResult]:
         """Retain these texts, or all, including those set aside. NotFound; else as `retain`."""
         with self._models.open(model) as asked:
             retainer = self._retainer(asked, tell)
             for key in keys or retainer.items.keys():
-                retainer.items.revive(key, self._store.now())
+                retainer.items.reset_failures(key, self._store.now())
             if not keys:
                 return retainer.drain()
             found = (retainer.one(key, self._store.config.lock_seconds) for key in keys)
@@ -256,7 +262,7 @@ class WaitQueue:
         with self._models.open(model) as asked:
             if self.is_text(key):
                 return self._retainer(asked).one(key, 0, unasked=True)
-            return self._flusher(asked).one(key, 0, unasked=True)
+            return self._flusher(asked).flush_entry(key, 0, unasked=True)
 
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound, Busy."""
@@ -264,25 +270,25 @@ class WaitQueue:
         return (items if items.has(key) else self._flusher().queue).drop(key)
 
 
-# -- capture ---------------------------------------------------------------------------------------------
-# A session that goes on, heard bit by bit: what its transcript has gained is let wait, each turn once.
+# -- incremental capture -----------------------------------------------------------------------------------
+# Queues what the transcript of an open session has gained since the last capture, each turn once.
 
 
-CHECKED = 256
-"""Bytes before a place in a transcript by which it is known again."""
-TAIL = 32 << 20
-"""So many new bytes are read at most without the rest of the transcript; of more all of it is read."""
+CHECKSUM_BYTES = 256
+"""A position in a transcript is recognised by a hash of so many bytes before it."""
+MOST_TAIL = 32 << 20
+"""Most new bytes that are read alone; with more of them the whole transcript is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far a transcript was read: the byte, a hash of what precedes it, the last turn's id, and a hash
-    of the words that came with the event."""
+    """How far a transcript was read: the byte offset, a hash of the bytes before it, the last turn's id, and
+    the hash of the answer that came with the event."""
 
     offset: int = 0
-    check: str = ""
-    last: str = ""
-    said: str = ""
+    checksum: str = ""
+    last_id: str = ""
+    answer_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,20 +296,20 @@ class CaptureResult:
     """Result of a capture: the number of new turns, the new position, and whether a flush is due."""
 
     turns: int
-    spot: ReadPosition
+    position: ReadPosition
     due: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _NewTurns:
-    """Turns nobody has heard, the ids that they follow, the context's size if told, where they end, and what
-    memory gave the session meanwhile. `title` and `parent`, the session that it was forked from, are as the
-    client has them, '' where it has none."""
+    """New turns of a transcript, the ids that they `follow`, the context's size if reported, and where they
+    end. `title` and `parent`, the session that it was forked from, are as the client has them, '' where it
+    has none."""
 
     turns: list[Turn]
-    reached: set[str]
+    follow: set[str]
     size: int | None
-    spot: ReadPosition
+    position: ReadPosition
     recalled: tuple[str, ...] = ()
     title: str = ""
     parent: str = ""
@@ -311,119 +317,135 @@ class _NewTurns:
 
 def capture(
     flusher: Flusher, session: Session, transcript: IO[bytes] | None, *,
-    said: str = "", asked: str = "", spot: ReadPosition | None = None, close: bool = False,
+    said: str = "", asked: str = "", position: ReadPosition | None = None, close: bool = False,
 ) -> CaptureResult:  # fmt: skip
-    """Let the new turns of a session wait, and its last words (`said`) if its transcript lacks them. Of a
-    client that writes none, they and what was `asked`, which only such a one tells, are all there is.
+    """Queue the new turns of a session, and its last answer (`said`) if the transcript lacks it. Clients
+    without a transcript pass `said` and what was `asked` instead.
 
-    With `close`, and at the threshold, a flush is due of all that waits of it. Malformed for what is no
-    transcript; CannotWrite. What was heard is on the disk when this returns.
+    With `close`, and at the threshold, a flush of the session is due. Malformed for a file that is no
+    transcript; CannotWrite. The turns are on the disk on return.
     """
-    spot, key, store = spot or ReadPosition(), key_of(session), flusher.store
+    position, key, store = position or ReadPosition(), queue_key(session), flusher.store
     if transcript is None and asked:
-        return _told(flusher, session, asked, said, spot)
+        return _capture_without_transcript(flusher, session, asked, said, position)
     waiting = flusher.queue.find(key)
     known = {turn.id for turn in waiting.turns} if waiting else set()
-    ids = known.union(*ledger.ledger(store, session))
-    begins = not ids and not spot.offset
-    if begins:
-        ids = _of_others(flusher, session)
-    new = _new(transcript, session, ids, spot) if transcript else _NewTurns([], {spot.last}, None, spot)
-    session = replace(session, title=new.title, parent=session.parent or new.parent)
-    turns = [turn for turn in ledger.without_recorded(new.turns, ids, new.reached) if turn.id not in ids]
-    turns = list(flusher.own_turns(session, turns)) if begins else turns
-    text = uttered(said)
-    words = ledger.words_hash(text) if text else ""
-    if transcript and words and not turns and not spot.said:
-        # How far it was heard is not known any more: its last words may be among what was flushed.
+    ids = known.union(*ledger.read_ids(store, session))
+    is_new = not ids and not position.offset
+    if is_new:
+        ids = _ids_of_other_sessions(flusher, session)
+    found = (
+        _read_new_turns(transcript, session, ids, position)
+        if transcript
+        else _NewTurns([], {position.last_id}, None, position)
+    )
+    session = replace(session, title=found.title, parent=session.parent or found.parent)
+    turns = [turn for turn in ledger.without_captured(found.turns, ids, found.follow) if turn.id not in ids]
+    turns = list(flusher.without_copied_turns(session, turns)) if is_new else turns
+    answer = uttered(said)
+    answer_hash = ledger.text_hash(answer) if answer else ""
+    if transcript and answer_hash and not turns and not position.answer_hash:
+        # The position is lost, so the last answer may be among the turns that were flushed.
         transcript.seek(0)
-        words = "" if _last_said(list(read(transcript))) == words else words
-    if words and (turns or words != spot.said) and words != _last_said(new.turns):
-        turns.append(Turn(f"{_last(new)}{ledger.FOLLOWS}{words}", "assistant", text, store.now()))
-    if turns or new.title:
-        waiting = flusher.put(session, turns, new.size, more=True, recalled=new.recalled) or waiting
-    fires = waiting is not None and (close or (waiting.open and _fires(store, session, new.size)))
-    if fires:
-        flusher.queue.close(key, store.now())
-    # What memory gave before the first turn is read again with it.
-    until = spot if new.recalled and not turns else new.spot
-    return CaptureResult(len(turns), replace(until, said=words or spot.said), fires)
+        answer_hash = "" if _answer_hash(list(read(transcript))) == answer_hash else answer_hash
+    if (
+        answer_hash
+        and (turns or answer_hash != position.answer_hash)
+        and answer_hash != _answer_hash(found.turns)
+    ):
+        id = f"{_last_entry_id(found)}{ledger.EVENT_SEPARATOR}{answer_hash}"
+        turns.append(Turn(id, "assistant", answer, store.now()))
+    if turns or found.title:
+        waiting = (
+            flusher.queue_turns(session, turns, found.size, session_open=True, recalled=found.recalled)
+            or waiting
+        )
+    due = waiting is not None and (close or (waiting.open and _is_flush_due(store, session, found.size)))
+    if due:
+        flusher.queue.mark_due(key, store.now())
+    # Recalled memory before the first turn is read again together with that turn.
+    new_position = position if found.recalled and not turns else found.position
+    return CaptureResult(
+        len(turns), replace(new_position, answer_hash=answer_hash or position.answer_hash), due
+    )
 
 
-def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: ReadPosition) -> CaptureResult:
-    """Let what a client told of one answer wait. It is known again for as long as nothing else is told."""
-    now, both = flusher.store.now(), ledger.words_hash(f"{asked}\0{said}")
-    base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{ledger.FOLLOWS}"
-    told: tuple[tuple[Role, str], ...] = (("person", typed(asked)), ("assistant", uttered(said)))
-    turns = [Turn(f"{base}{ledger.words_hash(text)}", role, text, now) for role, text in told if text]
-    if not turns or both == spot.said:
-        return CaptureResult(0, spot, False)
-    flusher.put(session, turns, None, more=True)
-    return CaptureResult(len(turns), replace(spot, said=both), False)
+def _capture_without_transcript(
+    flusher: Flusher, session: Session, asked: str, said: str, position: ReadPosition
+) -> CaptureResult:
+    """Queue one question and answer of a client without a transcript; skipped if it is the same as the
+    last."""
+    now, exchange_hash = flusher.store.now(), ledger.text_hash(f"{asked}\0{said}")
+    base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{ledger.EVENT_SEPARATOR}"
+    spoken: tuple[tuple[Role, str], ...] = (("person", typed(asked)), ("assistant", uttered(said)))
+    turns = [Turn(f"{base}{ledger.text_hash(text)}", role, text, now) for role, text in spoken if text]
+    if not turns or exchange_hash == position.answer_hash:
+        return CaptureResult(0, position, False)
+    flusher.queue_turns(session, turns, None, session_open=True)
+    return CaptureResult(len(turns), replace(position, answer_hash=exchange_hash), False)
 
 
-def _of_others(flusher: Flusher, session: Session) -> set[str]:
-    """What was heard of other sessions, one of which this may be a fork of."""
+def _ids_of_other_sessions(flusher: Flusher, session: Session) -> set[str]:
+    """The ids that were read in other sessions of the client, of which this may be a fork."""
     others = (each.turns for each in flusher.queue.all() if each.session.client == session.client)
-    queued = ledger.unique(turn.id for turns in others for turn in turns)
-    return queued | ledger.elsewhere(flusher.store, session)
+    queued = ledger.globally_unique(turn.id for turns in others for turn in turns)
+    return queued | ledger.ids_of_other_sessions(flusher.store, session)
 
 
-def _last(new: _NewTurns) -> str:
-    """The transcript's last entry that is known, '' if none is."""
-    last = new.turns[-1].id if new.turns else min(new.reached, default="")
-    return last.partition(ledger.FOLLOWS)[0]
+def _last_entry_id(found: _NewTurns) -> str:
+    """The id of the transcript's last known entry, '' if none is."""
+    last_id = found.turns[-1].id if found.turns else min(found.follow, default="")
+    return last_id.partition(ledger.EVENT_SEPARATOR)[0]
 
 
-def _fires(store: Store, session: Session, size: int | None) -> bool:
-    """Whether a context of this size calls for a flush; one whose client does not tell it never does."""
+def _is_flush_due(store: Store, session: Session, size: int | None) -> bool:
+    """Whether a flush is due at this context size; never if the client reports none."""
     threshold = min(store.config.truncation_threshold, store.config.context_window)
     if size is None or size < threshold:
         return False
-    return due(size, ledger.size_at_last_flush(store, session), threshold).fires
+    return flush_due(size, ledger.size_at_last_flush(store, session), threshold).is_due
 
 
-def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition) -> _NewTurns:
-    """What a transcript has that nobody has heard: read from the spot on, or whole where that is gone."""
+def _read_new_turns(stream: IO[bytes], session: Session, ids: set[str], position: ReadPosition) -> _NewTurns:
+    """The new turns of a transcript, read from the position on, or all of it where the position is lost."""
     client = session.client if session.client in CLIENTS else None
     end = _last_line_end(stream)
-    tail = _tail(stream, spot, end)
+    tail = _read_tail(stream, position, end)
     reading = read(
         io.BytesIO(tail) if tail is not None else stream, client=client, since=ledger.base_ids(ids)
     )
-    # Between two hearings the raw turns are there, so no summary stands for them; and a tail that has but a
-    # sub-agent's lines is no conversation.
-    behind = tail is not None
-    turns = [turn for turn in reading if not (behind and (turn.summary or turn.agent))]
-    last = turns[-1].id if turns else spot.last if behind else ""
-    end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
-    reached = reading.reached or {spot.last if behind else ""}
+    # In a tail the raw turns were captured before, so a summary of them is left out, and so is a sub-agent.
+    from_tail = tail is not None
+    turns = [turn for turn in reading if not (from_tail and (turn.summary or turn.agent))]
+    last = turns[-1].id if turns else position.last_id if from_tail else ""
+    end_at = ReadPosition(end, _checksum(stream, end), last or next(iter(sorted(reading.reached)), ""))
+    follow = reading.reached or {position.last_id if from_tail else ""}
     return _NewTurns(
-        turns, reached, reading.usage.context, end_at, reading.recalled,
+        turns, follow, reading.usage.context, end_at, reading.recalled,
         reading.session.title, reading.session.parent,
     )  # fmt: skip
 
 
-def _tail(stream: IO[bytes], spot: ReadPosition, end: int) -> bytes | None:
-    """What was written since the spot, None where the whole has to be read."""
+def _read_tail(stream: IO[bytes], position: ReadPosition, end: int) -> bytes | None:
+    """The bytes after the position; None if the whole transcript has to be read."""
     if (
-        not spot.offset
-        or not spot.offset <= end <= spot.offset + TAIL
-        or spot.check != _check(stream, spot.offset)
+        not position.offset
+        or not position.offset <= end <= position.offset + MOST_TAIL
+        or position.checksum != _checksum(stream, position.offset)
     ):
         stream.seek(0)
         return None
-    stream.seek(spot.offset)
-    return stream.read(end - spot.offset)
+    stream.seek(position.offset)
+    return stream.read(end - position.offset)
 
 
-def _check(stream: IO[bytes], offset: int) -> str:
-    stream.seek(max(0, offset - CHECKED))
-    return hashlib.sha256(stream.read(min(CHECKED, offset))).hexdigest()[:16]
+def _checksum(stream: IO[bytes], offset: int) -> str:
+    stream.seek(max(0, offset - CHECKSUM_BYTES))
+    return hashlib.sha256(stream.read(min(CHECKSUM_BYTES, offset))).hexdigest()[:16]
 
 
 def _last_line_end(stream: IO[bytes]) -> int:
-    """The byte behind the last whole line; a line that is being written is for the next time."""
+    """The byte after the last whole line; a line that is being written is left for the next capture."""
     end = stream.seek(0, os.SEEK_END)
     while end > 0:
         start = max(0, end - (64 << 10))
@@ -435,11 +457,11 @@ def _last_line_end(stream: IO[bytes]) -> int:
     return 0
 
 
-def _last_said(turns: list[Turn]) -> str:
-    """A hash of the assistant's last words, '' where none stand behind the person's."""
+def _answer_hash(turns: list[Turn]) -> str:
+    """The hash of the assistant's last answer, '' if a person spoke after it."""
     for turn in reversed(turns):
         if turn.role == "assistant":
-            return ledger.words_hash(turn.text)
+            return ledger.text_hash(turn.text)
         if turn.role == "person":
             break
     return ""

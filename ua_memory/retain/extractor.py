@@ -19,7 +19,7 @@ from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Outcome, Tool, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import Fact, Quote
-from ua_memory.retain.subagent import as_name, one_line
+from ua_memory.retain.subagent import link_name, one_line
 from ua_memory.text import calendar as text_calendar
 from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
@@ -592,7 +592,7 @@ class _ExtractionTools:
             holds = words and not ungrounded(words, evidence, day)
             return words if holds and (key != "why" or not disagreement(words, evidence)) else None
 
-        names = (as_name(name) for name in given.get("entities", ()))
+        names = (link_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))
         grounded = (tag for tag in tags if tag and not ungrounded(tag, [*evidence, self.chunk.text]))
         when = checked_when(given.get("when") or "", evidence, day)

@@ -29,6 +29,7 @@ from ua_memory.knowledge.sessions import (
     older_than,
     turn_id,
 )
+from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Model, prompt
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -37,16 +38,16 @@ from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import MOST, Extraction
-from ua_memory.retain.queue import Jobs, QueueEntry, TurnQueue, key_of
+from ua_memory.retain.queue import Jobs, QueueEntry, TurnQueue, queue_key
 from ua_memory.retain.subagent import (
     Candidate,
     CoreEdit,
     MemoryView,
     RecalledLines,
     SubagentResult,
+    format_turns,
     one_line,
     run_subagent,
-    shown,
 )
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
@@ -55,23 +56,23 @@ from ua_memory.text.wording import counted
 from ua_memory.transcripts.reader import TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
 
-# -- intake ------------------------------------------------------------------------------------------------
-# A transcript on its way in: whose it is, how full its context is, and which of its turns are new.
+# -- reading a transcript ----------------------------------------------------------------------------------
+# Whose it is, how full its context is, and which of its turns are new.
 
 
-AGAIN_AFTER = 20_000
-"""After a flush, so many new tokens of context make the next one due."""
-UNDONE = "a flush of this session was undone; --force reads again what it had read"
-_COUNTED = 4
-"""So many context windows are counted by ourselves at most: more is known to be too much."""
+TOKENS_BETWEEN_FLUSHES = 20_000
+"""After a flush, the next one is due after so many new tokens of context."""
+UNDONE_NOTE = "a flush of this session was undone; --force reads again what it had read"
+_COUNTED_WINDOWS = 4
+"""Counting tokens stops at so many context windows: a flush is due far below that."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlushDue:
-    """Whether a flush is due: the context's `size` and the `threshold` at which it `fires`, in tokens.
-    `reported`: the client gave the size; else it was counted."""
+    """Whether a flush is due: the context's `size` and the `threshold`, in tokens. `reported`: the client
+    gave the size; else it was counted."""
 
-    fires: bool
+    is_due: bool
     size: int
     threshold: int
     reported: bool = True
@@ -81,22 +82,22 @@ class FlushDue:
         return f"{about}{self.size:,} tokens, flushes at {self.threshold:,}"
 
 
-def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> FlushDue:
-    """At the threshold, then every 20,000 new tokens. A context that shrank was compacted; counting starts
-    again."""
-    at = threshold if last is None or last > size else max(threshold, last + AGAIN_AFTER)
+def flush_due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> FlushDue:
+    """A flush is due at the threshold, then every 20,000 new tokens after the size at the `last` flush. A
+    context that shrank was compacted; counting starts again."""
+    at = threshold if last is None or last > size else max(threshold, last + TOKENS_BETWEEN_FLUSHES)
     return FlushDue(size >= at, size, at, reported)
 
 
 def read_transcript(
     store: Store, stream: IO[bytes], *, client: str | None, session: str | None, force: bool, modelled: bool
 ) -> tuple[Flush, Sequence[Turn]]:
-    """Read a transcript from where the stream stands: what there is to say of it, and its new turns, if a
-    flush is due, or forced: then also what a flush read that was undone since and, where a model is to read
-    it (`modelled`), what one read that kept nothing.
+    """Read a transcript from where the stream stands. Returns its session and state, and its new turns if a
+    flush is due or forced. A forced flush also reads turns whose flush was undone and, with a model
+    (`modelled`), turns of flushes that saved nothing.
 
-    `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
-    for a client that cannot stand in a heading, and for what is no stream of bytes.
+    `client` and `session` override what the transcript says of itself. Malformed for a file that is no
+    transcript, Usage for a client name that no heading can hold, and for a stream that is not of bytes.
     """
     if not isinstance(stream.read(0) if hasattr(stream, "read") else None, bytes):
         raise Usage(
@@ -104,48 +105,48 @@ def read_transcript(
             hint='open(FILE, "rb"); turns go to memory.conversations.flush_turns',
         )
     reading = read(stream)
-    own = reading.session
-    whose = replace(own, client=client or own.client, session=session or own.session)
-    # Without a session id its first turn names it, since "the session without an id" may be any.
+    header = reading.session
+    whose = replace(header, client=client or header.client, session=session or header.session)
+    # A session without an id is named by its first turn, so that two of them are told apart.
     nameless = not whose.session
     if nameless:
         whose = replace(whose, session=next((turn.id for turn in ledger.with_chained_ids(reading)), ""))
-    _ = Provenance(store.now(), whose.client, "agent", ledger.short(whose.session) or None).heading
-    now = _due(store, whose, reading)
-    seen = Flush(now, whose, looked=force or now.fires, notes=tuple(_bounded(store)))
-    if not seen.looked:
-        return seen, ()
-    read_to, undone = ledger.ledger(store, whose, kept=force and modelled)
-    # What its owner took back comes only at their word: else each flush would bring it again.
-    left = [UNDONE] if undone and not force else []
+    _ = Provenance(store.now(), whose.client, "agent", ledger.short_id(whose.session) or None).heading
+    state = _measure_context(store, whose, reading)
+    result = Flush(state, whose, was_read=force or state.is_due, notes=tuple(_threshold_notes(store)))
+    if not result.was_read:
+        return result, ()
+    read_to, undone = ledger.read_ids(store, whose, with_facts=force and modelled)
+    # Turns whose flush was undone are read again only if forced: else each flush would bring them back.
+    undone_notes = [UNDONE_NOTE] if undone and not force else []
     read_to |= set() if force else undone
     if nameless:
-        turns = ledger.unread(ledger.with_chained_ids(reading), read_to)
+        turns = ledger.unread_turns(ledger.with_chained_ids(reading), read_to)
     else:
-        known = read_to if read_to or force else ledger.elsewhere(store, whose)
+        known = read_to if read_to or force else ledger.ids_of_other_sessions(store, whose)
         reading = reading.again(ledger.base_ids(known)) if known else reading
-        turns = list(ledger.without_recorded(reading, known, reading.reached))
-    notes = (*seen.notes, *left, *_notes(reading))
-    return replace(seen, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
+        turns = list(ledger.without_captured(reading, known, reading.reached))
+    notes = (*result.notes, *undone_notes, *_reading_notes(reading))
+    return replace(result, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
 
 
-def _bounded(store: Store) -> Iterator[str]:
+def _threshold_notes(store: Store) -> Iterator[str]:
     wanted, window = store.config.truncation_threshold, store.config.context_window
     if wanted > window and wanted != Config().truncation_threshold:
         yield f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
 
 
-def _due(store: Store, session: Session, reading: TranscriptReading) -> FlushDue:
+def _measure_context(store: Store, session: Session, reading: TranscriptReading) -> FlushDue:
     config = store.config
     size = reading.usage.context
     reported = size is not None
     if size is None:
-        size = _counted(reading.context(), _COUNTED * config.context_window)
+        size = _count_tokens(reading.context(), _COUNTED_WINDOWS * config.context_window)
     threshold = min(config.truncation_threshold, config.context_window)
-    return due(size, ledger.size_at_last_flush(store, session), threshold, reported=reported)
+    return flush_due(size, ledger.size_at_last_flush(store, session), threshold, reported=reported)
 
 
-def _counted(pieces: Iterator[str], enough: int) -> int:
+def _count_tokens(pieces: Iterator[str], enough: int) -> int:
     total = 0
     for piece in pieces:
         total += tokens.count(piece)
@@ -154,7 +155,7 @@ def _counted(pieces: Iterator[str], enough: int) -> int:
     return total
 
 
-def _notes(reading: TranscriptReading) -> Iterator[str]:
+def _reading_notes(reading: TranscriptReading) -> Iterator[str]:
     broken = reading.broken - reading.cut
     if broken:
         first = reading.problems[: min(broken, 3)]  # the half-written one is the last
@@ -167,11 +168,9 @@ def _notes(reading: TranscriptReading) -> Iterator[str]:
         yield "the last line of the transcript is half written; the next flush reads it"
 
 
-# -- sieve -------------------------------------------------------------------------------------------------
-# What of a conversation is let wait, as the bank's settings have it: whose turns, which tools, which words.
-#
-# Before that, readers leave out what nobody said: recalled memory, machines' turns, our own tools
-# (`spoken`, `transcripts`).
+# -- turn filter -------------------------------------------------------------------------------------------
+# Which turns of a conversation are queued, by the bank's settings. The readers in `transcripts` have already
+# left out recalled memory, automatic messages and calls of our own tools.
 
 
 def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
@@ -194,14 +193,14 @@ def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
             yield replace(turn, text=text.strip())
 
 
-# -- scoped ------------------------------------------------------------------------------------------------
-# In what a session was held, as tags for filters: what `autoRecallTags` and `--tag` name by `{project}` and
-# the like. They hold for all facts below a heading, and stand there once (`knowledge.facts.Provenance`).
+# -- scope tags --------------------------------------------------------------------------------------------
+# Where a session was held (project, folder, group, …), as tags that `autoRecallTags` and `--tag` filter by.
+# They hold for all facts below a heading, and are written there once (`knowledge.facts.Provenance`).
 
 
 def scope_tags(session: Session, scopes: Iterable[str] = (), project: str = "") -> tuple[str, ...]:
-    """The tags of all that a flush keeps of a session. `scopes` are those of the setting; `project` is its
-    project where its folder is not known."""
+    """The tags of all facts of a session. `scopes` are those of the setting; `project` is used where the
+    session's folder is not known."""
     folder = Path(session.cwd) if session.cwd else None
     known = {
         "session": session.session, "parent": session.parent, "cwd": session.cwd,
@@ -211,18 +210,18 @@ def scope_tags(session: Session, scopes: Iterable[str] = (), project: str = "") 
     return wording.said_in(session.client, known, wording.AUTO, scopes)
 
 
-# -- keeping -----------------------------------------------------------------------------------------------
-# What was found worth keeping, written as one revision: facts, core edits and how far was read.
+# -- writing -----------------------------------------------------------------------------------------------
+# Facts, core edits and the mark of how far was read, written as one revision.
 
 
-_SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "tool": "tool"}
+_ORIGIN_OF_ROLE: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "tool": "tool"}
 
 
 @dataclass(frozen=True, slots=True)
 class FlushedSession:
     """What a flush of one session saved. `by` is the model's name, '' if the speakers' own sentences were
-    saved; `reworded` are facts that a second reading gave better words; `refused` is what a model proposed
-    without support."""
+    saved; `reworded` are facts that a second reading with a model reworded; `refused` is what a model
+    proposed without support."""
 
     key: str
     client: str
@@ -241,148 +240,152 @@ class FlushedSession:
 
 
 class FlushWriter:
-    """One revision of one flush while it is being put together. `words` is the session's file. With `again`
-    it is a second reading: what extraction kept of it gets better words, and how far was read stays."""
+    """Writes one flush as one revision. `session_file` has the session's words. With `rereading` a session is
+    read again with a model: facts that were extracted without one are reworded, and the marks stay."""
 
     def __init__(
-        self, store: Store, waiting: QueueEntry, zone: tzinfo | None, equal: Equal | None,
-        words: SessionFile | None = None, again: bool = False,
+        self, store: Store, entry: QueueEntry, zone: tzinfo | None, equal: Equal | None,
+        session_file: SessionFile | None = None, rereading: bool = False,
     ) -> None:  # fmt: skip
-        self.store, self.waiting, self.zone, self.equal = store, waiting, zone, equal
-        self.words, self.second = words, again
-        self.recalled = RecalledLines(waiting.recalled)
+        self.store, self.entry, self.zone, self.equal = store, entry, zone, equal
+        self.session_file, self.rereading = session_file, rereading
+        self.recalled = RecalledLines(entry.recalled)
         self.extracted: list[Fact] = []
         self.reworded: list[Fact] = []
         self.placed: list[tuple[Fact, str]] = []
-        self.again: list[Fact] = []
+        self.seen_again: list[Fact] = []
         self.core: list[BlockChange] = []
         self.publish: Callable[[Draft], None] | None = None
         self.notes: list[str] = []
 
-    def write(self, harvest: SubagentResult, *, by: str, door: str) -> FlushedSession:
-        """Write a harvest, all of it or, if any error is raised, nothing."""
-        session, turns = self.waiting.session, self.waiting.turns
+    def write(self, proposed: SubagentResult, *, by: str, door: str) -> FlushedSession:
+        """Write what was proposed: all of it or, if any error is raised, nothing."""
+        session, turns = self.entry.session, self.entry.turns
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
         kept = [
-            one for one in harvest.kept if not forgotten.has(one.text) and not forgotten.quoted(one.quote)
+            one
+            for one in proposed.candidates
+            if not forgotten.has(one.text) and not forgotten.quoted(one.quote)
         ]
-        if harvest.left:
-            self.notes.append(
-                f"{counted(harvest.left, 'statement')} more worth keeping left out: at most {MOST} a flush"
-            )
-        if harvest.repeated:
-            self.notes.append(f"{counted(harvest.repeated, 'near-duplicate')} left out")
-        self.notes += tombstones.refused_note(len(harvest.kept) - len(kept))
+        if proposed.left_out:
+            more = counted(proposed.left_out, "statement")
+            self.notes.append(f"{more} more worth keeping left out: at most {MOST} a flush")
+        if proposed.duplicates:
+            self.notes.append(f"{counted(proposed.duplicates, 'near-duplicate')} left out")
+        self.notes += tombstones.refused_note(len(proposed.candidates) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
-            self.extracted = self._of_session(draft) if self.second else []
+            self.extracted = self._extracted_facts(draft) if self.rereading else []
             for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
-                self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
-            for edit in harvest.core.values():
+                self._write_fact(draft, replace(candidate, entities=who.names(candidate.entities)))
+            for edit in proposed.core_edits.values():
                 if forgotten.stands_in(edit.value):
                     self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
                 else:
-                    self._core(draft, edit)
-            if not self.second:
-                self._mark(draft)
+                    self._edit_core_block(draft, edit)
+            if not self.rereading:
+                self._write_marks(draft)
             if self.publish:
                 self.publish(draft)
-            # Also for nothing at all: what was read once and found empty must not be read again.
+            # An empty commit carries the mark, so that what was read in vain is not read again.
             draft.even_if_empty = True
-            every = (*(f for f, _ in self.placed), *self.again, *self.reworded)
+            every = (*(f for f, _ in self.placed), *self.seen_again, *self.reworded)
             draft.facts = [f"^{fact.id}" for fact in every]
-            read = ", read again" if self.second else ""
-            draft.subject = f"flush: {self._counted()} from {session.client}{read}"
-        if harvest.unstudied:
-            self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
+            read = ", read again" if self.rereading else ""
+            draft.subject = f"flush: {self._summary()} from {session.client}{read}"
+        if proposed.unread:
+            self.notes.append(self._unread_note(by, {turn.id for turn in proposed.unread}))
         now = partial(knowledge_facts.as_committed, self.store)
         placed = tuple(now(fact) for fact, _ in self.placed)
         return FlushedSession(
-            self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
-            tuple(map(now, self.reworded)), tuple(self.core), tuple(harvest.refused),
-            draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
+            self.entry.key, session.client, session.session, len(turns), by, placed, tuple(self.seen_again),
+            tuple(map(now, self.reworded)), tuple(self.core), tuple(proposed.refused),
+            draft.result.revision, (*self.notes, *draft.result.notes), draft.result.redacted, proposed.usage,
         )  # fmt: skip
 
-    def _mark(self, draft: Draft) -> None:
-        """Write down how far the session has been read."""
-        last = ledger.mark(self.waiting.session, self.waiting.turns[-1].id)
-        ledger.write(draft, self.placed, last)
-        size = self.waiting.size
-        draft.trailers |= {ledger.TRAILER: [last], **({ledger.SIZE: [str(size)]} if size else {})}
+    def _write_marks(self, draft: Draft) -> None:
+        """Record how far the session has been read."""
+        last = ledger.format_mark(self.entry.session, self.entry.turns[-1].id)
+        ledger.write_marks(draft, self.placed, last)
+        size = self.entry.size
+        draft.trailers |= {
+            ledger.THROUGH_TRAILER: [last],
+            **({ledger.CONTEXT_TRAILER: [str(size)]} if size else {}),
+        }
 
-    def _of_session(self, draft: Draft) -> list[Fact]:
-        """What an earlier flush of the session kept in the speakers' own words."""
-        days = {f"{LOGS}/{turn.at:%Y-%m-%d}" for turn in self.waiting.turns if turn.at}
+    def _extracted_facts(self, draft: Draft) -> list[Fact]:
+        """Facts of the session that an earlier flush without a model extracted."""
+        days = {f"{LOGS}/{turn.at:%Y-%m-%d}" for turn in self.entry.turns if turn.at}
         paths = [one.path for one in self.store.files() if one.path[: len(LOGS) + 11] in days]
-        whose = self.waiting.session.client, ledger.short(self.waiting.session.session)
+        whose = self.entry.session.client, ledger.short_id(self.entry.session.session)
         facts = (one for path in paths for one in markdown_document.parse(draft.read(path), path).of(Fact))
         own = (one for one in facts if (one.heading.client, one.heading.session) == whose)
         return [one for one in own if one.id and not one.retired and not one.was]
 
-    def _known(self, draft: Draft, candidate: Candidate, fact: Fact, at: datetime) -> bool:
-        """Whether a statement is there in other words: as the person's words of before, that are seen again,
-        or as the sentence that it was drawn from, which gets its words."""
-        if row := self.recalled.restated(candidate):
+    def _merge_with_known(self, draft: Draft, candidate: Candidate, fact: Fact, at: datetime) -> bool:
+        """Whether a statement is known in other words: a fact that the person repeats is recorded as seen
+        again, and an extracted sentence that it was made from is reworded."""
+        if row := self.recalled.restated_fact(candidate):
             seen = knowledge_facts.see_again(draft, *row, at)
-            self.again += [seen] if seen else []
+            self.seen_again += [seen] if seen else []
             return seen is not None
-        said = one_line(candidate.quote)
+        quote = one_line(candidate.quote)
         for old in self.extracted:
-            if said == one_line(old.quotes[0].text if old.quotes else old.text):
+            if quote == one_line(old.quotes[0].text if old.quotes else old.text):
                 there = one_line(old.text) == candidate.text
                 day = f"{self.store.now():%Y-%m-%d}"
                 known = knowledge_facts.fact_in(draft.read(old.place.path), old.place.path, old.id) or old
                 new = old if there else knowledge_facts.reword(draft, known, fact, day)
                 if new:
-                    (self.again if there else self.reworded).append(new)
+                    (self.seen_again if there else self.reworded).append(new)
                     self.extracted.remove(old)
                     return True
         return False
 
-    def _fact(self, draft: Draft, candidate: Candidate) -> None:
-        session, words = self.waiting.session, self.words
+    def _write_fact(self, draft: Draft, candidate: Candidate) -> None:
+        session, session_file = self.entry.session, self.session_file
         at = candidate.at.astimezone(self.zone) if candidate.at else self.store.now()
-        project = words.project if words else ""
+        project = session_file.project if session_file else ""
         tags = scope_tags(session, self.store.config.observation_scopes, project)
-        said = Provenance(at, session.client, "agent", ledger.short(session.session) or None, tags)
+        provenance = Provenance(at, session.client, "agent", ledger.short_id(session.session) or None, tags)
         try:
-            stated = _as_fact(candidate, session, words)
-            if self._known(draft, candidate, stated, at):
+            stated = _as_fact(candidate, session, session_file)
+            if self._merge_with_known(draft, candidate, stated, at):
                 return
-            fact, seen = knowledge_facts.add(draft, stated, said, self.equal)
+            fact, seen = knowledge_facts.add(draft, stated, provenance, self.equal)
         except (Usage, TooLarge) as error:
             self.notes.append(f"left out, since it cannot be written: {candidate.text[:80]} ({error.what})")
             return
         if seen:
-            self.again.append(fact)
+            self.seen_again.append(fact)
         else:
-            self.placed.append((fact, ledger.mark(session, candidate.turn)))
+            self.placed.append((fact, ledger.format_mark(session, candidate.turn)))
 
-    def _core(self, draft: Draft, edit: CoreEdit) -> None:
-        """One core edit; one that cannot be made is left out and told, for the facts are worth keeping."""
+    def _edit_core_block(self, draft: Draft, edit: CoreEdit) -> None:
+        """Make a core edit; one that cannot be made becomes a note, since the facts are worth keeping."""
         try:
             self.core.append(knowledge_core.put(self.store, draft, edit.name, edit.value, expect=edit.read))
         except (ChangedOnDisk, Malformed, TooLarge, Usage) as error:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
 
-    def _talked(self, by: str, unstudied: set[str]) -> str:
-        kept = "they stay unread" if self.second else "the speakers' own sentences were kept of these"
+    def _unread_note(self, by: str, unread_ids: set[str]) -> str:
+        kept = "they stay unread" if self.rereading else "the speakers' own sentences were kept of these"
         return (
-            f"{by} made no valid call for {len(unstudied)} of {len(self.waiting.turns)} turns; {kept} "
+            f"{by} made no valid call for {len(unread_ids)} of {len(self.entry.turns)} turns; {kept} "
             "(another UA_MEMORY_MODEL would do better)"
         )
 
-    def _counted(self) -> str:
+    def _summary(self) -> str:
         parts = [counted(len(self.placed), "fact")]
-        parts += [f"{len(self.again)} already known"] if self.again else []
+        parts += [f"{len(self.seen_again)} already known"] if self.seen_again else []
         parts += [f"{len(self.reworded)} reworded"] if self.reworded else []
         parts += [counted(len(self.core), "core block")] if self.core else []
         return ", ".join(parts)
 
 
-def _as_fact(candidate: Candidate, session: Session, words: SessionFile | None) -> Fact:
-    """A statement as a fact. Where it is its own quote, one line says who said it and in which turn: by a
-    link, where the session's words are kept. What was said in a group came from outside: anybody may have
+def _as_fact(candidate: Candidate, session: Session, session_file: SessionFile | None) -> Fact:
+    """A candidate as a fact. Where its text equals its quote, no quote is written but the speaker and the
+    turn, as a link if the session's words are kept. In a group chat the origin is `web`: anybody may have
     said it."""
     fact = Fact(
         candidate.text,
@@ -393,49 +396,45 @@ def _as_fact(candidate: Candidate, session: Session, words: SessionFile | None) 
     )
     if candidate.was and candidate.at:
         fact = replace(fact, was=(Was(candidate.was, candidate.at.date().isoformat()),))
-    source = (words and words.link(candidate.turn)) or f"turn {ledger.short(candidate.turn)}"
+    source = (session_file and session_file.link(candidate.turn)) or f"turn {ledger.short_id(candidate.turn)}"
     if candidate.text.split() == candidate.quote.split():
-        return replace(fact, origin="web" if session.group else _SAID_BY[candidate.who], trail=source)
-    # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's,
-    # and what it had from an agent alone says so, since no person's words are behind it.
-    alone: Origin | None = None if candidate.who == "person" else _SAID_BY[candidate.who]
-    origin: Origin | None = "web" if session.group else alone
+        return replace(fact, origin="web" if session.group else _ORIGIN_OF_ROLE[candidate.who], trail=source)
+    # A person's words in a model's wording have the origin of the heading, which is the agent. What only a
+    # tool or an agent said keeps that origin, since no person said it.
+    speaker_origin: Origin | None = None if candidate.who == "person" else _ORIGIN_OF_ROLE[candidate.who]
+    origin: Origin | None = "web" if session.group else speaker_origin
     return replace(fact, quotes=(Quote(candidate.quote, source),), origin=origin)
 
 
 # -- flush -------------------------------------------------------------------------------------------------
-# The flush: a dying conversation goes in; facts, core edits and one commit come out.
-#
-# Turns wait in the queue first, so that whatever goes wrong afterwards loses nothing. A model studies them
-# in stretches that fit its window, or, without one, the speakers' own sentences are kept. All of it is
-# written in one revision whose `Through` says how far the session has been read; then the turns are dropped.
+# Turns are queued first, so that no later failure loses them. A model reads them in segments that fit its
+# window; without a model the speakers' own sentences are kept. All is written as one revision whose
+# `Through` trailer says how far the session has been read; then the turns leave the queue.
 
-
-# What extracts, what asks a model and what writes are imported where they work: a hook only queues turns.
 
 OVERLAP = 4
-"""Turns that two stretches of a long transcript share, so that no statement loses its neighbours."""
+"""Turns that two segments of a long transcript share, so that no statement loses its neighbours."""
 PART_OF_WINDOW = 0.5
-"""What of a model's window one stretch may fill: its tokens are smaller than ours, and it has to answer."""
+"""The part of a model's window that a segment may fill: its own token count may be higher, and it has to
+answer."""
 LONGEST_ANSWER = 8_000
-"""Tokens of one answer of the sub-agent: some forty statements. A model that says more says nothing."""
-_PER_TURN = 12
+"""Tokens of one answer of the sub-agent: some forty statements. Longer answers are of no use."""
+_TOKENS_PER_TURN = 12
 
-Tell = Callable[[int, int], None]
-Done = Callable[["FlushedSession"], None]
+OnFlushed = Callable[["FlushedSession"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """What a call did. `due` is None where no transcript was given; `looked` tells whether it was due, or
-    forced, and `turns` how many new ones it had. `done` is what was flushed, one for each session; `preview`
-    is what a dry run would have kept; `silent` that nobody said anything in it; `recalled` what memory gave
-    the session."""
+    """Result of a flush. `due` is None where no transcript was given; `was_read` tells whether it was due or
+    forced, and `turns` how many new ones it had. `done` has what was flushed, for each session; `preview`
+    what a dry run would save; `silent`: the transcript has no turns; `recalled` has the lines of recalled
+    memory in it."""
 
     due: FlushDue | None = None
     session: Session | None = None
     turns: int = 0
-    looked: bool = False
+    was_read: bool = False
     done: tuple[FlushedSession, ...] = ()
     preview: tuple[Candidate, ...] | None = None
     redacted: dict[str, int] = field(default_factory=dict)
@@ -448,35 +447,37 @@ class Flusher:
     """Flushes into one bank. `tell(done, total)` is called with the number of turns read."""
 
     def __init__(
-        self, store: Store, view: MemoryView, known: Callable[[], Equal], *, door: str,
-        model: Model | None = None, tell: Tell | None = None, wants: bool | None = None,
+        self, store: Store, view: MemoryView, lookup: Callable[[], Equal], *, door: str,
+        model: Model | None = None, tell: Progress | None = None, for_model: bool | None = None,
     ) -> None:  # fmt: skip
-        self.store, self.view, self.known = store, view, known
+        self.store, self.view, self.lookup = store, view, lookup
         self.door, self.model, self.tell = door, model, tell
-        self.wants = model is not None if wants is None else wants
-        """Whether a model is to read what is made to wait."""
+        self.for_model = model is not None if for_model is None else for_model
+        """Whether a model is to read what is queued."""
         self.redacted: Counter[str] = Counter()
-        self.queue = TurnQueue(store.bank.pending, self._clean)
+        self.queue = TurnQueue(store.bank.pending, self._redact)
         self.sessions = SessionFiles(store)
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
 
-    def take(
+    def queue_transcript(
         self, stream: IO[bytes], *, client: str | None = None, session: str | None = None,
-        force: bool = False, keep: bool = True,
+        force: bool = False, queue: bool = True,
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
-        """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
-        seen, found = read_transcript(
-            self.store, stream, client=client, session=session, force=force, modelled=self.wants
+        """Read a transcript; if a flush is due, queue its new turns, unless `queue` is false."""
+        result, found = read_transcript(
+            self.store, stream, client=client, session=session, force=force, modelled=self.for_model
         )
-        whose, due = seen.session, seen.due
+        whose, due = result.session, result.due
         assert whose and due, "a transcript has both"
-        turns = tuple(self.own_turns(whose, [*ledger.without_waiting(found, self.queue.ids(whose))]))
-        if keep and turns:
-            self.put(whose, turns, due.size, recalled=seen.recalled)
-        return replace(seen, turns=len(turns), redacted=dict(self.redacted)), turns
+        turns = tuple(
+            self.without_copied_turns(whose, [*ledger.without_queued(found, self.queue.queued_ids(whose))])
+        )
+        if queue and turns:
+            self.queue_turns(whose, turns, due.size, recalled=result.recalled)
+        return replace(result, turns=len(turns), redacted=dict(self.redacted)), turns
 
-    def own_turns(self, session: Session, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """The turns behind those that a fork has copied from its parent session."""
+    def without_copied_turns(self, session: Session, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """The turns without those that a forked session has copied from its parent."""
         if not session.parent:
             return turns
         wanted = list(filter_turns(turns, self.store.config))
@@ -485,29 +486,37 @@ class Flusher:
         ]
         return wanted[self.sessions.copied(session, clean, self.store.config.sessions_agent) :]
 
-    def put(
-        self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False,
+    def queue_turns(
+        self, session: Session, turns: Iterable[Turn], size: int | None, *, session_open: bool = False,
         recalled: Iterable[str] = (),
     ) -> QueueEntry | None:  # fmt: skip
-        """Let those turns wait for their flush that the settings want kept, None if there are none; they are
-        on the disk, without secrets, when this returns. With `more` they gather: no flush is due. `recalled`
-        is what memory gave the session."""
+        """Queue the turns that the settings let through, None if there are none; they are on the disk,
+        without secrets, on return. With `session_open` no flush is due. `recalled` has the lines of recalled
+        memory in the session."""
         turns = list(filter_turns(turns, self.store.config))
-        session = replace(session, title=(title := self._clean(session.title)))
+        session = replace(session, title=(title := self._redact(session.title)))
         if not turns:
             if title:
-                self._keep_words(session, (), title)
+                self._save_session_file(session, (), title)
             return None
         self.store.make_state()
         now = self.store.now()
-        waiting = self.queue.put(
-            session, turns, at=now, size=size, modelled=self.wants, more=more, recalled=recalled
+        entry = self.queue.put(
+            session,
+            turns,
+            at=now,
+            size=size,
+            for_model=self.for_model,
+            session_open=session_open,
+            recalled=recalled,
         )
-        self._keep_words(session, waiting.turns, title)
-        return waiting
+        self._save_session_file(session, entry.turns, title)
+        return entry
 
-    def _keep_words(self, session: Session, turns: Sequence[Turn], title: str = "") -> SessionFile | None:
-        """Write what was said, and the client's title, into the session's file; None where it is not kept."""
+    def _save_session_file(
+        self, session: Session, turns: Sequence[Turn], title: str = ""
+    ) -> SessionFile | None:
+        """Write the turns and the client's title into the session's file; None if the settings keep none."""
         config = self.store.config
         if not config.sessions_keep or (session.group and not config.sessions_groups):
             return None
@@ -516,162 +525,179 @@ class Flusher:
         )
 
     def preview(self, turns: Sequence[Turn], recalled: Iterable[str] = ()) -> tuple[Candidate, ...]:
-        """What an extractive flush of these turns would keep. Nothing is written or sent."""
-        clean = (replace(t, text=self._clean(t.text)) for t in filter_turns(turns, self.store.config))
-        return tuple(self._own_words(clean, RecalledLines(recalled)).kept)
+        """What a flush of these turns without a model would save. Nothing is written or sent."""
+        clean = (replace(t, text=self._redact(t.text)) for t in filter_turns(turns, self.store.config))
+        return tuple(self._extract(clean, RecalledLines(recalled)).candidates)
 
     def drain(
-        self, first: Session | None = None, done: Done | None = None, *, every: bool = False
+        self, first: Session | None = None, done: OnFlushed | None = None, *, every: bool = False
     ) -> list[FlushedSession]:
-        """Flush what waits: of `first` before all others, each as one revision. Not what was set aside, and
-        what gathers still only if it is `first`, or with `every`.
+        """Flush the queue, each session as one revision, `first` before all others. Entries that are set
+        aside are skipped, and so are open sessions, except `first` or with `every`.
 
-        `done` hears of each as soon as it is committed. Raises what the model or the store raises: the turns
-        go on waiting then, and so do those of the sessions that would have come after.
+        `done` is called with each session once it is committed. Raises what the model or the store raises;
+        that session and those after it then stay queued.
         """
         mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
-        self.queue.sweep()
+        self.queue.remove_stale_claims()
         self.sessions.sweep()
         if days := self.store.config.sessions_days:
             self.sessions.expire(older_than(self.store.now(), days))
         now = self.store.now()
-        rest = [e.key for e in self.queue.all() if not e.aside and (every or not e.gathers(now))]
+        rest = [e.key for e in self.queue.all() if not e.set_aside and (every or not e.still_open(now))]
         for key in dict.fromkeys((*mine, *rest)):
             try:
-                one = self.one(key, self.store.config.lock_seconds if key in mine or not first else 0)
+                one = self.flush_entry(key, self.store.config.lock_seconds if key in mine or not first else 0)
             except Busy:
                 if key in mine or not first:
                     raise
-                continue  # another process is at it
+                continue  # another process is flushing it
             if one is not None:
                 flushed.append(one)
                 if done:
                     done(one)
         return flushed
 
-    def one(self, key: str, patience: float, *, unasked: bool = False) -> FlushedSession | None:
-        """Flush what waits under a key; None if all of it was read before, by a run that was killed late, or
-        if it is set aside and this was not asked for."""
-        with self.queue.attempt(key, patience, self.store.now, unasked=unasked) as waiting:
-            if waiting is None:
+    def flush_entry(self, key: str, patience: float, *, unasked: bool = False) -> FlushedSession | None:
+        """Flush the entry under a key. None if a run that was killed late has already saved all of it, or if
+        it is set aside and this run is `unasked`."""
+        with self.queue.attempt(key, patience, self.store.now, unasked=unasked) as entry:
+            if entry is None:
                 return None
-            read_to, _ = ledger.ledger(self.store, waiting.session, kept=self.model is not None)
-            unread = ledger.unread(waiting.turns, read_to)
-            fresh = [*self._as_wanted_now(unread)]
-            words = self._keep_words(waiting.session, fresh)
-            flushed = self._flushed(replace(waiting, turns=tuple(fresh)), words) if fresh else None
-            self.queue.remove_turns(key, {turn.id for turn in waiting.turns})
+            read_to, _ = ledger.read_ids(self.store, entry.session, with_facts=self.model is not None)
+            unread = ledger.unread_turns(entry.turns, read_to)
+            fresh = [*self._filter_again(unread)]
+            session_file = self._save_session_file(entry.session, fresh)
+            flushed = (
+                self._flush_entry_turns(replace(entry, turns=tuple(fresh)), session_file) if fresh else None
+            )
+            self.queue.remove_turns(key, {turn.id for turn in entry.turns})
             return flushed
 
-    def _as_wanted_now(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """What the settings of today let pass of turns: those under which they were let wait may have been
-        others, or broken."""
+    def _filter_again(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        """The turns filtered and redacted by the current settings, which may have changed since they were
+        queued."""
         own = self.store.config.redact
         yield from (
-            replace(t, text=self._clean(t.text)) if own else t for t in filter_turns(turns, self.store.config)
+            replace(t, text=self._redact(t.text)) if own else t
+            for t in filter_turns(turns, self.store.config)
         )
 
-    def _flushed(self, waiting: QueueEntry, words: SessionFile | None) -> FlushedSession:
-        stays = f"nothing was saved, and {counted(len(waiting.turns), 'turn')} wait"
+    def _flush_entry_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
+        stays = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"
         by = self.model.name if self.model else ""
-        noting = self.queue.noting_failure(waiting.key, self.store.now, stays, modelled=bool(by))
-        with Jobs(self.store).noted("flush") as note, noting:
-            harvest = self._harvest(waiting)
-            reading = self._reading(by or EXTRACTION, ledger.short(waiting.turns[-1].id), harvest)
-            done = self._write(waiting, words, harvest, reading)
+        noting = self.queue.recording_failure(entry.key, self.store.now, stays, for_model=bool(by))
+        with Jobs(self.store).record_run("flush") as note, noting:
+            proposed = self._propose(entry)
+            reading = self._reading(by or EXTRACTION, ledger.short_id(entry.turns[-1].id), proposed)
+            done = self._write(entry, session_file, proposed, reading)
             note.result = f"{counted(len(done.facts), 'fact')} from {done.client}"
             return done
 
     def _write(
-        self, waiting: QueueEntry, words: SessionFile | None, harvest: SubagentResult,
-        reading: SessionReading | None, again: bool = False,
+        self, entry: QueueEntry, session_file: SessionFile | None, proposed: SubagentResult,
+        reading: SessionReading | None, rereading: bool = False,
     ) -> FlushedSession:  # fmt: skip
-        """Write what was found as one revision, with the session's words if they go into the bank."""
+        """Write a result as one revision, with the session's words if they are kept in the bank."""
         files, by = self.sessions, self.model.name if self.model else ""
-        shared = words and (self.store.config.sessions_place == "bank" or files.in_bank(words))
-        writer = FlushWriter(self.store, waiting, self.zone, self.known(), words, again)
-        if words and reading and shared:
-            writer.publish = partial(files.publish, found=reading.noted(words))
-        done = writer.write(harvest, by=by, door=self.door)
+        shared = session_file and (self.store.config.sessions_place == "bank" or files.in_bank(session_file))
+        writer = FlushWriter(self.store, entry, self.zone, self.lookup(), session_file, rereading)
+        if session_file and reading and shared:
+            writer.publish = partial(files.publish, found=reading.noted(session_file))
+        done = writer.write(proposed, by=by, door=self.door)
         if shared:
             files.sweep()
-        elif words and reading:
-            files.mark(waiting.session, reading)
+        elif session_file and reading:
+            files.mark(entry.session, reading)
         return done
 
-    def _harvest(self, waiting: QueueEntry, *, again: bool = False) -> SubagentResult:
-        turns, recalled = waiting.turns, RecalledLines(waiting.recalled)
+    def _propose(self, entry: QueueEntry, *, rereading: bool = False) -> SubagentResult:
+        turns, recalled = entry.turns, RecalledLines(entry.recalled)
         if self.model is None:
-            return self._own_words(turns, recalled)
-        whole, behind, window = SubagentResult(), 0, self.store.config.context_window
+            return self._extract(turns, recalled)
+        whole, turns_done, window = SubagentResult(), 0, self.store.config.context_window
         answer = min(LONGEST_ANSWER, window // 4)
-        for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
-            watch = self._watch(behind, len(turns))
+        for segment in segments(turns, int(window * PART_OF_WINDOW)):
+            watch = self._progress_from(turns_done, len(turns))
             run_subagent(
-                self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer,
-                core=not waiting.session.group, recalled=recalled,
+                self.model, segment, self.view, self.zone, result=whole, on_progress=watch, max_tokens=answer,
+                core=not entry.session.group, recalled=recalled,
             )  # fmt: skip
-            behind = min(behind + len(stretch) - OVERLAP, len(turns))
-        # What a model only talked about was not read by anybody yet: its speakers' own words are kept.
-        unread = {turn.id for turn in whole.unstudied if not again}
-        own = self._own_words([turn for turn in turns if turn.id in unread], recalled)
-        whole.kept, whole.left, whole.repeated = whole.kept + own.kept, own.left, own.repeated
+            turns_done = min(turns_done + len(segment) - OVERLAP, len(turns))
+        # Turns that the model made no valid call for are extracted without it.
+        unread = {turn.id for turn in whole.unread if not rereading}
+        own = self._extract([turn for turn in turns if turn.id in unread], recalled)
+        whole.candidates, whole.left_out, whole.duplicates = (
+            whole.candidates + own.candidates,
+            own.left_out,
+            own.duplicates,
+        )
         return whole
 
-    def _own_words(self, turns: Iterable[Turn], recalled: RecalledLines) -> SubagentResult:
+    def _extract(self, turns: Iterable[Turn], recalled: RecalledLines) -> SubagentResult:
         extraction = Extraction(self.zone or self.store.now().tzinfo)
         for turn in turns:
             extraction.add(turn)
-        kept = [one for one in extraction.best() if not recalled.repeated(one)]
-        return SubagentResult(kept=kept, left=extraction.left, repeated=extraction.repeated)
+        kept = [one for one in extraction.best() if not recalled.is_repetition(one)]
+        return SubagentResult(candidates=kept, left_out=extraction.left, duplicates=extraction.repeated)
 
-    # -- a second reading ---------------------------------------------------------------------
+    # -- reading again with a model -----------------------------------------------------------
 
-    def unstudied(self, since: str = "", *, force: bool = False) -> Iterator[tuple[SessionFile, QueueEntry]]:
-        """The sessions since an ISO day that no model has read, newest first, each with its turns, but for
-        those that wait for their flush. One whose flush was undone only with `force`."""
+    def unread_sessions(
+        self, since: str = "", *, force: bool = False
+    ) -> Iterator[tuple[SessionFile, QueueEntry]]:
+        """The sessions since an ISO day that no model has read, newest first, each with its turns, without
+        those that are queued. Sessions whose flush was undone only with `force`."""
         zone, window = self.zone or self.store.now().tzinfo, self.store.config
         for one in self.sessions.all():
             whose = Session(one.client, one.session, parent=one.parent, group=one.group)
             if one.read_by not in ("", EXTRACTION) or one.day < since:
                 continue
-            if not force and ledger.ledger(self.store, whose)[1]:
+            if not force and ledger.read_ids(self.store, whose)[1]:
                 continue
-            ids = set(map(turn_id, self.queue.ids(whose)))
+            ids = set(map(turn_id, self.queue.queued_ids(whose)))
             one = replace(one, turns=tuple(turn for turn in one.turns if turn.id not in ids))
             if turns := tuple(filter_turns(one.said(zone), window)):
-                yield one, QueueEntry(key_of(whose), whose, turns)
+                yield one, QueueEntry(queue_key(whose), whose, turns)
 
-    def study(self, words: SessionFile, found: QueueEntry, patience: float) -> FlushedSession:
-        """Have the model read a session's words anew, as one revision. Raises as `drain`; then nothing of
-        this session has changed."""
+    def read_session_again(
+        self, session_file: SessionFile, found: QueueEntry, patience: float
+    ) -> FlushedSession:
+        """Have the model read a session again, as one revision. Raises as `drain`; then nothing of this
+        session has changed."""
         assert self.model is not None, "a second reading is a model's"
         self.store.make_state()
-        with self.queue.claimed(found.key, patience):
-            harvest = self._harvest(found, again=True)
-            reading = self._reading(self.model.name, words.through, harvest)
-            return self._write(found, words, harvest, None if harvest.unstudied else reading, again=True)
+        with self.queue.claim(found.key, patience):
+            proposed = self._propose(found, rereading=True)
+            reading = self._reading(self.model.name, session_file.through, proposed)
+            return self._write(
+                found, session_file, proposed, None if proposed.unread else reading, rereading=True
+            )
 
-    def _reading(self, read_by: str, through: str, harvest: SubagentResult) -> SessionReading:
-        return SessionReading(read_by, through, self._clean(harvest.title), self._clean(harvest.outcome))
+    def _reading(self, read_by: str, through: str, proposed: SubagentResult) -> SessionReading:
+        return SessionReading(read_by, through, self._redact(proposed.title), self._redact(proposed.outcome))
 
-    def _watch(self, behind: int, total: int) -> Callable[[int], None]:
-        return lambda reached: self.tell(min(max(behind, 0) + reached, total), total) if self.tell else None
+    def _progress_from(self, turns_done: int, total: int) -> Callable[[int], None]:
+        return lambda reached: (
+            self.tell(min(max(turns_done, 0) + reached, total), total) if self.tell else None
+        )
 
-    def _clean(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         found = redaction.redact(text, self.store.config.redact)
         self.redacted.update(found.taken)
         return found.text
 
 
-def stretches(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
-    """The turns in runs of at most `window` tokens, each run repeating the last turns of the one before.
+def segments(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
+    """The turns in segments of at most `window` tokens, each repeating the last turns of the one before.
 
-    A turn that is too long by itself is split into parts with its id.
+    A turn that is too long by itself is split into parts with the same id.
     """
     sized = [
-        (piece, tokens.count(piece.text) + _PER_TURN) for turn in turns for piece in _pieces(turn, window)
+        (piece, tokens.count(piece.text) + _TOKENS_PER_TURN)
+        for turn in turns
+        for piece in _split_turn(turn, window)
     ]
     start, used = 0, 0
     for n, (_, size) in enumerate(sized):
@@ -688,8 +714,8 @@ def stretches(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
         yield [turn for turn, _ in sized[start:]]
 
 
-def _pieces(turn: Turn, window: int) -> Iterator[Turn]:
-    text, room = turn.text, max(window - _PER_TURN, 1)
+def _split_turn(turn: Turn, window: int) -> Iterator[Turn]:
+    text, room = turn.text, max(window - _TOKENS_PER_TURN, 1)
     if len(text) <= room:  # no token is shorter than a character
         yield turn
         return
@@ -700,22 +726,24 @@ def _pieces(turn: Turn, window: int) -> Iterator[Turn]:
 
 
 # -- estimate ----------------------------------------------------------------------------------------------
-# What a flush by a model would cost, before anything is sent: tokens times the dated table.
 
 
-_OVERHEAD = 1_000
-"""The directive's companions: the descriptions of tools, and what the API adds for them."""
-_REQUESTS = 6
-"""Answers that a flush usually takes; all but the first read the transcript from the cache."""
-_SAYS = 500
+_TOOL_TOKENS = 1_000
+"""Tokens of the tools' descriptions, and of what the API adds for them."""
+_USUAL_REQUESTS = 6
+"""Requests that a flush usually takes; all but the first read the transcript from the prompt cache."""
+_ANSWER_TOKENS = 500
 """Tokens of an answer with a few calls, thought included."""
 
 
 def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Estimate:
-    """The tokens and requests that a model would need for these turns, rounded up."""
+    """The tokens and cost of a flush of these turns by a model, rounded up."""
     total, requests = 0, list[Tokens]()
-    for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
-        size = int((tokens.count(shown(stretch, None)) + tokens.count(prompt("flush")) + _OVERHEAD) * THEIRS)
+    for stretch in segments(turns, int(window * PART_OF_WINDOW)):
+        size = int(
+            (tokens.count(format_turns(stretch, None)) + tokens.count(prompt("flush")) + _TOOL_TOKENS)
+            * THEIRS
+        )
         total += size
-        requests += asked_on(size, _REQUESTS, _SAYS)
+        requests += asked_on(size, _USUAL_REQUESTS, _ANSWER_TOKENS)
     return priced(model, total, requests)

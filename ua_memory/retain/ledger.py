@@ -1,4 +1,5 @@
-"""How far each session has been read: `through:` in the files and in commit trailers."""
+"""How far each session has been read: the `through:` marks in the files and the `Through` trailers of
+commits."""
 
 from __future__ import annotations
 
@@ -19,97 +20,94 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session, Turn
 
-# -- through -----------------------------------------------------------------------------------------------
-# How far a session has been read: `through:` in the files and `Through` in the trail, and nothing else.
-#
-# Both say `client/session/entry`, with what separates them written as %xx. Either suffices: the files'
-# marks survive a lost trail, the trailers survive a file that somebody tidied up. A turn counts as read if
-# it stands at or before a marked one on its path.
+# -- marks -------------------------------------------------------------------------------------------------
+# A mark is `client/session/entry`, each part percent-encoded. It stands in the files and in the trailers of
+# commits, and either suffices: the files' marks survive a lost trail, the trailers survive a file that
+# somebody tidied up. A turn counts as read if it is at or before a marked one on its path.
 
 
-TRAILER, SIZE = "Through", "Context"
-FOLLOWS = "~"
-"""Between the id of an entry and a hash of the words that came after it, in the id of a turn that was told
-before the transcript had it (`retain.conversations`)."""
+THROUGH_TRAILER, CONTEXT_TRAILER = "Through", "Context"
+EVENT_SEPARATOR = "~"
+"""Separates an entry's id from a hash of the text that followed it, in the id of a turn that was captured
+from an event before the transcript had it (`retain.conversations`)."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f-]{21}", re.IGNORECASE)
-_LONGEST = 40
-_UNIQUE = 16
-"""Characters from which on a client's id is no number of its own: a UUID, a hash, `msg_…`."""
+_LONGEST_SHORT_ID = 40
+_UNIQUE_ID_LENGTH = 16
+"""An id of at least so many characters is taken for globally unique: a UUID, a hash, `msg_…`."""
 
 
-def prefix(session: Session) -> str:
-    """The prefix of every mark of a session."""
-    return f"{_part(session.client)}/{_part(session.session)}/"
+def mark_prefix(session: Session) -> str:
+    """`client/session/`: how all marks of a session begin."""
+    return f"{_escape(session.client)}/{_escape(session.session)}/"
 
 
-def mark(session: Session, entry: str) -> str:
+def format_mark(session: Session, entry: str) -> str:
     """`client/session/entry`, as in files and trailers."""
-    return prefix(session) + _part(entry)
+    return mark_prefix(session) + _escape(entry)
 
 
-def ledger(store: Store, session: Session, *, kept: bool = False) -> tuple[set[str], set[str]]:
-    """How far a session has been read, by the ids of its turns: by flushes that stand, and by those that were
-    undone since. With `kept` those count that kept something.
-
-    The history is asked first, in one call.
-    """
-    return ReadMarks(store, prefix(session), kept=kept).of(session)
+def read_ids(store: Store, session: Session, *, with_facts: bool = False) -> tuple[set[str], set[str]]:
+    """The ids of the turns up to which a session has been read: by flushes that stand, and by flushes that
+    were undone since. With `with_facts` only flushes count that saved facts."""
+    return ReadMarks(store, mark_prefix(session), with_facts=with_facts).read_ids(session)
 
 
-def elsewhere(store: Store, session: Session) -> set[str]:
-    """The ids up to which other sessions of the client have been read, if no two entries share them: a
-    fork begins with a copy of its parent session, and nothing in it says so."""
-    return ReadMarks(store, f"{_part(session.client)}/").elsewhere(session.client)
+def ids_of_other_sessions(store: Store, session: Session) -> set[str]:
+    """The ids up to which other sessions of the client have been read, if they are globally unique: a fork
+    begins with a copy of its parent session, and nothing in it says so."""
+    return ReadMarks(store, f"{_escape(session.client)}/").ids_of_other_sessions(session.client)
 
 
-def unique(ids: Iterable[str]) -> set[str]:
-    """The ids that mean the same entry in any transcript, so not line numbers."""
-    return {id for id in ids if len(id.partition(FOLLOWS)[0]) >= _UNIQUE}
+def globally_unique(ids: Iterable[str]) -> set[str]:
+    """The ids that name the same entry in any transcript, so not line numbers."""
+    return {id for id in ids if len(id.partition(EVENT_SEPARATOR)[0]) >= _UNIQUE_ID_LENGTH}
 
 
 def size_at_last_flush(store: Store, session: Session) -> int | None:
-    """How large the session's context was when it was last flushed, in tokens; None if it never was."""
-    last = store.history.with_trailer(TRAILER, prefix(session))
-    size = last[0].trailer(SIZE) if last else ""
+    """The size of the session's context at its last flush, in tokens; None if it never was flushed."""
+    last = store.history.with_trailer(THROUGH_TRAILER, mark_prefix(session))
+    size = last[0].trailer(CONTEXT_TRAILER) if last else ""
     return int(size) if size.isdigit() else None
 
 
 def base_ids(ids: Iterable[str]) -> set[str]:
-    """The ids as in transcripts; a turn taken from an event counts as the entry that it follows."""
-    return set(filter(None, (id.partition(FOLLOWS)[0] for id in ids)))
+    """The ids of the transcript's entries; a turn captured from an event counts as the entry that it
+    follows."""
+    return set(filter(None, (id.partition(EVENT_SEPARATOR)[0] for id in ids)))
 
 
-def without_recorded(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
-    """The turns without those that were taken from an event before the transcript had them.
+def without_captured(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
+    """The turns without those that were captured from an event before the transcript had them.
 
-    `ids` are of turns read before. A turn from an event counts from the entry that it follows, among these
-    turns or, by `reached`, before them ('' for the beginning).
+    `ids` are of turns read before. A captured turn is looked for behind the entry that it follows, which is
+    one of these turns or, by `reached`, comes before them ('' for the beginning).
     """
-    told: dict[str, set[str]] = {}
-    for after, sign, words in (id.partition(FOLLOWS) for id in ids):
-        if sign:
-            told.setdefault(after, set()).add(words)
-    expected = set().union(*(told.pop(id, ()) for id in reached))
+    captured: dict[str, set[str]] = {}
+    for entry, separator, text in (id.partition(EVENT_SEPARATOR) for id in ids):
+        if separator:
+            captured.setdefault(entry, set()).add(text)
+    next_hashes = set().union(*(captured.pop(id, ()) for id in reached))
     for turn in turns:
-        words = words_hash(turn.text) if expected and turn.role == "assistant" else ""
-        if words in expected:
-            expected.discard(words)
+        text = text_hash(turn.text) if next_hashes and turn.role == "assistant" else ""
+        if text in next_hashes:
+            next_hashes.discard(text)
         else:
             yield turn
-        expected |= told.pop(turn.id, set())
+        next_hashes |= captured.pop(turn.id, set())
 
 
-def without_waiting(turns: Sequence[Turn], waiting: Collection[str]) -> Iterator[Turn]:
-    """The turns without what a client has told of before its transcript had it, and what waits since."""
-    return without_recorded(turns, waiting, base_ids(waiting) - {turn.id for turn in turns})
+def without_queued(turns: Sequence[Turn], waiting: Collection[str]) -> Iterator[Turn]:
+    """The turns without those that are queued and were captured from an event before the transcript had
+    them."""
+    return without_captured(turns, waiting, base_ids(waiting) - {turn.id for turn in turns})
 
 
-def words_hash(text: str) -> str:
-    """The hash of a turn's words in an id."""
+def text_hash(text: str) -> str:
+    """The hash of a turn's text that its id contains if it was captured from an event."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
-def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
+def unread_turns(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
     """The turns after the last one that was read, in order."""
     fresh: list[Turn] = []
     for turn in turns:
@@ -120,10 +118,10 @@ def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
 
 
 def with_chained_ids(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """The turns of a transcript without ids of its own, each named by a hash of all up to it.
+    """The turns of a transcript without entry ids, each with a hash of all turns up to it as its id.
 
-    Line numbers would do within one transcript; but another without a session id has the same lines, and
-    would be taken for read. Equal hashes mean that the same words were said from the beginning on.
+    Line numbers would be equal in any two transcripts without a session id, and the second would be taken for
+    read. Equal hashes mean that the same words were said from the beginning on.
     """
     state = hashlib.sha256()
     for turn in turns:
@@ -131,8 +129,9 @@ def with_chained_ids(turns: Iterable[Turn]) -> Iterator[Turn]:
         yield replace(turn, id=state.hexdigest()[:16])
 
 
-def short(name: str) -> str:
-    """A session's or turn's id as a person reads it: the first part of a UUID, else the id, if that is short.
+def short_id(name: str) -> str:
+    """A session's or turn's id for people: the first part of a UUID, else the id itself if it is short, else
+    a hash of it.
 
     A UUID that begins with the time keeps all of its time. The mark has the whole id in any case.
     """
@@ -140,11 +139,11 @@ def short(name: str) -> str:
     found = _UUID.fullmatch(name.partition(".")[0])
     if found:
         return name[: 13 if found[1] in "67" else 8] + name[36:]
-    return plain if len(plain) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest()[:8]
+    return plain if len(plain) <= _LONGEST_SHORT_ID else hashlib.sha256(name.encode()).hexdigest()[:8]
 
 
-def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
-    """Write a mark under each heading that has facts of an open revision.
+def write_marks(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
+    """Write a mark under each heading that has new facts, in an open revision.
 
     `placed` are the facts with the marks of their turns, in the order they were said; the last heading gets
     `last`. An older mark of the same session is replaced.
@@ -158,7 +157,7 @@ def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
         wanted[next(reversed(wanted))] = last
     for (path, row), text in sorted(wanted.items(), reverse=True):
         if draft.redact(text) == text:  # an id that looks like a secret stands in the trailer alone
-            _stand(draft, path, row, text)
+            _write_mark(draft, path, row, text)
 
 
 def heading_row(draft: Draft, fact: Fact) -> int | None:
@@ -169,7 +168,7 @@ def heading_row(draft: Draft, fact: Fact) -> int | None:
     return next((row for row in range(len(lines), 0, -1) if lines[row - 1].startswith("## ")), None)
 
 
-def _stand(draft: Draft, path: str, row: int, text: str) -> None:
+def _write_mark(draft: Draft, path: str, row: int, text: str) -> None:
     data = draft.read(path)
     lines = markdown_document.parse(data, path).lines
     below = lines[row] if row < len(lines) else ""
@@ -182,59 +181,65 @@ def _stand(draft: Draft, path: str, row: int, text: str) -> None:
         draft.write(path, markdown_lines.insert_after(data, row, [printer.through_line(text)]))
 
 
-def _part(text: str) -> str:
-    """One part of a mark, with what separates marks, parts and comments written as %xx."""
+def _escape(text: str) -> str:
+    """One part of a mark; characters that separate marks, parts and comments are percent-encoded."""
     return quote(text, safe=":@+=~", errors="replace") or "-"
 
 
-# -- marks -------------------------------------------------------------------------------------------------
-# The `through:` marks of a bank, looked up once for whoever asks after many sessions at a time.
+# -- marks of a whole bank ---------------------------------------------------------------------------------
+# Looked up once for callers that ask about many sessions.
 
 
-By = dict[str, set[str]]
-"""Entry ids by what the marks of their session begin with."""
+IdsByPrefix = dict[str, set[str]]
+"""Entry ids by `client/session/`."""
 
 
 class ReadMarks:
-    """How far each session has been read, as of the first question; of those alone whose marks begin with
-    `start`. With `kept` those flushes count that kept something."""
+    """How far each session has been read, as of the first question. Only marks that begin with `start` are
+    looked up. With `with_facts` only flushes count that saved facts."""
 
-    def __init__(self, store: Store, start: str = "", *, kept: bool = False) -> None:
-        self.store, self._start, self._kept = store, start, kept
+    def __init__(self, store: Store, start: str = "", *, with_facts: bool = False) -> None:
+        self.store, self._start, self._with_facts = store, start, with_facts
 
-    def of(self, session: Session) -> tuple[set[str], set[str]]:
+    def read_ids(self, session: Session) -> tuple[set[str], set[str]]:
         """The ids up to which a session has been read: by flushes that stand, and by those that were undone
         since, whose turns are read again only on request."""
-        found, undone = self._trail
-        start = prefix(session)
-        gone = undone.get(start, set())
-        return found.get(start) or self._files.get(start, set()) - gone, gone
+        read, undone = self._marks_in_history
+        prefix = mark_prefix(session)
+        undone_ids = undone.get(prefix, set())
+        return read.get(prefix) or self._marks_in_files.get(prefix, set()) - undone_ids, undone_ids
 
-    def elsewhere(self, client: str) -> set[str]:
-        """The ids up to which any session of a client has been read, if no two entries share them."""
-        start = prefix(Session(client)).partition("/")[0] + "/"
-        by = (ids for each in self._trail for name, ids in each.items() if name.startswith(start))
-        return unique(id for ids in by for id in ids)
+    def ids_of_other_sessions(self, client: str) -> set[str]:
+        """The ids up to which any session of a client has been read, if they are globally unique."""
+        start = mark_prefix(Session(client)).partition("/")[0] + "/"
+        by = (ids for each in self._marks_in_history for name, ids in each.items() if name.startswith(start))
+        return globally_unique(id for ids in by for id in ids)
 
     @cached_property
-    def _trail(self) -> tuple[By, By]:
+    def _marks_in_history(self) -> tuple[IdsByPrefix, IdsByPrefix]:
         """The marks of flushes that stand, and of those that were undone."""
-        log = self.store.history.with_trailer(TRAILER, self._start)
+        log = self.store.history.with_trailer(THROUGH_TRAILER, self._start)
         gone = self.store.history.taken_back()
-        left = [each for each in log if each.id not in gone and (each.trailer("Facts") or not self._kept)]
-        stand = _by(m for each in left for m in each.trailers.get(TRAILER, ()))
-        undone = _by(m for each in log if each.id in gone for m in each.trailers.get(TRAILER, ()))
-        return stand, {start: ids - stand.get(start, set()) for start, ids in undone.items()}
+        left = [
+            each for each in log if each.id not in gone and (each.trailer("Facts") or not self._with_facts)
+        ]
+        current = _group_by_session(m for each in left for m in each.trailers.get(THROUGH_TRAILER, ()))
+        undone = _group_by_session(
+            m for each in log if each.id in gone for m in each.trailers.get(THROUGH_TRAILER, ())
+        )
+        return current, {start: ids - current.get(start, set()) for start, ids in undone.items()}
 
     @cached_property
-    def _files(self) -> By:
+    def _marks_in_files(self) -> IdsByPrefix:
         sought = self._start.encode() or b"through:"
         texts = (each for each in statements.texts(self.store, every=True) if sought in each[1])
-        return _by(mark for path, data in texts for mark in markdown_document.parse(data, path).through)
+        return _group_by_session(
+            mark for path, data in texts for mark in markdown_document.parse(data, path).through
+        )
 
 
-def _by(marks: Iterable[str]) -> By:
-    found: By = defaultdict(set)
+def _group_by_session(marks: Iterable[str]) -> IdsByPrefix:
+    found: IdsByPrefix = defaultdict(set)
     for mark in marks:
         start, _, entry = mark.rpartition("/")
         found[f"{start}/"].add(unquote(entry))

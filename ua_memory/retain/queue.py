@@ -34,19 +34,18 @@ from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session, Turn
 
-# -- rows --------------------------------------------------------------------------------------------------
-# Rows of JSON in a file that is only appended to, by one process at a time, and that outlives a kill.
+# -- JSON Lines files --------------------------------------------------------------------------------------
+# Append-only files, written by one process at a time. A line that a kill left half written is skipped.
 
 
 Row = dict[str, Any]
-TIMES = {"at", "started", "again"}
-"""The keys of rows that have a time."""
+TIME_KEYS = {"at", "started", "again"}
+"""Keys whose values are times, as ISO text."""
 T = TypeVar("T")
 
 
-def lock(fd: int, *, wait: bool) -> bool:
-    """Take a file's lock; whether that succeeded, which without `wait` it may not. It ends when the file is
-    closed."""
+def lock_file(fd: int, *, wait: bool) -> bool:
+    """Lock a file until it is closed. Without `wait`, False if another process has the lock."""
     try:
         import fcntl
     except ImportError:  # Windows, where one process works alone
@@ -58,20 +57,20 @@ def lock(fd: int, *, wait: bool) -> bool:
     return True
 
 
-def append(file: IO[bytes], rows: Iterable[Row]) -> None:
+def append_rows(file: IO[bytes], rows: Iterable[Row]) -> None:
     """Append rows; they are on the disk on return. OSError."""
     file.seek(0, os.SEEK_END)
     if file.tell():
         file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":  # a killed writer's half line ends here, and is passed over when read
+        if file.read(1) != b"\n":  # end the half line of a killed writer; readers skip it
             file.write(b"\n")
-    file.write(written(rows))
+    file.write(encode_rows(rows))
     file.flush()
     os.fsync(file.fileno())
 
 
-def written(rows: Iterable[Row]) -> bytes:
-    """Rows as a file has them."""
+def encode_rows(rows: Iterable[Row]) -> bytes:
+    """Rows as JSON Lines."""
     return b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
 
 
@@ -91,95 +90,95 @@ def from_row(kind: type[T], row: Row) -> T:
     """The object from a row; unknown keys are ignored."""
     known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
     known = {key: tuple(each) if isinstance(each, list) else each for key, each in known.items()}
-    return kind(**known | {key: time_of(known[key]) for key in TIMES & known.keys()})
+    return kind(**known | {key: parse_time(known[key]) for key in TIME_KEYS & known.keys()})
 
 
-def time_of(text: str | None) -> datetime | None:
-    """A time of a row. ValueError."""
+def parse_time(text: str | None) -> datetime | None:
+    """A time from a row, None for '' or None. ValueError."""
     return datetime.fromisoformat(text) if text else None
 
 
-def plain(value: Any) -> Row:
-    """A dataclass as a row; times as text."""
+def to_row(value: Any) -> Row:
+    """A dataclass as a row, times as ISO text; the inverse of `from_row`."""
     return {k: each.isoformat() if isinstance(each, datetime) else each for k, each in asdict(value).items()}
 
 
-# -- tries -------------------------------------------------------------------------------------------------
-# How often a flush of waiting turns has been tried, when to try again, and when to give up.
+# -- attempts ----------------------------------------------------------------------------------------------
+# How often an entry has been tried, when to retry, and when to give up.
 #
-# What keeps a model from answering (no network, a limit, a rejected key) passes: it is tried for ever, ever
-# more seldom. What a session's own turns cause (a refusal, nonsense, a crash) does not: after some times
-# the session is set aside, until a person says to try again.
+# Failures to reach the model (no network, a limit, a rejected key) are retried for ever, with exponential
+# backoff. Failures that the content causes (a refusal, nonsense, a crash) are not: after a few of them the
+# entry is set aside until a person retries it.
 
 
-FIRST, MOST = 60.0, 3600.0
-"""Seconds from a failure to the next try: doubled with each, up to the second."""
-ENOUGH = 5
-"""Failures of its own after which a session is set aside."""
-_ITS_OWN = (ModelRefused, ModelMisbehaved, Malformed, TooLarge, Usage)
+FIRST_RETRY_SECONDS, MOST_RETRY_SECONDS = 60.0, 3600.0
+"""Seconds from the first failure to the next attempt, doubled with each failure, and their maximum."""
+SET_ASIDE_AFTER = 5
+"""Content failures after which an entry is set aside."""
+_CAUSED_BY_CONTENT = (ModelRefused, ModelMisbehaved, Malformed, TooLarge, Usage)
 STOPPED = "it was stopped before it was done"
-DIED = "the process that flushed it ended before it was done"
+PROCESS_ENDED = "the process that flushed it ended before it was done"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """`count` attempts have failed, the last for `reason`; `own` of them because of the session's own
-    turns. Before `again` it is not retried unasked. `begun` is an attempt whose end was never recorded."""
+    """Failed attempts: their `count`, the last `reason`, and how many the content itself caused. Before
+    `retry_at` it is not retried unasked. `started`: an attempt has begun, and its end was not recorded."""
 
     count: int = 0
-    own: int = 0
+    content_failures: int = 0
     reason: str = ""
-    again: datetime | None = None
-    begun: bool = False
+    retry_at: datetime | None = None
+    started: bool = False
 
     @property
-    def aside(self) -> bool:
+    def set_aside(self) -> bool:
         """Whether it is only retried on request."""
-        return self.own >= ENOUGH
+        return self.content_failures >= SET_ASIDE_AFTER
 
 
-RETRY = "ua-memory queue retry"
+RETRY_COMMAND = "ua-memory queue retry"
 
 
 def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
-    """The attempts in a session's record."""
+    """The attempts that the rows of an entry record."""
     found = Attempts()
     for row in rows:
         if "failed" in row:
-            own = found.own + bool(row.get("own"))
+            own = found.content_failures + bool(row.get("own"))
             again = datetime.fromisoformat(row["again"]) if row.get("again") else None
             found = Attempts(found.count + 1, own, row["failed"], again)
         elif "begun" in row:
-            found = Attempts(found.count, found.own, found.reason, found.again, begun=True)
+            found = Attempts(found.count, found.content_failures, found.reason, found.retry_at, started=True)
         elif "revived" in row:
             found = Attempts(found.count, 0, found.reason)
     return found
 
 
-def next_try(at: datetime, count: int, chance: float) -> datetime:
-    """When to retry after `count` failures, the last one at `at`. `chance`, 0 to 1, spreads sessions that
+def retry_time(at: datetime, count: int, jitter: float) -> datetime:
+    """When to retry after `count` failures, the last one at `at`. `jitter`, 0 to 1, spreads entries that
     failed together."""
-    wait = min(FIRST * 2.0 ** min(count - 1, 20), MOST)
-    return at + timedelta(seconds=wait * (0.5 + chance / 2))
+    wait = min(FIRST_RETRY_SECONDS * 2.0 ** min(count - 1, 20), MOST_RETRY_SECONDS)
+    return at + timedelta(seconds=wait * (0.5 + jitter / 2))
 
 
 # -- jobs --------------------------------------------------------------------------------------------------
-# What became of the work that is done without being asked for: its last run, whoever started it, and when it
-# may be tried again. One small file a job in `local/`, which may be deleted.
+# The last run of each kind of background work, whoever started it, and when it may run again. One small
+# file a job in `local/`, which may be deleted.
 
 
-UPKEEP, UNASKED = "upkeep", ("consolidate", "refresh")
-"""What the daemon does unasked after a rest, and the jobs of which that is made."""
-JOBS = (*UNASKED, "flush", "sync")
-BETWEEN = timedelta(minutes=30)
-"""From one run of a job that nobody asked for to the next: a bank that is written to all day is not
-consolidated after each pause."""
+UPKEEP_JOB, UPKEEP_STEPS = "upkeep", ("consolidate", "refresh")
+"""What the daemon does after a pause in writing, and the jobs that this consists of."""
+JOBS = (*UPKEEP_STEPS, "flush", "sync")
+UPKEEP_INTERVAL = timedelta(minutes=30)
+"""The least time between two automatic runs: a bank that is written to all day is not consolidated after
+each pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """A run that ended at `at`. `failed` have failed in a row, this one among them; before `again` none
-    is tried unasked. `head` is the newest revision after it, '' if it left something to do."""
+    """A run that ended at `at`. `failed` counts the failures in a row, this one included; before `again`
+    no automatic run is made. `head` is the newest revision after it, '' if it left something to do."""
 
     at: datetime
     result: str
@@ -189,12 +188,12 @@ class JobRun:
 
 
 @dataclass(slots=True)
-class JobNote:
-    """What a run says of itself: `ended` is the error that ended it early."""
+class RunReport:
+    """What a run reports: its result, whether it is `unfinished`, and the error that ended it early."""
 
     result: str = ""
-    left: bool = False
-    ended: Exception | None = None
+    unfinished: bool = False
+    error: Exception | None = None
 
 
 class Jobs:
@@ -204,7 +203,7 @@ class Jobs:
         self._store = store
 
     def last(self, job: str) -> JobRun | None:
-        """None if it has not run, or its file cannot be read."""
+        """The last run of a job; None if it never ran, or its file cannot be read."""
         try:
             return from_row(JobRun, json.loads(self._file(job).read_bytes()))
         except (OSError, ValueError, TypeError):
@@ -215,15 +214,15 @@ class Jobs:
         return {job: self.last(job) for job in JOBS}
 
     def due(self, job: str) -> bool:
-        """Whether a run is worth its while: something has changed since the last one, and it may be tried."""
+        """Whether to run a job: there are new revisions since its last run, and its wait is over."""
         last = self.last(job)
         if last is None:
             return True
         return last.head != self.head() and self._store.now() >= (last.again or last.at)
 
-    def unasked(self) -> bool:
-        """Whether to consolidate and refresh. Pages are not tried while consolidation fails: it would be
-        asked again before its time, and they ask the same model."""
+    def upkeep_due(self) -> bool:
+        """Whether to consolidate and refresh. Pages wait while consolidation fails: a run of both would
+        retry it too early, and they ask the same model."""
         last = self.last("consolidate")
         return self.due("consolidate") or bool(last and not last.failed and self.due("refresh"))
 
@@ -232,27 +231,27 @@ class Jobs:
         return self._store.history.head() or ""
 
     @contextmanager
-    def noted(self, job: str, *, trial: bool = False) -> Iterator[JobNote]:
-        """Note how a run ends, unless it is a `trial`. One that finds another at work is none."""
-        note = JobNote()
+    def record_run(self, job: str, *, trial: bool = False) -> Iterator[RunReport]:
+        """Record how the run in this block ends, unless it is a `trial` or raises Busy."""
+        note = RunReport()
         try:
             yield note
         except Busy:
             raise
         except Exception as error:
-            note.ended = error
+            note.error = error
             raise
         finally:
-            if not trial and (note.result or note.ended):
-                self._note(job, note)
+            if not trial and (note.result or note.error):
+                self._save(job, note)
 
-    def _note(self, job: str, note: JobNote) -> None:
+    def _save(self, job: str, note: RunReport) -> None:
         last, now = self.last(job), self._store.now()
-        failed = (last.failed if last else 0) + 1 if note.ended else 0
-        again = next_try(now, failed, 1.0) if note.ended else now + BETWEEN
+        failed = (last.failed if last else 0) + 1 if note.error else 0
+        again = retry_time(now, failed, 1.0) if note.error else now + UPKEEP_INTERVAL
         # Of a bug only its name: what it says may have words of memory in it.
-        result = getattr(note.ended, "what", type(note.ended).__name__) if note.ended else note.result
-        row = plain(JobRun(now, result, failed, again, "" if note.left or failed else self.head()))
+        result = getattr(note.error, "what", type(note.error).__name__) if note.error else note.result
+        row = to_row(JobRun(now, result, failed, again, "" if note.unfinished or failed else self.head()))
         file = self._file(job)
         with contextlib.suppress(OSError):  # the work is done all the same
             make_private(file.parent)
@@ -263,26 +262,26 @@ class Jobs:
 
 
 # -- queue -------------------------------------------------------------------------------------------------
-# Turns that wait for their flush: one durable file a session in `pending/`, appended to, then drained.
+# Turns that wait for their flush: one durable JSON Lines file a session in `pending/`.
 #
-# Whatever brings a turn (a hook, a transcript, a Python program) puts it here, redacted; whatever triggers
-# a flush takes from here. A record holds the words themselves, since clients delete their transcripts. A
-# turn is known by its client, its session and its entry id, and is taken in once.
+# Hooks, transcripts and Python programs put turns here, redacted; every flush takes them from here. A file
+# holds the text itself, since clients delete their transcripts. A turn is identified by client, session and
+# entry id, and queued once.
 
 
 PREFIX, SUFFIX, CLAIM = "turns-", ".jsonl", ".claim"
-OF_TRIES = {"failed", "begun", "revived", "due"}
-ABANDONED = timedelta(hours=12)
-"""After so long without a new turn a session that nobody closed is flushed like one that was."""
+ATTEMPT_KEYS = {"failed", "begun", "revived", "due"}
+ABANDONED_AFTER = timedelta(hours=12)
+"""After so long without a new turn an open session is flushed like a closed one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextItem:
-    """One text to be retained, and what was said with it.
+    """One text to be retained, and its options.
 
     `at` is when it was said or written (aware). Without a `document_id` its facts go into that day's log.
-    `source` is the place it came from, for people. `request` makes it one that is carried out once. `redo`
-    has chunks read again that have not changed.
+    `source` says for people where it came from. Of several texts with the same `request` one is retained.
+    `redo` has unchanged chunks read again.
     """
 
     text: str
@@ -301,89 +300,90 @@ class TextItem:
     request: str = ""
     redo: bool = False
     said_in: tuple[str, ...] = ()
-    """Tags of all that is said where this was: they stand once, below the heading."""
+    """Scope tags (project, group, …): written once, below the heading."""
     metadata: tuple[str, ...] = ()
-    """Tags `key:value` of the text as a whole: below the heading, or in its document's front matter."""
+    """Tags `key:value` of the whole text: written below the heading, or into the document's front matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """A session whose turns wait, or a text: what they are, since when, when the `newest` came, and what was
-    tried.
+    """A queued session with its turns, or a queued text: `since` when it waits, when the `newest` turn came,
+    and the failed attempts.
 
-    `size` is its context's, in tokens, when its last turns came. `modelled` tells whether a model was meant
-    to read them, None if nobody said. `open` says that its session goes on and no flush is due: it gathers.
-    `broken` is why the record cannot be read, '' if it can."""
+    `size` is the size of the context in tokens when the last turns came. `for_model`: a model is meant to
+    read it, None if unknown. `open`: the session goes on and no flush is due yet. `broken` is why the record
+    cannot be read, '' if it can.
+    """
 
     key: str
     session: Session
     turns: tuple[Turn, ...]
     size: int | None = None
-    tried: Attempts = field(default_factory=Attempts)
+    attempts: Attempts = field(default_factory=Attempts)
     since: datetime | None = None
     newest: datetime | None = None
-    modelled: bool | None = None
+    for_model: bool | None = None
     broken: str = ""
     open: bool = False
     recalled: tuple[str, ...] = ()
-    """Lines that memory gave the session: its agent may repeat them."""
+    """Lines of recalled memory in the session, which its agent may repeat."""
     item: TextItem | None = None
-    drawn: Mapping[str, ExtractedChunk] = field(default_factory=dict)
-    """Of a text: itself, and the facts of chunks that were read already, by chunk name."""
+    chunks_read: Mapping[str, ExtractedChunk] = field(default_factory=dict)
+    """For a text: the text, and the facts of the chunks that were already read, by chunk name."""
 
-    def gathers(self, now: datetime) -> bool:
-        """Whether no flush is due: its session is open and had new turns within half a day."""
-        return self.open and self.newest is not None and now - self.newest < ABANDONED
+    def still_open(self, now: datetime) -> bool:
+        """Whether no flush is due: the session is open and had new turns within half a day."""
+        return self.open and self.newest is not None and now - self.newest < ABANDONED_AFTER
 
     @property
-    def tries(self) -> int:
+    def failures(self) -> int:
         """The number of failed flushes."""
-        return self.tried.count
+        return self.attempts.count
 
     @property
     def reason(self) -> str:
         """Why the last attempt failed; '' if there was none."""
-        return self.broken or self.tried.reason
+        return self.broken or self.attempts.reason
 
     @property
-    def aside(self) -> bool:
+    def set_aside(self) -> bool:
         """Whether it is only retried on request."""
-        return bool(self.broken) or self.tried.aside
+        return bool(self.broken) or self.attempts.set_aside
 
 
 class TurnQueue:
-    """The queued turns of a bank. `clean` removes secrets from a text before it is written; `chance` gives
-    numbers from 0 to 1; `prefix` begins the file names."""
+    """The queued turns of a bank. `clean` removes secrets from a text before it is written; `jitter` gives
+    random numbers from 0 to 1; `prefix` begins the file names."""
 
     prefix = PREFIX
 
     def __init__(
-        self, folder: Path, clean: Callable[[str], str], chance: Callable[[], float] = random.random
+        self, folder: Path, clean: Callable[[str], str], jitter: Callable[[], float] = random.random
     ) -> None:
-        self.folder, self.clean, self.chance = folder, clean, chance
+        self.folder, self.clean, self.jitter = folder, clean, jitter
 
     def put(
         self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
-        modelled: bool | None = None, more: bool = False, recalled: Iterable[str] = (),
+        for_model: bool | None = None, session_open: bool = False, recalled: Iterable[str] = (),
     ) -> QueueEntry:  # fmt: skip
-        """Append those turns that do not wait already; on the disk when this returns. With `more` no flush is
-        due: the session goes on. `recalled` is what memory gave it. CannotWrite."""
-        self._make_way(key := key_of(session))
-        with self._open(key) as file:
+        """Append those turns that are not queued yet; on the disk on return. With `session_open` no flush is
+        due. `recalled` has lines of recalled memory that the session was given. CannotWrite."""
+        self._rename_broken_record(key := queue_key(session))
+        with self._locked_record(key) as file:
             rows = list(read_rows(file))
             known = {row["id"] for row in rows if "id" in row}
-            lines: list[Row] = [] if any("session" in row for row in rows) else [{"session": plain(session)}]
+            lines: list[Row] = [] if any("session" in row for row in rows) else [{"session": to_row(session)}]
             for turn in turns:
                 if turn.id not in known:
                     known.add(turn.id)
                     clean = replace(turn, text=self.clean(turn.text), echo=self.clean(turn.echo))
-                    row = plain(clean)
+                    row = to_row(clean)
                     lines.append(row if clean.echo else {k: v for k, v in row.items() if k != "echo"})
             there = {line for row in rows for line in row.get("recalled", ())}
             if fresh := [line for line in map(self.clean, recalled) if line not in there]:
                 lines.append({"recalled": fresh})
-            put: Row = {"put": at.isoformat(), "size": size, "model": modelled}
-            append(file, [*lines, {**put, "open": True} if more else put])
+            put: Row = {"put": at.isoformat(), "size": size, "model": for_model}
+            append_rows(file, [*lines, {**put, "open": True} if session_open else put])
             swap.sync_folder(self.folder)
         return self.get(key)
 
@@ -393,8 +393,8 @@ class TurnQueue:
             with self._path(key).open("rb") as file:
                 rows = list(read_rows(file))
                 file.seek(0)
-                # A first line that was never ended is no record: its writer was killed, or is at it.
-                return self._told(key, rows, garbled=not rows and b"\n" in file.read())
+                # A first line without its end is no record yet: its writer was killed, or still writes.
+                return self._parse_entry(key, rows, garbled=not rows and b"\n" in file.read())
         except FileNotFoundError as error:
             raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list") from error
 
@@ -404,9 +404,9 @@ class TurnQueue:
             return self.get(key)
         return None
 
-    def ids(self, session: Session) -> list[str]:
-        """The ids of a session's turns that wait."""
-        found = self.find(key_of(session))
+    def queued_ids(self, session: Session) -> list[str]:
+        """The ids of a session's queued turns."""
+        found = self.find(queue_key(session))
         return [turn.id for turn in found.turns] if found else []
 
     def keys(self) -> list[str]:
@@ -419,115 +419,116 @@ class TurnQueue:
         found = filter(None, map(self.find, self.keys()))  # one may be drained meanwhile
         return sorted(found, key=lambda each: (each.since is None, each.since and each.since.timestamp()))
 
-    def failed(
-        self, key: str, reason: str, at: datetime, *, own: bool = False, modelled: bool | None = None
+    def record_failure(
+        self, key: str, reason: str, at: datetime, *, own: bool = False, for_model: bool | None = None
     ) -> None:
-        """Record a failed flush, because of the turns themselves (`own`) or not; they stay queued."""
-        again = next_try(at, self.get(key).tries + 1, self.chance())
+        """Record a failed attempt, caused by the content itself (`own`) or not; the entry stays queued."""
+        again = retry_time(at, self.get(key).failures + 1, self.jitter())
         row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
-        self._note(key, {**row, "model": True} if modelled else row)
+        self._append(key, {**row, "model": True} if for_model else row)
 
     @contextmanager
-    def noting_failure(
-        self, key: str, now: Callable[[], datetime], stays: str, *, modelled: bool
+    def recording_failure(
+        self, key: str, now: Callable[[], datetime], outcome: str, *, for_model: bool
     ) -> Iterator[None]:
-        """Record why the work on an entry failed, and say in the error that it `stays` queued, and how to try
-        again. A bug is recorded, too: it must not be met with each run to come."""
+        """Record an error of the block as a failed attempt, and add to its message the `outcome` for the
+        entry and how to retry. Bugs are recorded too, so that they are not met again in every run."""
         try:
             yield
         except SystemExit:
-            self.failed(key, STOPPED, now())
+            self.record_failure(key, STOPPED, now())
             raise
         except UaMemoryError as error:
-            self.failed(key, error.what, now(), own=isinstance(error, _ITS_OWN), modelled=modelled)
-            what = f"{error.what.removesuffix('; none of it was saved')}; {stays}"
-            hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
+            self.record_failure(
+                key, error.what, now(), own=isinstance(error, _CAUSED_BY_CONTENT), for_model=for_model
+            )
+            what = f"{error.what.removesuffix('; none of it was saved')}; {outcome}"
+            hint = f"{error.hint}; then: {RETRY_COMMAND}" if error.hint else RETRY_COMMAND
             raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            self.failed(key, why, now(), own=True, modelled=modelled)
+            self.record_failure(key, why, now(), own=True, for_model=for_model)
             raise
 
-    def close(self, key: str, at: datetime) -> None:
-        """Make a flush due of a session that is still open. NotFound."""
+    def mark_due(self, key: str, at: datetime) -> None:
+        """Have an open session flushed although it may go on. NotFound."""
         if self.get(key).open:
-            self._note(key, {"due": at.isoformat()})
+            self._append(key, {"due": at.isoformat()})
 
-    def begin(self, key: str, at: datetime) -> QueueEntry:
-        """The entry under a key, recorded as being attempted, so that an attempt which kills its process
-        counts. NotFound."""
+    def record_start(self, key: str, at: datetime) -> QueueEntry:
+        """Record that an attempt starts, and return the entry. An earlier attempt that never ended, since its
+        process was killed, counts as a failure. NotFound."""
         found = self.get(key)
-        if found.tried.begun:
-            self.failed(key, DIED, at, own=True)
+        if found.attempts.started:
+            self.record_failure(key, PROCESS_ENDED, at, own=True)
             found = self.get(key)
-        if not found.aside:
-            self._note(key, {"begun": at.isoformat()})
+        if not found.set_aside:
+            self._append(key, {"begun": at.isoformat()})
         return found
 
-    def revive(self, key: str, at: datetime) -> None:
-        """Retry a session that was set aside. NotFound."""
-        if self.get(key).tried.own:
-            self._note(key, {"revived": at.isoformat()})
+    def reset_failures(self, key: str, at: datetime) -> None:
+        """Forget the content failures of an entry, so that it is not set aside any more. NotFound."""
+        if self.get(key).attempts.content_failures:
+            self._append(key, {"revived": at.isoformat()})
 
-    def _note(self, key: str, row: Row) -> None:
-        with self._open(key) as file:
-            append(file, [row])
+    def _append(self, key: str, row: Row) -> None:
+        with self._locked_record(key) as file:
+            append_rows(file, [row])
 
-    def _make_way(self, key: str) -> None:
-        """Give a record that cannot be read another name, where it waits for a person."""
-        with contextlib.suppress(NotFound, OSError):  # what is in the way is said by who writes there
+    def _rename_broken_record(self, key: str) -> None:
+        """Rename a record that cannot be read, for a person to look at."""
+        with contextlib.suppress(NotFound, OSError):  # the caller's write reports the cause
             if self.get(key).broken:
-                with self._open(key):
+                with self._locked_record(key):
                     aside = (self._path(f"{key}-{n}") for n in range(1, 1000))
                     self._path(key).rename(next(path for path in aside if not path.exists()))
 
-    def remove_turns(self, key: str, consumed: Collection[str]) -> None:
+    def remove_turns(self, key: str, read_ids: Collection[str]) -> None:
         """Remove turns whose facts are committed; turns added meanwhile stay."""
-        with self._open(key) as file:
+        with self._locked_record(key) as file:
             rows = [
-                row for row in read_rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES
+                row
+                for row in read_rows(file)
+                if row.get("id") not in read_ids and not row.keys() & ATTEMPT_KEYS
             ]
             first = next((n for n, row in enumerate(rows) if "id" in row), None)
             rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
-            self._instead(key, rows if first is not None else [])
+            self._replace_rows(key, rows if first is not None else [])
 
     def rewrite(self, key: str, change: Callable[[Row], Row | None]) -> bool:
-        """Replace each row by `change(row)`, None to remove it; whether anything changed."""
-        with self._open(key) as file:
+        """Replace each row by `change(row)`, or remove it for None. Whether anything changed."""
+        with self._locked_record(key) as file:
             rows = list(read_rows(file))
             new = [row for row in map(change, rows) if row is not None]
             if new == rows:
                 return False
-            self._instead(key, new)
+            self._replace_rows(key, new)
         return True
 
-    def _instead(self, key: str, rows: list[Row]) -> None:
-        """A whole new file in the old one's place: who waits for its lock sees that, and opens this."""
+    def _replace_rows(self, key: str, rows: list[Row]) -> None:
+        """Replace the file by one with these rows, or remove it. Waiters on its lock see that and reopen."""
         path = self._path(key)
         if not rows:
             path.unlink(missing_ok=True)
-            swap.sync_folder(self.folder)  # or a loss of power has them wait again
+            swap.sync_folder(self.folder)  # else they are queued again after a loss of power
             return
-        swap.put(path, written(rows), path.with_suffix(".rest"))
+        swap.put(path, encode_rows(rows), path.with_suffix(".rest"))
 
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound; Busy while it is being flushed."""
         gone = self.get(key)
-        with self.claimed(key, 0):
+        with self.claim(key, 0):
             self._path(key).unlink(missing_ok=True)
             swap.sync_folder(self.folder)
         return gone
 
     @contextmanager
-    def claimed(self, key: str, seconds: float) -> Iterator[None]:
-        """Hold the claim on a session during the block. Busy if another process holds it for longer than
-        `seconds`.
-
-        The claim ends with its process.
-        """
+    def claim(self, key: str, seconds: float) -> Iterator[None]:
+        """Claim an entry during the block, so that no other process works on it. The claim ends with the
+        process. Busy if another process holds it for longer than `seconds`."""
         until = time.monotonic() + seconds
         path = self.folder / f"{self.prefix}{key}{CLAIM}"
-        with self._locked(path, waits=lambda: time.monotonic() < until, key=key):
+        with self._locked(path, keep_waiting=lambda: time.monotonic() < until, key=key):
             try:
                 yield
             finally:
@@ -538,29 +539,29 @@ class TurnQueue:
     def attempt(
         self, key: str, seconds: float, now: Callable[[], datetime], *, unasked: bool
     ) -> Iterator[QueueEntry | None]:
-        """Hold the claim on an entry while it is worked on; None if there is none, or if it is set aside and
-        the work `unasked`. Such a try is noted before it begins, so that one that its process does not
-        survive is counted as well. Busy; Malformed for a record that cannot be read."""
-        with self.claimed(key, seconds):
+        """Claim an entry and give it to the block; None if there is none, or if it is set aside and this run
+        is `unasked`. The start of an unasked run is recorded, so that one which kills its process counts.
+        Busy; Malformed for a record that cannot be read."""
+        with self.claim(key, seconds):
             found = self.find(key)
             if found and unasked:
-                found = self.begin(key, now())
-            if found and unasked and found.aside:
+                found = self.record_start(key, now())
+            if found and unasked and found.set_aside:
                 found = None
             if found and found.broken:
                 hint = f"copy what you need, then: ua-memory queue drop {key}"
                 raise Malformed(found.broken, where=str(self.folder), hint=hint)
             yield found
 
-    def sweep(self) -> None:
-        """Remove claims that killed processes left on sessions which are no longer queued."""
+    def remove_stale_claims(self) -> None:
+        """Remove the claims that killed processes left on entries which are no longer queued."""
         for path in self.folder.glob(f"{self.prefix}*{CLAIM}"):
             key = path.name[len(self.prefix) : -len(CLAIM)]
             if not self._path(key).exists():
-                with contextlib.suppress(Busy), self.claimed(key, 0):
+                with contextlib.suppress(Busy), self.claim(key, 0):
                     pass
 
-    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
+    def _parse_entry(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         head = next(
             (row["session"] for row in rows if "session" in row), None if rows else {"client": "text"}
         )
@@ -573,8 +574,8 @@ class TurnQueue:
             return QueueEntry(
                 key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
                 next((row["size"] for row in reversed(puts) if row.get("size")), None),
-                read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
-                time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+                read_attempts(rows), parse_time(puts[0]["put"]) if puts else None,
+                parse_time(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
                 recalled=tuple(line for row in rows for line in row.get("recalled", ())),
                 open=gathers and all(row.get("open") for row in puts),
             )  # fmt: skip
@@ -587,25 +588,27 @@ class TurnQueue:
         return self.folder / f"{self.prefix}{key}{SUFFIX}"
 
     @contextmanager
-    def _open(self, key: str) -> Iterator[IO[bytes]]:
-        with self._locked(self._path(key), waits=None, key=key) as file:
+    def _locked_record(self, key: str) -> Iterator[IO[bytes]]:
+        with self._locked(self._path(key), keep_waiting=None, key=key) as file:
             yield file
 
     @contextmanager
-    def _locked(self, path: Path, *, waits: Callable[[], bool] | None, key: str) -> Iterator[IO[bytes]]:
-        """The file, made if need be, under its lock; `waits` tells how long to try, None for ever."""
+    def _locked(
+        self, path: Path, *, keep_waiting: Callable[[], bool] | None, key: str
+    ) -> Iterator[IO[bytes]]:
+        """The locked file, made if it is missing. `keep_waiting` says whether to retry; None: for ever."""
         try:
             make_private(self.folder)
             while True:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 with os.fdopen(fd, "r+b") as file:
-                    got = lock(fd, wait=waits is None)
+                    got = lock_file(fd, wait=keep_waiting is None)
                     # It may have been drained and removed, or replaced, between our open and our lock.
                     if got and path.exists() and os.path.samestat(path.stat(), os.fstat(fd)):
                         yield file
                         return
                 if not got:
-                    if waits is not None and not waits():
+                    if keep_waiting is not None and not keep_waiting():
                         raise Busy("another process is flushing this session", where=key, hint="try again")
                     time.sleep(0.05)
         except OSError as error:
@@ -613,40 +616,39 @@ class TurnQueue:
             raise CannotWrite(what, where=str(path), hint="check owner, mode and free space") from None
 
 
-def key_of(session: Session) -> str:
-    """The key of a session: its client, and a hash of its id, which may be any text."""
+def queue_key(session: Session) -> str:
+    """The queue key of a session: its client, and a hash of its id, which may be any text."""
     client = "".join(c for c in session.client if c.isascii() and (c.isalnum() or c == "-"))[:40] or "text"
     name = f"{session.client}\0{session.session}".encode("utf-8", "replace")
     return f"{client}-{hashlib.sha256(name).hexdigest()[:10]}"
 
 
-# -- items -------------------------------------------------------------------------------------------------
-# Texts that wait to be retained: one durable record a text in `pending/`, beside the turns of
-# conversations.
+# -- queued texts ------------------------------------------------------------------------------------------
+# Texts that wait to be retained: one durable JSON Lines file a text in `pending/`.
 #
-# A record holds the text itself, without secrets, and what was drawn from its chunks so far, so that
-# neither a killed process nor a spent budget has anything read and paid for twice.
+# It holds the text, without secrets, and the facts of the chunks that were already read, so that after a
+# kill or a spent budget no chunk is read and paid for twice.
 
 
-RETAIN_PREFIX = "retain-"
+TEXT_PREFIX = "retain-"
 
 
 class TextQueue(TurnQueue):
     """The queued texts of a bank."""
 
-    prefix = RETAIN_PREFIX
+    prefix = TEXT_PREFIX
 
-    def offer(self, key: str, item: TextItem, *, at: datetime, modelled: bool) -> None:
+    def put_text(self, key: str, item: TextItem, *, at: datetime, for_model: bool) -> None:
         """Queue a text under a key; it is on the disk, without secrets, on return. CannotWrite."""
         clean = replace(
             item, text=self.clean(item.text), document_id=self.clean(item.document_id),
             context=self.clean(item.context), source=self.clean(item.source),
             metadata=tuple(map(self.clean, item.metadata)),
         )  # fmt: skip
-        with self._open(key) as file:
+        with self._locked_record(key) as file:
             if not any("item" in row for row in read_rows(file)):
-                put = {"put": at.isoformat(), "size": None, "model": modelled}
-                append(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
+                put = {"put": at.isoformat(), "size": None, "model": for_model}
+                append_rows(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
                 swap.sync_folder(self.folder)
 
     def has(self, key: str) -> bool:
@@ -656,40 +658,41 @@ class TextQueue(TurnQueue):
         except NotFound:
             return False
 
-    def note(self, key: str, name: str, drawn: ExtractedChunk) -> None:
-        """Store the facts of one chunk until all chunks are read."""
+    def add_chunk(self, key: str, name: str, drawn: ExtractedChunk) -> None:
+        """Save the facts of one chunk until all chunks are read."""
         facts = [dataclasses.asdict(replace(fact)) for fact in drawn.facts]
         causes = [[n, cause] for n, cause in drawn.causes.items()]
-        self._note(key, {"drawn": name, "facts": facts, "causes": causes, "refused": list(drawn.refused)})
+        self._append(key, {"drawn": name, "facts": facts, "causes": causes, "refused": list(drawn.refused)})
 
-    def done(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         """Remove a text whose facts are committed."""
         self._path(key).unlink(missing_ok=True)
 
-    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
+    def _parse_entry(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         try:
-            given = next((row["item"] for row in rows if "item" in row), None)
-            if given is None or garbled:
+            row = next((row["item"] for row in rows if "item" in row), None)
+            if row is None or garbled:
                 raise ValueError("it does not say which text it is about")
-            item = from_row(TextItem, given)
+            item = from_row(TextItem, row)
             put = next(row for row in rows if "put" in row)
-            since = time_of(put["put"])
+            since = parse_time(put["put"])
             return QueueEntry(
                 key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
-                read_attempts(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
+                read_attempts(rows), since, since, put.get("model"), item=item,
+                chunks_read=dict(_extracted_chunks(rows)),
             )  # fmt: skip
         except (ValueError, TypeError, AttributeError, KeyError, StopIteration) as error:
             return QueueEntry(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
 
 
-def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
+def _extracted_chunks(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
     for row in rows:
         if "drawn" in row:
-            facts = tuple(map(_fact, row["facts"]))
+            facts = tuple(map(_fact_from_row, row["facts"]))
             yield row["drawn"], ExtractedChunk(facts, dict(row["causes"]), tuple(row["refused"]))
 
 
-def _fact(given: dict[str, Any]) -> Fact:
-    own = {key: value for key, value in given.items() if key not in ("place", "heading")}
-    own["was"] = [Was(**was) for was in own.get("was", ())]
-    return from_row(Fact, {**own, "quotes": [Quote(**quote) for quote in own["quotes"]]})
+def _fact_from_row(row: dict[str, Any]) -> Fact:
+    known = {key: value for key, value in row.items() if key not in ("place", "heading")}
+    known["was"] = [Was(**was) for was in known.get("was", ())]
+    return from_row(Fact, {**known, "quotes": [Quote(**quote) for quote in known["quotes"]]})

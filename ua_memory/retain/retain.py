@@ -18,6 +18,7 @@ from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.facts import Equal, Provenance
+from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -76,15 +77,13 @@ class RetainResult:
 TEXT = "Text"
 """The trailer that names a text without an id, by a hash with the bank's id in it."""
 
-Tell = Callable[[int, int], None]
-
 
 class Retainer:
     """Retains into one bank. `tell(done, total)` is called with the number of chunks read."""
 
     def __init__(
         self, store: Store, known: Callable[[], Equal], *, door: str, model: Model | None = None,
-        tell: Tell | None = None,
+        tell: Progress | None = None,
     ) -> None:  # fmt: skip
         self.store, self.known, self.door = store, known, door
         self.model, self.tell = model, tell
@@ -97,7 +96,7 @@ class Retainer:
             raise Usage("no text given to retain")
         key = hashlib.sha256(item.request.encode("utf-8", "replace")).hexdigest()[:10]
         self.store.make_state()
-        self.items.offer(key, item, at=self.store.now(), modelled=modelled)
+        self.items.put_text(key, item, at=self.store.now(), for_model=modelled)
         return key
 
     def one(self, key: str, patience: float, *, unasked: bool = False) -> RetainResult | None:
@@ -108,9 +107,9 @@ class Retainer:
                 return None
             stays = "nothing was written, and the text is queued"
             modelled = self.model is not None
-            with self.items.noting_failure(key, self.store.now, stays, modelled=modelled):
+            with self.items.recording_failure(key, self.store.now, stays, for_model=modelled):
                 done = self._retained(waiting, waiting.item)
-            self.items.done(key)
+            self.items.remove(key)
             return done
 
     def drain(self) -> list[RetainResult]:
@@ -118,7 +117,7 @@ class Retainer:
         model also what was meant for one, as conversations are."""
         done = []
         for waiting in self.items.all():
-            if waiting.aside:
+            if waiting.set_aside:
                 continue
             try:
                 one = self.one(waiting.key, 0)
@@ -184,13 +183,13 @@ class Retainer:
         for number, chunk in enumerate(todo):
             if self.tell:
                 self.tell(number, len(todo))
-            drawn = waiting.drawn.get(chunk.name) if drawing else None
+            drawn = waiting.chunks_read.get(chunk.name) if drawing else None
             if drawn is None:
                 drawn = drawing.extract(chunk) if drawing else ExtractedChunk()
                 if not drawing or (drawn.talked and not drawn.facts):
                     drawn = replace(extract_without_model(chunk, brief), talked=drawn.talked)
                 if drawing:
-                    self.items.note(waiting.key, chunk.name, drawn)
+                    self.items.add_chunk(waiting.key, chunk.name, drawn)
             found[chunk.name] = drawn
         return found, drawing.usage if drawing else Tokens()
 
@@ -401,7 +400,7 @@ LINE_KEYS = {"text", "document_id", "append", "mode", "mission", "instructions",
 """What a text of `Documents.read_lines` may say."""
 
 
-def _part(tell: Tell, before: int, size: int, total: int) -> Tell:
+def _part(tell: Progress, before: int, size: int, total: int) -> Progress:
     """Tells of a part of the work that begins after `before` and has `size` of `total`."""
     return lambda done, of: tell(before + size * done // max(of, 1), total)
 
@@ -480,7 +479,7 @@ class Documents:
         return at if at.tzinfo else at.replace(tzinfo=self._store.now().tzinfo)
 
     def retain(
-        self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Tell | None = None
+        self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Progress | None = None
     ) -> list[RetainResult]:
         """Retain several texts, each in one commit, in order; all are queued first. `tell` hears of the
         chunks of all of them."""
@@ -512,6 +511,6 @@ class Documents:
         clean = (replace(item, text=retainer.items.clean(item.text)) for item in items)
         return [preview_text(self._store, retainer.brief(item), item, model) for item in clean]
 
-    def retainer(self, model: Model | None = None, tell: Tell | None = None) -> Retainer:
+    def retainer(self, model: Model | None = None, tell: Progress | None = None) -> Retainer:
         """A `Retainer` of this bank. `tell` is called with the progress."""
         return Retainer(self._store, self._lookup, door=self._door, model=model, tell=tell)

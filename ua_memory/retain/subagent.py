@@ -23,33 +23,22 @@ from ua_memory.text.patterns import late
 from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
 
-# -- tools -------------------------------------------------------------------------------------------------
-# What the tools of the sub-agent take, as JSON schemas.
-
-
-# -- view --------------------------------------------------------------------------------------------------
-# What a flush's sub-agent is shown of memory.
-#
-# It stands apart from the sub-agent, which loads all that speaks with a model: a hook that only lets turns
-# wait has no use for that.
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
-    """What the sub-agent may see of memory: hits for a query, one line each, and the core blocks.
+    """The sub-agent's read access to memory: `search` gives one line for each hit, `core` the core blocks.
 
-    `clean` takes secrets out of a text: what people wrote into their files may hold some. `check` raises what
-    core memory would raise if these blocks had these values.
+    `redact` removes secrets, which people's own files may hold. `check` raises what core memory would raise
+    if these blocks had these values.
     """
 
     search: Callable[[str], Sequence[str]]
     core: Callable[[], Sequence[CoreBlock]]
-    clean: Callable[[str], str] = str
+    redact: Callable[[str], str] = str
     check: Callable[[Mapping[str, str]], None] = lambda _: None
 
 
-# -- candidate ---------------------------------------------------------------------------------------------
-# What a flush proposes to keep, before it becomes a fact: by a model or by extraction, in one shape.
+# -- candidates --------------------------------------------------------------------------------------------
 
 
 CandidateKind = Literal["world", "experience", "preference"]
@@ -58,13 +47,13 @@ Speaker = Literal["person", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One statement worth keeping, with the words it was drawn from.
+    """One statement worth keeping, found by a model or by extraction.
 
-    `text` is one line. `quote` is verbatim in the turn `turn`, white space aside. `when` is the ISO day that
-    the statement is about, None if that is the day it was said, or if it names none or several. `at` is when
-    the turn was said, where its client wrote that down. `score` orders candidates of one flush and means
-    nothing across flushes; `reason` says in words what the statement was kept for. `seen` are further turns
-    that said the same. `was` is what the speakers said of the same thing before, '' for nothing.
+    `text` is one line. `quote` is verbatim in the turn with the id `turn`, white space aside. `when` is the
+    ISO day that the statement is about; None if that is the day it was said, or if it names none or several.
+    `at` is when the turn was said, if the client recorded it. `score` orders the candidates of one flush
+    only; `reason` says in words why it is kept. `seen` are further turns that say the same. `was` is an
+    earlier value that it replaces, '' for none.
     """
 
     text: str
@@ -90,32 +79,33 @@ _RECALLED_ROW = late(
 
 
 class RecalledLines:
-    """What memory gave a session: an agent that repeats it has said nothing new."""
+    """Lines of recalled memory that a session was given: an agent that repeats them says nothing new."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         found = filter(None, map(_RECALLED_ROW.fullmatch, lines))
         self._rows = [(row["text"], row["path"] or "", row["id"] or "") for row in found]
 
-    def repeated(self, candidate: Candidate) -> bool:
-        """Whether the agent says with it only what stands there. What was done is told apart by its form:
-        "we move" is no "we moved"."""
+    def is_repetition(self, candidate: Candidate) -> bool:
+        """Whether an agent's statement only repeats these lines. For an experience the verb forms must be
+        equal: "we move" is not "we moved"."""
         if candidate.who != "assistant" or not self._rows:
             return False
         exact, rows = candidate.kind == "experience", [text for text, _, _ in self._rows]
 
-        def stands(words: str) -> bool:
+        def is_known(words: str) -> bool:
             parts = grounding.sentences(words)
             return bool(parts) and all(
                 any(grounding.restates(part, row, exact=exact) for row in rows) for part in parts
             )
 
-        if stands(candidate.text):
+        if is_known(candidate.text):
             return True
-        # A model words it anew, from words that the agent had from memory.
-        return stands(candidate.quote) and not grounding.ungrounded(candidate.text, rows)
+        # A model has reworded what the agent had from memory.
+        return is_known(candidate.quote) and not grounding.ungrounded(candidate.text, rows)
 
-    def restated(self, candidate: Candidate) -> tuple[str, str] | None:
-        """Path and id of the fact that a person says again with it, in other words or another order."""
+    def restated_fact(self, candidate: Candidate) -> tuple[str, str] | None:
+        """Path and id of the recalled fact that a person's statement repeats in other words or another
+        order."""
         if candidate.who == "person":
             for text, path, block in self._rows:
                 both = (candidate.text, text), (text, candidate.text)
@@ -129,28 +119,27 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def as_name(text: str) -> str:
-    """A name as a link can hold it."""
+def link_name(text: str) -> str:
+    """A name without characters that a link cannot hold."""
     return one_line(re.sub(r"[\[\]|#^]", " ", text))
 
 
-# -- subagent ----------------------------------------------------------------------------------------------
-# The sub-agent of a flush: a fresh model that reads a dying conversation and proposes what to keep.
-#
-# It has five tools and writes nothing: what it wants kept is checked against the conversation on the spot,
-# told to it, and collected. `flush` writes all of it in one revision, or none of it.
+# -- sub-agent ---------------------------------------------------------------------------------------------
+# A model reads a conversation whose context is about to be lost, and proposes what to keep. It has five tools
+# and writes nothing: each proposal is checked against the conversation, the model is told the outcome, and
+# `flush` writes all that was accepted as one revision, or nothing.
 
 
-_REMINDER = f"Nothing is saved: you called no tool. Save it with the tools, or {SAY_DONE}."
-LOOKS = ("archival_memory_search", "get_core_memory_blocks")
-"""Tools that only read."""
-BEGINNINGS = ("User", "Agent", "Projects")
-"""Blocks that may be filled where they are not there yet. No other can be added: what a transcript says
-could otherwise put a heading of its own before every session to come."""
-LOOKED_UP, SHOWN_HITS = 12, 40
-"""Turns that are looked up for a model that is asked only once, and hits that it is shown in all."""
-_QUOTE_WORDS = 4
-"""A shorter quote cannot stand for the statement that it failed to support."""
+_NO_TOOL_CALLED = f"Nothing is saved: you called no tool. Save it with the tools, or {SAY_DONE}."
+READ_ONLY_TOOLS = ("archival_memory_search", "get_core_memory_blocks")
+"""Tools that only read; a model without tool use gets their results in its prompt."""
+NEW_BLOCKS = ("User", "Agent", "Projects")
+"""Core blocks that the sub-agent may add. It can add no others: a transcript could otherwise put a heading
+of its own into the prompt of every later session."""
+SEARCHED_TURNS, SHOWN_HITS = 12, 40
+"""For a model that is asked only once: turns that memory is searched for, and hits that it is shown."""
+_SHORTEST_QUOTE = 4
+"""A quote of fewer words is not kept in place of a statement that it does not support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,69 +153,69 @@ class CoreEdit:
 
 @dataclass(slots=True)
 class SubagentResult:
-    """What a sub-agent proposed: statements, core edits, what was refused and why, and what it calls the
-    session (`title`, `outcome`; '' where it does not). `unstudied` are the
-    turns that it only talked about: it made no valid call, and did not say that there was nothing to keep."""
+    """What a sub-agent proposed: statements, core edits, what was refused and why, and its name for the
+    session (`title`, `outcome`; '' for none). `unread` are turns for which the model made no valid call,
+    though it did not say that there was nothing to keep."""
 
-    kept: list[Candidate] = field(default_factory=list)
-    core: dict[str, CoreEdit] = field(default_factory=dict)
+    candidates: list[Candidate] = field(default_factory=list)
+    core_edits: dict[str, CoreEdit] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
-    unstudied: list[Turn] = field(default_factory=list)
+    unread: list[Turn] = field(default_factory=list)
     title: str = ""
     outcome: str = ""
     usage: Tokens = field(default_factory=Tokens)
-    left: int = 0
-    """Statements worth keeping that an extraction without a model left out, since there were too many."""
-    repeated: int = 0
-    """Statements that it left out, since one that is kept says nearly the same."""
+    left_out: int = 0
+    """Statements that extraction without a model left out, since there were too many."""
+    duplicates: int = 0
+    """Near-duplicates that extraction without a model left out."""
 
 
 def run_subagent(
     model: Model, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, *,
-    into: SubagentResult | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
-    core: bool = True, recalled: RecalledLines | None = None,
+    result: SubagentResult | None = None, on_progress: Callable[[int], None] | None = None,
+    max_tokens: int = 8_000, core: bool = True, recalled: RecalledLines | None = None,
 ) -> SubagentResult:  # fmt: skip
-    """Let a fresh sub-agent read the turns. Raises what the model raises; then nothing is to be kept.
+    """Let a sub-agent read the turns. Raises what the model raises; then nothing is kept.
 
-    `into` is what earlier stretches of the same transcript brought, which this one adds to. `watch` is told
-    after each answer how many turns lie behind what was quoted last. `max_tokens` bounds each answer. Without
-    `core` it neither sees nor changes core memory. What the agent repeats of `recalled` is not taken.
+    `result` has the proposals from earlier segments of the transcript, to which this one adds. `on_progress`
+    is called after each answer with the number of turns up to the last quote. `max_tokens` bounds each
+    answer. Without `core` it neither sees nor changes core memory. Statements in which the agent repeats
+    `recalled` are dropped.
     """
-    session = _SubagentRun(turns, view, zone, into or SubagentResult(), recalled)
+    run = _SubagentRun(turns, view, zone, result or SubagentResult(), recalled)
 
-    def watching(_: Reply) -> None:
-        if watch is not None:
-            watch(session.reached)
+    def report_progress(_: Reply) -> None:
+        if on_progress is not None:
+            on_progress(run.turns_read)
 
-    opening = [_opening(turns, zone)]
-    tools = session.tools(core=core)
+    messages = [_first_message(turns, zone)]
+    tools = run.tools(core=core)
     if model.once:
-        opening = [user(session.looked_up(core=core), *opening[0]["content"])]
-        tools = {name: tool for name, tool in tools.items() if name not in LOOKS}
+        messages = [user(run.prefetch(core=core), *messages[0]["content"])]
+        tools = {name: tool for name, tool in tools.items() if name not in READ_ONLY_TOOLS}
     outcome = run_tools(
-        model, prompt("flush"), opening, tools, purpose="flush", max_tokens=max_tokens, watch=watching,
-        once=model.once, reminder=_REMINDER,
+        model, prompt("flush"), messages, tools, purpose="flush", max_tokens=max_tokens,
+        on_reply=report_progress, once=model.once, reminder=_NO_TOOL_CALLED,
     )  # fmt: skip
-    session.harvest.usage += outcome.usage
-    if _talks(outcome):
-        session.harvest.unstudied.extend(turns)
+    run.result.usage += outcome.usage
+    if _made_no_call(outcome):
+        run.result.unread.extend(turns)
     else:
         outcome.require_done()
-    return session.harvest
+    return run.result
 
 
-def _talks(outcome: Outcome) -> bool:
-    """Whether the model called nothing, and said something else than that it is done: small models often
-    write about the transcript instead, or get none of their calls right. Nobody may take that for "nothing
-    here was worth keeping"."""
+def _made_no_call(outcome: Outcome) -> bool:
+    """Whether the model made no valid call, and did not say that it is done. Small models often write about
+    the transcript instead, which must not count as "nothing here is worth keeping"."""
     if outcome.ended not in ("done", "cut") or outcome.calls:
         return False
     return outcome.refused > 0 or not outcome.says_done
 
 
-def shown(turns: Sequence[Turn], zone: tzinfo | None) -> str:
-    """The turns as the sub-agent reads them: number, speaker, time, words; further lines are indented, so
-    that no turn can pretend to be the next one."""
+def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
+    """The turns as the sub-agent reads them: number, speaker, time, text. Further lines of a turn are
+    indented, so that no turn can pretend to be the next one."""
     lines, day = [], ""
     for number, turn in enumerate(turns, 1):
         at = turn.at.astimezone(zone) if turn.at else None
@@ -239,63 +228,63 @@ def shown(turns: Sequence[Turn], zone: tzinfo | None) -> str:
     return "\n".join(lines)
 
 
-def _opening(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
-    # The closing mark cannot be forged from within: a transcript that has it is broken up there.
-    text = defanged(shown(turns, zone), "transcript")
+def _first_message(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
+    # A closing mark within the transcript is broken up, so that it cannot end the block.
+    text = defanged(format_turns(turns, zone), "transcript")
     return user(f"<transcript>\n{text}\n</transcript>", "Save what is worth keeping.")
 
 
 class _SubagentRun:
-    """One sub-agent's tools over one stretch of a transcript."""
+    """The tools of one sub-agent for one segment of a transcript."""
 
     def __init__(
-        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, harvest: SubagentResult,
+        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, result: SubagentResult,
         recalled: RecalledLines | None = None,
     ) -> None:  # fmt: skip
         self.recalled = recalled or RecalledLines(())
-        self.turns, self.view, self.zone, self.harvest = turns, view, zone, harvest
+        self.turns, self.view, self.zone, self.result = turns, view, zone, result
         self.texts = [turn.text for turn in turns]
         self.spoken = [grounding.spoken(turn.role, turn.text) for turn in turns]
-        self.known = {(c.text.casefold(), c.turn) for c in harvest.kept}
+        self.known = {(c.text.casefold(), c.turn) for c in result.candidates}
         self.blocks: dict[str, CoreBlock] | None = None
-        self.shown: list[str] = []
-        self.reached = 0
+        self.seen_hits: list[str] = []
+        self.turns_read = 0
 
     def tools(self, *, core: bool) -> dict[str, Tool]:
         given = {
             "archival_memory_insert": ("Keep one statement of the transcript.", self._insert),
-            "core_memory_replace": ("Replace one block of core memory by a new text.", self._replace),
-            "name_session": ("Say what the session was about and how it ended.", self._name),
+            "core_memory_replace": ("Replace one block of core memory by a new text.", self._replace_block),
+            "name_session": ("Say what the session was about and how it ended.", self._name_session),
             "archival_memory_search": ("Find what memory has already.", self._search),
-            "get_core_memory_blocks": ("Read all blocks of core memory.", self._blocks),
+            "get_core_memory_blocks": ("Read all blocks of core memory.", self._read_blocks),
         }
         every = {name: Tool(does, schema(name), call) for name, (does, call) in given.items()}
         return {name: tool for name, tool in every.items() if core or "core_memory" not in name}
 
-    def looked_up(self, *, core: bool) -> str:
-        """What a model would look up that is asked only once: what memory has on the person's longest turns,
-        and the core blocks."""
+    def prefetch(self, *, core: bool) -> str:
+        """The results of the read-only tools for a model that is asked only once: hits for the person's
+        longest turns, and the core blocks."""
         said = sorted((turn.text for turn in self.turns if turn.role == "person"), key=len, reverse=True)
         hits: dict[str, None] = {}
-        for text in said[:LOOKED_UP]:
+        for text in said[:SEARCHED_TURNS]:
             with suppress(Usage):
                 hits |= dict.fromkeys(self.view.search(one_line(text)[:400]))
         found = [*hits][:SHOWN_HITS]
-        self.shown += found
+        self.seen_hits += found
         known = "\n".join(found) or "nothing"
         parts = [f"archival_memory_search found:\n<memory>\n{defanged(known, 'memory')}\n</memory>"]
         if core:
-            blocks = defanged(self._blocks({}), "core")
+            blocks = defanged(self._read_blocks({}), "core")
             parts.append(f"get_core_memory_blocks found:\n<core>\n{blocks}\n</core>")
         return "\n\n".join(["This has been looked up for you.", *parts])
 
     # -- statements ----------------------------------------------------------------------------
 
     def _insert(self, given: Mapping[str, Any]) -> str:
-        index = self._turn_of(given["quote"], given["turn"])
+        index = self._find_turn(given["quote"], given["turn"])
         turn, quote = self.turns[index], one_line(given["quote"])
         text, when = one_line(given["content"]), given.get("when") or None
-        names = tuple(dict.fromkeys(filter(None, map(as_name, given.get("entities", ())))))
+        names = tuple(dict.fromkeys(filter(None, map(link_name, given.get("entities", ())))))
         if when is not None and not is_time(when):
             raise ToolError(f"{when!r} is no ISO date; nothing was kept")
         if not text or not quote:
@@ -303,41 +292,41 @@ class _SubagentRun:
         if turn.echo and repeats(quote, flat(turn.echo)):
             self._refuse(f"{text} (the agent repeats what a tool printed)")
             raise ToolError("these words are a tool's, which the agent repeats; nothing was kept")
-        claimed = f"{text}\n{when or ''}\n{', '.join(names)}"
+        claims = f"{text}\n{when or ''}\n{', '.join(names)}"
         evidence = around(index, self.texts)
-        missing = ungrounded(claimed, evidence, self._day(index))
+        missing = ungrounded(claims, evidence, self._day_of_turn(index))
         why = f"nobody said {', '.join(missing)} there" if missing else ""
         why = why or disagreement(text, [quote], around(index, self.spoken))
         if why:
             self._refuse(f"{text} ({why})")
-            if len(quote.split()) < _QUOTE_WORDS:
+            if len(quote.split()) < _SHORTEST_QUOTE:
                 raise ToolError(f"{why}; nothing was kept")
-            if any(each.quote == quote and each.turn == turn.id for each in self.harvest.kept):
+            if any(each.quote == quote and each.turn == turn.id for each in self.result.candidates):
                 return f"not kept: {why}, and its quote is kept already"
             text, when, names = quote, None, ()
         names = tuple(name for name in names if named(name, evidence))
         candidate = Candidate(
-            text, given.get("kind", "world"), turn.role, when, names, self._tags(given["tags"]), quote,
-            turn.id, turn.at, 1.0, "chosen by the model",
+            text, given.get("kind", "world"), turn.role, when, names, self._grounded_tags(given["tags"]),
+            quote, turn.id, turn.at, 1.0, "chosen by the model",
         )  # fmt: skip
-        self.reached = max(self.reached, index + 1)
-        if self.recalled.repeated(candidate):
+        self.turns_read = max(self.turns_read, index + 1)
+        if self.recalled.is_repetition(candidate):
             return "not kept: the assistant had it from memory, which has it already"
-        self._keep(candidate)
+        self._add_candidate(candidate)
         return f"kept as its quote instead: {why}" if why else "kept"
 
     def _refuse(self, what: str) -> None:
-        """Told to the person afterwards, so without secrets."""
-        self.harvest.refused.append(self.view.clean(what))
+        """Record a refusal for the person, without secrets."""
+        self.result.refused.append(self.view.redact(what))
 
-    def _keep(self, candidate: Candidate) -> None:
-        """Once only: neighbouring stretches share turns, and models repeat themselves."""
+    def _add_candidate(self, candidate: Candidate) -> None:
+        """Keep a candidate once: neighbouring segments share turns, and models repeat themselves."""
         key = (candidate.text.casefold(), candidate.turn)
         if key not in self.known:
             self.known.add(key)
-            self.harvest.kept.append(candidate)
+            self.result.candidates.append(candidate)
 
-    def _turn_of(self, quote: str, number: int) -> int:
+    def _find_turn(self, quote: str, number: int) -> int:
         if 1 <= number <= len(self.texts) and locate(quote, [self.texts[number - 1]]) is not None:
             return number - 1
         index = locate(quote, self.texts)
@@ -346,26 +335,26 @@ class _SubagentRun:
             raise ToolError("the quote is not in one turn of the transcript word for word; nothing was kept")
         return index
 
-    def _day(self, index: int) -> date | None:
-        """The day of a turn; of one without a time, that of the last turn before it that has one."""
+    def _day_of_turn(self, index: int) -> date | None:
+        """The day of a turn; without a time of its own, that of the last turn before it that has one."""
         at = next((turn.at for turn in reversed(self.turns[: index + 1]) if turn.at), None)
         return at.astimezone(self.zone).date() if at else None
 
-    def _tags(self, given: Sequence[str]) -> tuple[str, ...]:
+    def _grounded_tags(self, given: Sequence[str]) -> tuple[str, ...]:
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given)
         fit = (tag for tag in tags if tag and not tag.startswith(f"{GROUP}:"))  # which speech cannot choose
         return tuple(dict.fromkeys(tag for tag in fit if not ungrounded(tag, self.texts)))
 
-    def _name(self, given: Mapping[str, Any]) -> str:
+    def _name_session(self, given: Mapping[str, Any]) -> str:
         title, outcome = one_line(given["title"]), one_line(given["outcome"])
         if missing := ungrounded(f"{title}\n{outcome}", self.texts):
             raise ToolError(f"nobody said {', '.join(missing)}; the session has no name yet")
-        self.harvest.title, self.harvest.outcome = title, outcome
+        self.result.title, self.result.outcome = title, outcome
         return "named"
 
     # -- memory --------------------------------------------------------------------------------
 
-    def _replace(self, given: Mapping[str, Any]) -> str:
+    def _replace_block(self, given: Mapping[str, Any]) -> str:
         if self.blocks is None:
             raise ToolError("read the blocks first: get_core_memory_blocks")
         wanted = given["section"].strip().lstrip("#").strip().strip("[]").casefold()
@@ -373,50 +362,50 @@ class _SubagentRun:
         if name is None:
             raise ToolError(f"there is no such block; there are: {', '.join(self.blocks) or 'none'}")
         read, value = self.blocks[name].value, given["value"]
-        if self.view.clean(read) != read:
+        if self.view.redact(read) != read:
             raise ToolError("this block holds something that you were not shown; it cannot be replaced")
-        now = self.harvest.core[name].value if name in self.harvest.core else read
+        now = self.result.core_edits[name].value if name in self.result.core_edits else read
         missing = ungrounded(value, [read, now, name, *self.texts])
         if missing:
             self._refuse(f"core block {name} (nobody said {', '.join(missing)})")
             raise ToolError(
                 f"neither the block nor the transcript has: {', '.join(missing)}; nothing was changed"
             )
-        edits = {each.name: each.value for each in self.harvest.core.values()}
+        edits = {each.name: each.value for each in self.result.core_edits.values()}
         try:
             self.view.check(edits | {name: value})
         except (Malformed, TooLarge, Usage) as error:
             raise ToolError(f"{error.what}; nothing was changed, so make it shorter or plainer") from error
-        if why := self._unborne(value, [read, now, name]):
+        if why := self._why_ungrounded(value, [read, now, name]):
             self._refuse(f"core block {name}: {why}")
             raise ToolError(
                 f"{why}; nothing was changed. Core memory takes what the person said, in such words"
             )
-        self.harvest.core[name] = CoreEdit(name, read, value)
+        self.result.core_edits[name] = CoreEdit(name, read, value)
         return "will be replaced"
 
-    def _unborne(self, value: str, kept: Sequence[str]) -> str:
+    def _why_ungrounded(self, value: str, trusted: Sequence[str]) -> str:
         said = [turn.text for turn in self.turns if knowledge_core.is_persons(turn)]
         others = [turn.text for turn in self.turns if not knowledge_core.is_persons(turn)]
-        return knowledge_core.find_ungrounded(value, kept, said, [*others, *self.shown])
+        return knowledge_core.find_ungrounded(value, trusted, said, [*others, *self.seen_hits])
 
     def _search(self, given: Mapping[str, Any]) -> str:
         try:
             hits = self.view.search(given["query"])
         except Usage as error:
             raise ToolError(error.what) from error
-        self.shown += hits
+        self.seen_hits += hits
         return "\n".join(hits) or "memory has nothing on this"
 
-    def _blocks(self, given: Mapping[str, Any]) -> str:
+    def _read_blocks(self, given: Mapping[str, Any]) -> str:
         if self.blocks is None:
             there = {block.name: block for block in self.view.core()}
             known = {name.casefold() for name in there}
             self.blocks = there | {
-                name: CoreBlock(name, "") for name in BEGINNINGS if name.casefold() not in known
+                name: CoreBlock(name, "") for name in NEW_BLOCKS if name.casefold() not in known
             }
         values = {name: block.value for name, block in self.blocks.items()}
-        values |= {name: edit.value for name, edit in self.harvest.core.items()}
-        return self.view.clean(
+        values |= {name: edit.value for name, edit in self.result.core_edits.items()}
+        return self.view.redact(
             "\n\n".join(f"## {name}\n{value or '(empty)'}" for name, value in values.items())
         )

@@ -6,20 +6,21 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
+from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import Estimate, together
 from ua_memory.paths import is_bank, make_private, project_of
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
 from ua_memory.retain.flush import FlushedSession, estimate, filter_turns
 from ua_memory.retain.ledger import ReadMarks
-from ua_memory.retain.queue import TextItem, TurnQueue, key_of
+from ua_memory.retain.queue import TextItem, TurnQueue, queue_key
 from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
@@ -30,33 +31,31 @@ if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.retain import Documents, RetainPreview, RetainResult
-    from ua_memory.retain.retain import Tell as RetainTell
 
 # -- survey ------------------------------------------------------------------------------------------------
-# Transcripts found on disk: whose they are, and which of their turns no flush has read yet.
+# Transcripts found on disk: their sessions, and which of their turns no flush has read yet.
 #
-# Clients copy: a fork begins with the words of the session it came out of, a resumed one may, and a
-# compaction makes a second session of one. A turn counts as known if any session's flush has read it, and
-# goes to the session that had it first.
+# Clients copy turns: a fork begins with those of its parent, a resumed session may, and a compaction makes a
+# second session. A turn counts as read if a flush of any session has read it, and is assigned to the session
+# that had it first.
 
 
-TOLD = "told-"
-"""How the id of a turn begins that only its client told of (`retain.conversations`); the time follows."""
-LATE = timedelta(minutes=1)
-"""So much later than its transcript's time a client may tell of a turn."""
-
-Tell = Callable[[int, int], None]
+EVENT_ID_PREFIX = "told-"
+"""How the id of a turn begins that was captured without a transcript (`retain.conversations`); a time
+follows."""
+EVENT_DELAY = timedelta(minutes=1)
+"""An event may come so much later than the time that the transcript gives its turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A session in a transcript: the number of turns, how many of them are queued (`waits`), and the ids
-    of the `new` ones. `first` and `last` are the times of its turns."""
+    """A session in a transcript: the number of its turns, how many of them are `queued`, and the ids of the
+    `new` ones. `first` and `last` are the times of its turns."""
 
     transcript: Transcript
     session: Session
     turns: int
-    waits: int
+    queued: int
     new: tuple[str, ...]
     first: datetime | None
     last: datetime | None
@@ -64,25 +63,25 @@ class FoundSession:
 
     @property
     def flushed(self) -> int:
-        """How many turns were read by a flush before, be it under another session's name."""
-        return self.turns - self.waits - len(self.new)
+        """How many turns a flush has read, be it under another session's name."""
+        return self.turns - self.queued - len(self.new)
 
     @property
     def family(self) -> str:
-        """The client whose folder it is kept in: Clawdbot is OpenClaw's older name."""
+        """The client in whose folder it was found: Clawdbot is OpenClaw's older name."""
         return {"clawdbot": "openclaw"}.get(self.session.client, self.session.client)
 
     @property
     def project(self) -> str:
-        """The project it was held in, '' if it does not say."""
+        """The project it was held in, '' if unknown."""
         return project_of(Path(self.session.cwd)) if self.session.cwd else ""
 
 
 @dataclass(slots=True)
 class Survey:
-    """What was found: sessions by when they began, and what is not taken: sub-agents' and other machines'
-    transcripts (`machines` by kind), sessions still running (`going`), how many ended too long ago (`older`)
-    or have no words (`silent`), and what could not be read."""
+    """What was found: sessions by when they began, and what is skipped: transcripts of sub-agents and
+    automatic runs (`machines`, by kind), sessions still running (`going`), how many ended too long ago
+    (`older`) or have no turns (`silent`), and what could not be read."""
 
     sessions: Sequence[FoundSession] = ()
     machines: Counter[str] = field(default_factory=Counter)
@@ -94,106 +93,110 @@ class Survey:
 
 @dataclass(slots=True)
 class _SessionTurns:
-    """A session's turns before it is known which of them another session had first."""
+    """A session's turns before it is known which of them belong to an earlier session: `all` by id and hash,
+    and the ids of the `unread` ones."""
 
     found: FoundSession
     all: list[tuple[str, str]]
-    fresh: set[str]
+    unread: set[str]
 
 
 class Surveyor:
-    """Reads transcripts one by one; their text is not held in memory."""
+    """Reads transcripts one by one, without holding their text in memory."""
 
     def __init__(
         self, store: Store, queue: TurnQueue, since: datetime | None, going: Collection[tuple[str, str]]
     ) -> None:
         self.store, self.queue, self.marks = store, queue, ReadMarks(store)
         self.since, self.going = since, going
-        self._talks: list[_SessionTurns] = []
-        self._found = Survey()
+        self._sessions: list[_SessionTurns] = []
+        self._survey = Survey()
 
-    def found(self) -> Survey:
-        """What the transcripts hold that were looked at."""
-        self._found.sessions = list(self._told_apart())
-        return self._found
+    def result(self) -> Survey:
+        """The result for the transcripts that were added."""
+        self._survey.sessions = list(self._assign_turns())
+        return self._survey
 
-    def look(self, one: Transcript) -> None:
-        """Read a transcript, unless it is too old, or a machine's."""
+    def add(self, one: Transcript) -> None:
+        """Read a transcript, unless it is too old, or of an automatic run."""
         if self.since and one.changed < self.since:
-            self._found.older += 1
+            self._survey.older += 1
             return
         if one.machine:
-            self._found.machines[one.machine] += 1
+            self._survey.machines[one.machine] += 1
             return
         try:
             with one.opened() as stream:
                 reading = read(stream, client=one.client)
                 session = reading.session
                 if session.agent:
-                    self._found.machines["sub-agent"] += 1
+                    self._survey.machines["sub-agent"] += 1
                 elif (session.client, session.session) in self.going:
-                    self._found.going.append(session)
-                elif talk := self._talk(one, reading):
-                    late = talk.found.last
+                    self._survey.going.append(session)
+                elif found := self._session_turns(one, reading):
+                    late = found.found.last
                     if self.since and late and late < self.since:
-                        self._found.older += 1
+                        self._survey.older += 1
                     else:
-                        self._talks.append(talk)
+                        self._sessions.append(found)
                 else:
-                    self._found.silent += 1
+                    self._survey.silent += 1
         except (OSError, UaMemoryError) as error:
             why = error.what if isinstance(error, UaMemoryError) else error.strerror or str(error)
-            self._found.problems.append(f"{one.where}: {why}")
+            self._survey.problems.append(f"{one.where}: {why}")
 
-    def _talk(self, one: Transcript, reading: TranscriptReading) -> _SessionTurns | None:
+    def _session_turns(self, one: Transcript, reading: TranscriptReading) -> _SessionTurns | None:
         session, turns = reading.session, list(filter_turns(reading, self.store.config))
         if not turns:
             return None
         if not session.session:
-            self._found.problems.append(f"{one.where}: it does not say which session it is of")
+            self._survey.problems.append(f"{one.where}: it does not say which session it is of")
             return None
         ids = {turn.id for turn in turns}
-        waits = self.queue.ids(session)
-        fresh = self._unread(session, reading, ids) & ids
-        fresh &= {turn.id for turn in _unheard(turns, waits)}
+        queued = self.queue.queued_ids(session)
+        unread = self._unread_ids(session, reading, ids) & ids
+        unread &= {turn.id for turn in _without_queued(turns, queued)}
         times = [turn.at for turn in turns if turn.at]
         found = FoundSession(
-            one, session, len(turns), len(waits), (), min(times, default=session.started),
+            one, session, len(turns), len(queued), (), min(times, default=session.started),
             max(times, default=session.started), reading.usage.context,
         )  # fmt: skip
-        return _SessionTurns(found, [(turn.id, _hash(turn)) for turn in turns], fresh)
+        return _SessionTurns(found, [(turn.id, _turn_hash(turn)) for turn in turns], unread)
 
-    def _unread(self, session: Session, reading: TranscriptReading, ids: set[str]) -> set[str]:
-        """The ids of the turns behind the last that a flush has read."""
-        known = set().union(*self.marks.of(session)) or self.marks.elsewhere(session.client) & ids
+    def _unread_ids(self, session: Session, reading: TranscriptReading, ids: set[str]) -> set[str]:
+        """The ids of the turns after the last one that a flush has read."""
+        known = (
+            set().union(*self.marks.read_ids(session))
+            or self.marks.ids_of_other_sessions(session.client) & ids
+        )
         if not known:
             return ids
         again = reading.again(ledger.base_ids(known))
-        turns = list(ledger.without_recorded(again, known, again.reached))
-        return {turn.id for turn in _after_told(turns, known)}
+        turns = list(ledger.without_captured(again, known, again.reached))
+        return {turn.id for turn in _after_captured(turns, known)}
 
-    def _told_apart(self) -> Iterator[FoundSession]:
-        """The sessions in the order in which they began, each turn in the first that has it."""
-        talks = sorted(self._talks, key=lambda talk: _begun(talk.found))
-        had = {(t.found.session.client, *turn) for t in talks for turn in t.all if turn[0] not in t.fresh}
+    def _assign_turns(self) -> Iterator[FoundSession]:
+        """The sessions in the order in which they began, each turn assigned to the first session that has
+        it."""
+        sessions = sorted(self._sessions, key=lambda each: _start_time(each.found))
+        had = {(t.found.session.client, *turn) for t in sessions for turn in t.all if turn[0] not in t.unread}
         said: dict[tuple[str, str], set[str]] = {}
-        for talk in talks:
-            session, new = talk.found.session, []
+        for each in sessions:
+            session, new = each.found.session, []
             before = said.get((session.client, session.parent), set())
-            for id, words in talk.all:
+            for id, words in each.all:
                 copied = words in before
-                before = before if copied else set()  # what a session copies stands at its beginning
-                if id in talk.fresh and not copied and (session.client, id, words) not in had:
+                before = before if copied else set()  # only the beginning of a session is copied
+                if id in each.unread and not copied and (session.client, id, words) not in had:
                     new.append(id)
                 had.add((session.client, id, words))
-            said.setdefault((session.client, session.session), set()).update(words for _, words in talk.all)
-            yield replace(talk.found, new=tuple(new))
+            said.setdefault((session.client, session.session), set()).update(words for _, words in each.all)
+            yield replace(each.found, new=tuple(new))
 
 
-def turns_of(one: FoundSession) -> tuple[list[Turn], tuple[str, ...]]:
-    """The new turns of a session, in order, and what memory gave it. A turn that has no time of its own gets
-    that of what was said before it, so that it does not count as said today. What the transcript's reader
-    raises; OSError."""
+def new_turns(one: FoundSession) -> tuple[list[Turn], tuple[str, ...]]:
+    """The new turns of a session, in order, and the lines of recalled memory in it. A turn without a time
+    gets that of the turn before it, not today's. Raises what the transcript's reader raises; OSError."""
     new, at = set(one.new), one.first or one.transcript.changed
     found = []
     with one.transcript.opened() as stream:
@@ -205,24 +208,27 @@ def turns_of(one: FoundSession) -> tuple[list[Turn], tuple[str, ...]]:
     return found, reading.recalled
 
 
-def _unheard(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
-    """The turns without those that wait, and without what a client told of before its transcript had it."""
+def _without_queued(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
+    """The turns without those that are queued, or were captured from an event before the transcript had
+    them."""
     known = set(waiting)
     left = [turn for turn in turns if turn.id not in known]
-    return _after_told([*ledger.without_waiting(left, waiting)], waiting)
+    return _after_captured([*ledger.without_queued(left, waiting)], waiting)
 
 
-def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
-    """The turns behind the last one that only its client told of: known by its words, else by its time."""
+def _after_captured(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
+    """The turns after the last one that was captured without a transcript, which is found by its text, else
+    by its time."""
     cut = 0
     for id in ids:
-        base, sign, words = id.partition(ledger.FOLLOWS)
-        if not sign or not (base == "" or base.startswith(TOLD)):
+        base, sign, words = id.partition(ledger.EVENT_SEPARATOR)
+        if not sign or not (base == "" or base.startswith(EVENT_ID_PREFIX)):
             continue
-        until = _moment(base)
+        until = _event_time(base)
         fits = [
             n for n, turn in enumerate(turns, 1)
-            if ledger.words_hash(turn.text) == words and not (until and turn.at and turn.at > until + LATE)
+            if ledger.text_hash(turn.text) == words
+            and not (until and turn.at and turn.at > until + EVENT_DELAY)
         ]  # fmt: skip
         before = [n for n, turn in enumerate(turns, 1) if until and turn.at and turn.at <= until]
         last = (fits[-1:] if until else fits[:1]) or before[-1:]
@@ -230,88 +236,88 @@ def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
     return turns[cut:]
 
 
-def _moment(base: str) -> datetime | None:
+def _event_time(base: str) -> datetime | None:
     try:
-        return datetime.strptime(base, f"{TOLD}%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+        return datetime.strptime(base, f"{EVENT_ID_PREFIX}%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
     except ValueError:
         return None
 
 
-def _begun(one: FoundSession) -> float:
+def _start_time(one: FoundSession) -> float:
     at = one.session.started or one.first or one.transcript.changed
     return at.timestamp()
 
 
-def _hash(turn: Turn) -> str:
+def _turn_hash(turn: Turn) -> str:
     return hashlib.sha256(f"{turn.role}\0{turn.text}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
-# -- sessions ----------------------------------------------------------------------------------------------
-# Whole sessions that lie about as transcripts: what is in them, and a flush of what is new.
+# -- import of transcripts ---------------------------------------------------------------------------------
 
 
 class TranscriptImport:
-    """The sessions of clients' transcripts, for one bank."""
+    """Flushes sessions from clients' transcripts on disk into one bank."""
 
     def __init__(self, store: Store, models: ModelAccess, conversations: Conversations) -> None:
         self._store, self._models, self._conversations = store, models, conversations
 
     def survey(
         self, transcripts: Sequence[Transcript], *, since: datetime | None = None,
-        going: Collection[tuple[str, str]] = (), tell: Tell | None = None,
+        going: Collection[tuple[str, str]] = (), tell: Progress | None = None,
     ) -> Survey:  # fmt: skip
-        """What is in these transcripts, and how much of it was flushed. Nothing is written. `since` leaves
-        out sessions last spoken in before it; `going` names client and session of those that go on."""
+        """What is in these transcripts, and how much of it was flushed. Writes nothing. `since` skips
+        sessions whose last turn is older; `going` names client and session of running ones, which are skipped
+        too."""
         surveyor = Surveyor(self._store, self._conversations.flusher().queue, since, going)
         for number, each in enumerate(transcripts, 1):
-            surveyor.look(each)
+            surveyor.add(each)
             if tell:
                 tell(number, len(transcripts))
-        return surveyor.found()
+        return surveyor.result()
 
     def flush(
         self, sessions: Iterable[FoundSession], *, model: ModelOrEndpoint = None
     ) -> Iterator[tuple[FoundSession, FlushedSession]]:
-        """Flush the new turns of these sessions and those that wait, one session after the other, each as a
-        commit of its own.
+        """Flush the new and the queued turns of these sessions, each as a commit of its own.
 
-        Raises as `flush`: the turns of that session wait then, and those behind it are as they were.
+        Raises as `flush`: the turns of that session then stay queued, and the sessions after it are
+        untouched.
         """
         with self._models.open(model) as asked:
             flusher = self._conversations.flusher(asked)
             for one in sessions:
                 if one.new:
-                    turns, recalled = turns_of(one)
-                    flusher.put(one.session, turns, one.size, recalled=recalled)
-                if flushed := flusher.one(key_of(one.session), self._store.config.lock_seconds):
+                    turns, recalled = new_turns(one)
+                    flusher.queue_turns(one.session, turns, one.size, recalled=recalled)
+                if flushed := flusher.flush_entry(queue_key(one.session), self._store.config.lock_seconds):
                     yield one, flushed
 
     def preview(
         self, sessions: Iterable[FoundSession], *, model: ModelOrEndpoint = None
     ) -> tuple[int, Estimate | None]:
-        """How many facts would be kept of the new turns without a model and, where there is one, what it
-        would cost. Nothing is written or sent."""
+        """How many facts a flush of the new turns without a model would save and, with a model, its cost.
+        Writes and sends nothing."""
         flusher, kept, costs = self._conversations.flusher(), 0, list[Estimate]()
         for one in sessions:
-            turns, recalled = turns_of(one)
+            turns, recalled = new_turns(one)
             kept += len(flusher.preview(turns, recalled))
             if model and turns:
                 costs.append(estimate(turns, model, self._store.config.context_window))
         return kept, together(costs)
 
 
-# -- watched -----------------------------------------------------------------------------------------------
-# Files and folders outside the bank that are retained when they change: which, and how they stood last.
+# -- watched paths -----------------------------------------------------------------------------------------
+# Files and folders outside the bank that are retained when they change, and the states of their files.
 #
-# The list lies in the bank's `local/`, and not in its settings: `ua-memory.toml` comes along with a cloned
-# repository, and must not make us read its new owner's other files. Lost, it is typed again; no memory
-# hangs on it.
+# The list is in the bank's `local/` and not in its settings: `ua-memory.toml` comes with a cloned repository,
+# and must not make us read its new owner's other files. If it is lost, paths are added again; no fact
+# depends on it.
 
 
-NAME = "watched.json"
+WATCHED_FILE = "watched.json"
 MOST_FILES = 5_000
 """Files that one watched path may have."""
-_LEFT_OUT = frozenset(("node_modules", "__pycache__", "venv", "target", "dist", "build"))
+_SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "venv", "target", "dist", "build"))
 
 Stamp = tuple[int, int]
 """When a file was saved last, in nanoseconds, and its size."""
@@ -320,7 +326,7 @@ Stamp = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class WatchedFile:
     """The state of a file when it was read. `error` is why it could not be; `gone`: it vanished and was
-    reported; its facts stay until they are removed."""
+    reported, and its facts stay until they are removed."""
 
     stamp: Stamp
     error: str = ""
@@ -329,7 +335,7 @@ class WatchedFile:
 
 @dataclass(frozen=True, slots=True)
 class WatchedPath:
-    """One watched path, and the states of its files. `modelled`: a model is to read it."""
+    """A watched path and the states of its files. `modelled`: a model is to read it."""
 
     path: str
     modelled: bool = False
@@ -338,8 +344,8 @@ class WatchedPath:
 
 @dataclass(frozen=True, slots=True)
 class WatchedChanges:
-    """Changes at a watched path: files to read now, files saved too recently, and vanished files.
-    `missing`: the path itself does not exist, so no file counts as vanished."""
+    """Changes at a watched path: files to read now (`ready`), saved too recently (`young`), and vanished
+    (`gone`). `missing`: the path itself does not exist, so no file counts as vanished."""
 
     ready: dict[str, Stamp]
     young: tuple[str, ...] = ()
@@ -347,12 +353,12 @@ class WatchedChanges:
     missing: bool = False
 
 
-def load(store: Store) -> list[WatchedPath]:
+def load_watched(store: Store) -> list[WatchedPath]:
     """The watched paths, in the order they were added. Malformed if the list cannot be read."""
-    file = store.bank.local / NAME
+    file = store.bank.local / WATCHED_FILE
     try:
         rows = json.loads(file.read_bytes())
-        return [_made(row) for row in rows]
+        return [_path_from_row(row) for row in rows]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -360,9 +366,9 @@ def load(store: Store) -> list[WatchedPath]:
         raise Malformed(f"cannot be read: {error}", where=str(file), hint=hint) from error
 
 
-def save(store: Store, watched: list[WatchedPath]) -> None:
+def save_watched(store: Store, watched: list[WatchedPath]) -> None:
     """Write the list of watched paths. CannotWrite."""
-    file = store.bank.local / NAME
+    file = store.bank.local / WATCHED_FILE
     with writing(file):
         make_private(file.parent)
         if not watched:
@@ -372,9 +378,9 @@ def save(store: Store, watched: list[WatchedPath]) -> None:
         swap.put(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
 
 
-def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
-    """The files of a watched path that are read, with their stats: none hidden, no symbolic links, no
-    bank's files. TooLarge if there are too many."""
+def watched_files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
+    """The files of a watched path that are read, with their stamps: none hidden, no symbolic links, no bank's
+    files. TooLarge if there are too many."""
     if path.is_file():
         yield str(path), _stamp(path.stat())
         return
@@ -383,7 +389,7 @@ def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
         inner[:] = [
             name
             for name in sorted(inner)
-            if not name.startswith(".") and name not in _LEFT_OUT and not is_bank(Path(folder, name))
+            if not name.startswith(".") and name not in _SKIPPED_FOLDERS and not is_bank(Path(folder, name))
         ]
         for name in sorted(names):
             if name.startswith(".") or not Path(name).suffix or not is_read(name):
@@ -411,7 +417,7 @@ def find_changes(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges
     ready: dict[str, Stamp] = {}
     young = []
     there = set()
-    for name, stamp in files(store, path):
+    for name, stamp in watched_files(store, path):
         there.add(name)
         known = one.files.get(name)
         if known is not None and known.stamp == stamp and not known.gone:
@@ -428,7 +434,7 @@ def _stamp(found: os.stat_result) -> Stamp:
     return found.st_mtime_ns, found.st_size
 
 
-def _made(row: dict[str, Any]) -> WatchedPath:
+def _path_from_row(row: dict[str, Any]) -> WatchedPath:
     stood = {
         str(name): WatchedFile(
             (int(each["stamp"][0]), int(each["stamp"][1])), each["error"], bool(each["gone"])
@@ -438,14 +444,14 @@ def _made(row: dict[str, Any]) -> WatchedPath:
     return WatchedPath(str(row["path"]), bool(row["modelled"]), stood)
 
 
-_CLAIM = "watched"
+_CLAIM_KEY = "watched"
 
 
 @dataclass(frozen=True, slots=True)
 class WatchResult:
-    """What catching up with watched paths did. `young` were saved too recently, `failed` could not be read
-    (file and why), `gone` vanished: their facts stay until they are removed, as those of `let_go` were now.
-    `missing` are watched paths that are not there at all."""
+    """What a run over watched paths did. `young` were saved too recently, `failed` could not be read (file
+    and why), `gone` vanished, and their facts stay. The facts of `let_go` were removed. `missing` are watched
+    paths that do not exist."""
 
     done: tuple[RetainResult, ...] = ()
     young: tuple[str, ...] = ()
@@ -476,66 +482,70 @@ class Watches:
             raise Usage("not a regular file or folder", where=str(path))
         if path.is_file() and not is_read(path.name):
             raise Usage(f"{path.suffix} files are not read", where=str(path))
-        for _ in files(self._store, path):  # TooLarge now, and not in the daemon's log
+        for _ in watched_files(self._store, path):  # TooLarge now, and not in the daemon's log
             pass
-        watched = load(self._store)
+        watched = load_watched(self._store)
         known = next((one for one in watched if one.path == str(path)), None)
         one = replace(known or WatchedPath(str(path)), modelled=model is not None)
-        save(self._store, [one if each is known else each for each in watched] if known else [*watched, one])
+        save_watched(
+            self._store, [one if each is known else each for each in watched] if known else [*watched, one]
+        )
         return one, find_changes(self._store, one, 0)
 
     def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
         """The watched paths and their changes. TooLarge."""
         quiet = self._store.config.watch_seconds
-        return [(one, find_changes(self._store, one, quiet)) for one in load(self._store)]
+        return [(one, find_changes(self._store, one, quiet)) for one in load_watched(self._store)]
 
     def remove(self, path: str) -> WatchedPath:
         """Stop watching a path; its documents stay. NotFound."""
-        known = load(self._store)
+        known = load_watched(self._store)
         gone = next((one for one in known if one.path in (path, str(Path(path).resolve()))), None)
         if gone is None:
             raise NotFound("this path is not watched", where=path, hint="ua-memory watch list")
-        save(self._store, [one for one in known if one is not gone])
+        save_watched(self._store, [one for one in known if one is not gone])
         return gone
 
     def due(self, *, modelled: bool) -> bool:
         """Whether anything is to be read now; without a model only what was added without one."""
-        ours = [(one, look) for one, look in self.list() if modelled or not one.modelled]
-        return any(look.ready or any(not one.files[name].gone for name in look.gone) for one, look in ours)
+        ours = [(one, changes) for one, changes in self.list() if modelled or not one.modelled]
+        return any(
+            changes.ready or any(not one.files[name].gone for name in changes.gone) for one, changes in ours
+        )
 
     def run(
         self, *, model: ModelOrEndpoint = None, accept: bool = False, now: bool = False,
-        unasked: bool = False, tell: RetainTell | None = None,
+        unasked: bool = False, tell: Progress | None = None,
     ) -> WatchResult:  # fmt: skip
-        """Take in what has changed at watched paths and rests, or, with `now`, whether it rests or not.
+        """Retain what has changed at watched paths and was not saved just now; with `now` also that.
 
-        Of a file that vanished the facts stay, and it is told: a disk that is not mounted and another branch
-        look the same. `accept` lets them go. `unasked` leaves alone what is meant for a model where there is
-        none. What the model fails at waits in the queue. Busy; else as `retain`.
+        The facts of a vanished file stay, and it is reported: an unmounted disk and another branch look the
+        same. `accept` removes them. `unasked` skips paths that are meant for a model where there is none.
+        What the model fails at stays queued. Busy; else as `retain`.
         """
         self._store.make_state()
         retainer = self._documents.retainer()
-        with retainer.items.claimed(_CLAIM, 0):
-            known = load(self._store)
+        with retainer.items.claim(_CLAIM_KEY, 0):
+            known = load_watched(self._store)
             mine = [one for one in known if not (unasked and model is None and one.modelled)]
-            caught = WatchResult()
+            result = WatchResult()
             keys: list[str] = []
             for one in mine:
                 changes = find_changes(self._store, one, 0 if now else self._store.config.watch_seconds)
-                after, items, caught = self._taken(one, changes, caught, accept)
+                after, items, result = self._read_changed_files(one, changes, result, accept)
                 keys += [retainer.offer(item, modelled=model is not None) for item in items]
                 known[known.index(one)] = after
-            save(self._store, known)
-            gone = tuple(map(retainer.drop_document, caught.let_go))
+            save_watched(self._store, known)
+            gone = tuple(map(retainer.drop_document, result.let_go))
             done = self._queue.retry_texts(keys, model=model, tell=tell) if keys else []
-        return replace(caught, done=(*done, *gone))
+        return replace(result, done=(*done, *gone))
 
-    def _taken(
-        self, one: WatchedPath, look: WatchedChanges, caught: WatchResult, accept: bool
+    def _read_changed_files(
+        self, one: WatchedPath, changes: WatchedChanges, result: WatchResult, accept: bool
     ) -> tuple[WatchedPath, Sequence[TextItem], WatchResult]:
-        """A watched path as it stands after a look, and the texts to be retained."""
+        """The new state of a watched path, the texts to be retained, and the result so far."""
         files, items, failed = dict(one.files), [], []
-        for name, stamp in look.ready.items():
+        for name, stamp in changes.ready.items():
             try:
                 item = self._documents.read(Path(name), origin="import", client="watch")
                 items += [item] if item.text.strip() else []
@@ -543,21 +553,21 @@ class Watches:
             except UaMemoryError as error:  # tried again when it is saved again
                 files[name] = WatchedFile(stamp, error.what)
                 failed.append((name, error.what))
-        for name in look.gone:
+        for name in changes.gone:
             if accept:
                 del files[name]
             else:
                 files[name] = replace(files[name], gone=True)
         return replace(one, files=files), items, WatchResult(
-            (), (*caught.young, *look.young), (*caught.failed, *failed),
-            caught.gone if accept else (*caught.gone, *look.gone),
-            (*caught.let_go, *look.gone) if accept else caught.let_go,
-            (*caught.missing, one.path) if look.missing else caught.missing,
+            (), (*result.young, *changes.young), (*result.failed, *failed),
+            result.gone if accept else (*result.gone, *changes.gone),
+            (*result.let_go, *changes.gone) if accept else result.let_go,
+            (*result.missing, one.path) if changes.missing else result.missing,
         )  # fmt: skip
 
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would save and cost; see `Documents.preview`."""
-        ready = [name for _, look in self.list() for name in (*look.ready, *look.young)]
+        ready = [name for _, changes in self.list() for name in (*changes.ready, *changes.young)]
         return self._documents.preview(
             (self._documents.read(Path(name), origin="import") for name in ready), model=model
         )

@@ -429,7 +429,7 @@ class Remote:
         `backup` is a new file outside the bank. If another machine has purged its history, ours is saved
         there before it is rewritten; Conflict if it is needed and missing.
         """
-        with Jobs(self._store).noted("sync", trial=dry_run) as note:
+        with Jobs(self._store).record_run("sync", trial=dry_run) as note:
             done = sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
             note.result = f"{counted(done.received, 'revision')} received, {done.sent} sent"
         return done

@@ -257,11 +257,11 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
     `waits` are the full ids of queued sessions. NotFound lists the latest sessions, Usage those that match.
     """
     named = named.strip()
-    known = dict.fromkeys([*said, *map(ledger.short, waits)])
+    known = dict.fromkeys([*said, *map(ledger.short_id, waits)])
     if any(traces.is_same_session(one, named) for one in (*known, *waits)):
         return named
     low = named.casefold()
-    begins = {ledger.short(one) for one in (*known, *waits) if one.casefold().startswith(low)}
+    begins = {ledger.short_id(one) for one in (*known, *waits) if one.casefold().startswith(low)}
     # More than a heading shows of an id, and less than all of it.
     begins |= {one for one in known if len(one) >= _SHORT_ID and low.startswith(f"{one.casefold()}-")}
     if len(begins) == 1:
@@ -988,8 +988,8 @@ class Forgetting(Cleanup):
             plan.write(draft)
             tombstones.add(self.store, draft, plan.removals, self.store.now().date().isoformat())
             draft.facts = [f"^{one.id}" for one in plan.removals]
-            marks = [ledger.mark(one.session, one.turns[-1].id) for one in waits if one.turns]
-            draft.trailers |= {ledger.TRAILER: marks} if marks else {}
+            marks = [ledger.format_mark(one.session, one.turns[-1].id) for one in waits if one.turns]
+            draft.trailers |= {ledger.THROUGH_TRAILER: marks} if marks else {}
             draft.even_if_empty = bool(marks)
             draft.subject = f"forget: {summarize(plan)}"
         return draft.result

@@ -327,7 +327,7 @@ def queued_for(store: Store, session: str) -> list[tuple[TurnQueue, QueueEntry]]
 
 def is_same_session(whole: str, named: str) -> bool:
     """Whether two session ids mean the same session; each may be a full id or a heading's short one."""
-    return named in (whole, ledger.short(whole)) or whole == ledger.short(named)
+    return named in (whole, ledger.short_id(whole)) or whole == ledger.short_id(named)
 
 
 def remove_texts(

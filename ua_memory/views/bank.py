@@ -17,7 +17,7 @@ from ua_memory.config import sensitive
 from ua_memory.discovery import SETTINGS
 from ua_memory.errors import NotFound
 from ua_memory.llm.model import PRICES_AS_OF, is_subscription
-from ua_memory.retain.queue import UNASKED, UPKEEP
+from ua_memory.retain.queue import UPKEEP_JOB, UPKEEP_STEPS
 from ua_memory.text.wording import dollars
 from ua_memory.views import output, retain
 from ua_memory.views.output import Screen, Styled, ago, count, fields, json_value
@@ -190,14 +190,14 @@ def job_views(
     upkeep: datetime | str = now + interval if reported.get("upkeep") else NO_MODEL
     if not interval:
         upkeep = "off: daemon.upkeep_minutes is 0"
-    elif reported.get("flushing") == UPKEEP:
+    elif reported.get("flushing") == UPKEEP_JOB:
         upkeep = "running"
     flush = (blocked or _next_flush(found, reported, now)) if found.waiting else "nothing waits"
     known = {"sync": "only when asked: ua-memory sync", "flush": flush}
     views = []
     for job, last in found.jobs.items():
         next_run = known.get(job, blocked or upkeep)
-        if isinstance(next_run, datetime) and job in UNASKED and last:
+        if isinstance(next_run, datetime) and job in UPKEEP_STEPS and last:
             same = found.head is not None and last.head == found.head.id
             next_run = "nothing new since then" if same else max(next_run, last.again or next_run)
         when, why = (next_run, "") if isinstance(next_run, datetime) else (None, next_run)
@@ -206,12 +206,12 @@ def job_views(
 
 
 def _next_flush(found: Status, daemon: Mapping[str, Any], now: datetime) -> datetime | str:
-    entries = [one for one in found.waiting if not one.aside]
+    entries = [one for one in found.waiting if not one.set_aside]
     if not entries:
         return "set aside: ua-memory queue retry"
-    if all(one.modelled is not False for one in entries) and not daemon.get("model"):
+    if all(one.for_model is not False for one in entries) and not daemon.get("model"):
         return NO_MODEL
-    return min(max(one.tried.again or now, now) for one in entries)
+    return min(max(one.attempts.retry_at or now, now) for one in entries)
 
 
 NO_MODEL = "the daemon has no model"
@@ -279,7 +279,7 @@ def show_status(
         ("Pending", (pending, "warn")),
         ("Waiting", (_waiting_text(found), "warn")),
     ]
-    shown = [job for job in jobs if job.last or job.name in UNASKED]
+    shown = [job for job in jobs if job.last or job.name in UPKEEP_STEPS]
     told = {"flush"} if any(one.reason for one in found.waiting) else set()
     work = [_job_line(job, now, relative=screen.is_terminal, reason_shown=job.name in told) for job in shown]
     work += [(MODEL_KEY_HINT, "warn")] if any(job.why == NO_MODEL for job in shown) else []

@@ -73,7 +73,7 @@ def _show_nothing_flushed(screen: Screen, found: Flush | None) -> None:
         screen.line("Nothing to flush: no conversation is queued.")
     elif found.silent:
         screen.line("It contains no turns.")
-    elif found.looked:
+    elif found.was_read:
         screen.line(f"{found.due}: an earlier flush has read all of it.")
     else:
         screen.line(f"{found.due}: nothing to do yet. Flush anyway with --force.")
@@ -295,7 +295,7 @@ def show_survey(
     for text in _skipped_texts(found, day):
         screen.item("", (text, "faint"))
     _show_first(screen, ("  ! ", "warn"), found.problems)
-    if chosen and not any(one.new or one.waits for one in chosen):
+    if chosen and not any(one.new or one.queued for one in chosen):
         screen.line("Nothing new: all of it was flushed before.")
 
 
@@ -304,7 +304,7 @@ def _survey_rows(chosen: Sequence[FoundSession]) -> Iterator[list[Styled]]:
     groups: dict[tuple[str, str], list[FoundSession]] = {}
     for one in chosen:
         groups.setdefault((one.session.client, one.project), []).append(one)
-    waits = any(one.waits for one in chosen)
+    waits = any(one.queued for one in chosen)
     numbers = {key: _survey_sums(group, waits) for key, group in groups.items()}
     total = _survey_sums(chosen, waits)
     head = ["sessions", "turns", "flushed", *(["waiting"] if waits else []), "new"]
@@ -324,7 +324,7 @@ def _survey_rows(chosen: Sequence[FoundSession]) -> Iterator[list[Styled]]:
 
 
 def _survey_sums(group: Sequence[FoundSession], waits: bool) -> list[int]:
-    new, waiting = sum(len(one.new) for one in group), sum(one.waits for one in group)
+    new, waiting = sum(len(one.new) for one in group), sum(one.queued for one in group)
     sums = [len(group), sum(one.turns for one in group), sum(one.flushed for one in group)]
     return [*sums, *([waiting] if waits else []), new]
 
@@ -496,8 +496,8 @@ def waiting_reason(one: QueueEntry) -> str:
     """Why an entry is still in the queue, and how to retry it."""
     if one.broken:
         return f"set aside: {one.broken}"
-    details = f"failed {count(one.tries, 'time')}, last: {one.reason}"
-    if one.aside:
+    details = f"failed {count(one.failures, 'time')}, last: {one.reason}"
+    if one.set_aside:
         return f"set aside: {details}; try again: ua-memory queue retry {one.key}"
     return details
 
@@ -505,10 +505,10 @@ def waiting_reason(one: QueueEntry) -> str:
 def show_waiting(screen: Screen, one: QueueEntry, now: datetime) -> None:
     """Print an entry of the queue: what waits, since when, and why."""
     since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at an unknown time"
-    how = "captured since" if one.gathers(now) else "queued"
+    how = "captured since" if one.still_open(now) else "queued"
     screen.item([(one.key, "id"), "  "], f"{waiting_text(one)}, {how} {since}")
     if one.reason:
-        screen.item("  ", (waiting_reason(one), "bad" if one.aside else "warn"))
+        screen.item("  ", (waiting_reason(one), "bad" if one.set_aside else "warn"))
 
 
 def waiting_json(one: QueueEntry) -> dict[str, Any]:
