@@ -77,7 +77,7 @@ class _Places(extraction.Extraction):
         super().__init__()
         self.found: list[Place] = []
 
-    def _weigh(self, number: int, turn: Turn, context: Context) -> None:
+    def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         said = extraction.sentences(turn.text)
         weighed = list(extraction.join_lists(said))
         ends = [*(one.index for one in weighed), len(said)][1:]
@@ -98,7 +98,7 @@ def placed(turns: Sequence[Turn]) -> list[Place]:
 def example(source: str, language: str, test: bool, place: Place, good: bool) -> Example:
     sentence, context = place.sentence, place.context
     who = "person" if context.person else "assistant"
-    stands = extraction.states(sentence, context.person)
+    stands = extraction.is_statement(sentence, context.person)
     rule = context.person and extraction.standing_rule(sentence.text)
     seen = extraction.features(sentence, context)
     return Example(source, language, test, who, sentence.text, seen, stands, rule, good)

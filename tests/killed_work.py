@@ -114,7 +114,7 @@ def wait(store: Store) -> None:
     sessions = {name: Session("test", name) for name in NAMES}
     for name, (since, until) in HEARD:
         said = turns(*(line.replace("Fly.io", name) for line in TALK), start=SAID)
-        flusher.queue_turns(sessions[name], said[since:until], None, session_open=True)
+        flusher.queue_turns(sessions[name], said[since:until], None, is_open=True)
     for each in sessions.values():
         flusher.queue.mark_due(queue_key(each), clock())
 

@@ -13,7 +13,7 @@ from scripted_model import DONE, SAID, Scripted, keep
 from ua_memory.records import Fact, Place
 from ua_memory.reflect.evidence import EvidencePiece, judge
 from ua_memory.reflect.proposals import RefusedProposal, checked
-from ua_memory.retain.extractor import ChunkExtractor, TextContext, cut
+from ua_memory.retain.extractor import ChunkExtractor, TextContext, split_text
 from ua_memory.retain.subagent import MemoryView, run_subagent
 from ua_memory.text.grounding import disagreement
 from ua_memory.transcripts.turns import Turn
@@ -48,7 +48,9 @@ def claims() -> list[Claim]:
 
 def retained(claim: Claim) -> bool:
     call = "keep", {"facts": [{"what": claim.text, "quote": claim.quote}]}
-    drawn = ChunkExtractor(Scripted([call]), TextContext(NOON)).extract(cut("\n\n".join(claim.spoken))[0])
+    drawn = ChunkExtractor(Scripted([call]), TextContext(NOON)).extract(
+        split_text("\n\n".join(claim.spoken))[0]
+    )
     return any(fact.text == claim.text for fact in drawn.facts)
 
 

@@ -258,9 +258,9 @@ def test_any_conversation_stays_valid(shape: list[str], budget: int) -> None:
     for n, kind in enumerate(shape):
         messages += [user(f"do {n}"), *(calls(f"t{n}") if kind == "call" else [])]
         messages.append(says("ok " + (FILLER * 30 if kind == "long" else "")))
-    start = handover.cut(messages, budget)
+    start = handover.first_kept(messages, budget)
     tail = messages[start:]
-    assert tail and valid(handover.context("head", tail))
+    assert tail and valid(handover.with_summary("head", tail))
     assert handover.count_message_tokens(tail) <= budget or start >= len(messages) - 1
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ua_memory.retain.extractor import EDGE, MOST, cut, name_of
+from ua_memory.retain.extractor import EDGE_CHUNK, MOST, chunk_name, split_text
 
 HEADING = "## {}\n\n"
 TALK = "the API moved to Fly because the price doubled and Alice said so in March of that year"
@@ -30,7 +30,7 @@ def prose(seed: int, paragraphs: int = 60) -> str:
 
 @given(texts)
 def test_joined_they_are_the_text(text: str) -> None:
-    found = cut(text)
+    found = split_text(text)
     assert "".join(chunk.text for chunk in found) == (text if text.strip() else "")
     assert all(len(chunk.text) <= MOST for chunk in found)
 
@@ -41,7 +41,7 @@ def test_an_edit_changes_only_chunks_nearby(seed: int, where: float, size: int) 
     text = prose(seed)
     at = int(where * len(text))
     edited = text[:at] + " new words" * (size // 10) + text[at:]
-    before, after = cut(text), cut(edited)
+    before, after = split_text(text), split_text(edited)
     same = {chunk.name for chunk in before} & {chunk.name for chunk in after}
     reach, start = 3 * MOST, 0
     for chunk in before:
@@ -52,19 +52,19 @@ def test_an_edit_changes_only_chunks_nearby(seed: int, where: float, size: int) 
 
 def test_they_are_some_3000_characters_and_begin_at_headings() -> None:
     text = (Path(__file__).parent.parent / "docs" / "format.md").read_text("utf-8")
-    found = cut(text)
+    found = split_text(text)
     assert 1_800 < len(text) / len(found) < 3_500
-    assert all(len(chunk.text) >= EDGE for chunk in found)
+    assert all(len(chunk.text) >= EDGE_CHUNK for chunk in found)
     assert sum(chunk.text.lstrip().startswith("#") for chunk in found) > len(found) // 2
     assert found[1].heading
 
 
 def test_what_is_short_is_one_chunk_and_white_space_around_it_is_nothing() -> None:
-    (chunk,) = cut("One sentence.\n")
-    assert chunk.name == name_of("\n\nOne sentence.  ") and chunk.name.startswith("c")
-    assert cut(" \n\n") == ()
+    (chunk,) = split_text("One sentence.\n")
+    assert chunk.name == chunk_name("\n\nOne sentence.  ") and chunk.name.startswith("c")
+    assert split_text(" \n\n") == ()
 
 
 def test_equal_lines_without_end_are_cut_in_time() -> None:
-    assert len(cut("- the same\n" * 20_000)) < 400
-    assert max(len(chunk.text) for chunk in cut("x" * 50_000)) <= MOST
+    assert len(split_text("- the same\n" * 20_000)) < 400
+    assert max(len(chunk.text) for chunk in split_text("x" * 50_000)) <= MOST

@@ -52,7 +52,7 @@ def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.Monke
     def interrupted(self: object, turns: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ua_memory.retain.flush.Flusher._harvest", interrupted)
+    monkeypatch.setattr("ua_memory.retain.flush.Flusher._propose", interrupted)
     done = shell("flush", "talk.jsonl")
     assert done.code == 130 and "interrupted; 1 conversation in the queue" in done.err
 

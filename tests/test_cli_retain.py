@@ -84,7 +84,7 @@ def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.Monke
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ua_memory.retain.retain.Retainer._retained", interrupted)
+    monkeypatch.setattr("ua_memory.retain.retain.Retainer._retain", interrupted)
     for words in (("retain", "--wait", SAID), ("queue", "retry")):
         done = shell(*words, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
         assert done.code == 130 and "interrupted; 1 text in the queue (ua-memory queue list" in done.err

@@ -19,7 +19,7 @@ from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import Endpoint
 from ua_memory.retain import extractor as moments
 from ua_memory.retain.extract import extract_without_model
-from ua_memory.retain.extractor import ChunkExtractor, ExtractedChunk, TextContext, cut, pieces
+from ua_memory.retain.extractor import ChunkExtractor, ExtractedChunk, TextContext, pieces, split_text
 from ua_memory.retain.extractor import prompt_text as shown
 from ua_memory.text import tokens
 
@@ -37,7 +37,7 @@ def keep(*facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def draw(*facts: dict[str, Any], text: str = TEXT, **brief: Any) -> ExtractedChunk:
     drawing = ChunkExtractor(Scripted([keep(*facts)]), TextContext(NOON, **brief))
-    return drawing.extract(cut(text)[0])
+    return drawing.extract(split_text(text)[0])
 
 
 def test_a_fact_keeps_its_parts_as_far_as_the_text_has_them() -> None:
@@ -141,15 +141,17 @@ def test_a_cause_is_an_earlier_fact_of_the_same_answer() -> None:
 def test_verbatim_keeps_the_words_and_all_of_them() -> None:
     said = [{"n": 2, "entities": ["Bob", "Zed"], "when": "2026-03"}, {"n": 9, "who": "nobody"}]
     drawing = ChunkExtractor(Scripted([("keep", {"facts": said})]), TextContext(NOON, "verbatim"))
-    found = drawing.extract(cut("# Notes\n\n" + TEXT)[0])
+    found = drawing.extract(split_text("# Notes\n\n" + TEXT)[0])
     assert [one.text for one in found.facts] == pieces(TEXT)
     assert found.facts[1].entities == ("Bob",) and found.facts[1].when == "2026-03"
 
 
 def test_an_answer_without_a_call_is_asked_for_once_more() -> None:
     model = Scripted("I see. Interesting!", [keep(fact("Bob likes tea."))])
-    assert ChunkExtractor(model, TextContext(NOON)).extract(cut(TEXT)[0]).facts
-    assert ChunkExtractor(Scripted("I see. Interesting!"), TextContext(NOON)).extract(cut(TEXT)[0]).talked
+    assert ChunkExtractor(model, TextContext(NOON)).extract(split_text(TEXT)[0]).facts
+    assert (
+        ChunkExtractor(Scripted("I see. Interesting!"), TextContext(NOON)).extract(split_text(TEXT)[0]).talked
+    )
 
 
 def test_an_answer_that_was_cut_halves_the_chunk_and_gives_up_at_the_smallest() -> None:
@@ -161,16 +163,16 @@ def test_an_answer_that_was_cut_halves_the_chunk_and_gives_up_at_the_smallest() 
     long = "\n\n".join(f"Fact number {n} is that Bob likes tea." for n in range(30))
     model = Cut("so many", [keep(fact("Bob likes tea", "Fact number 1 is that Bob likes tea."))], [keep()])
     assert (
-        len(ChunkExtractor(model, TextContext(NOON)).extract(cut(long)[0]).facts) == 1
+        len(ChunkExtractor(model, TextContext(NOON)).extract(split_text(long)[0]).facts) == 1
         and len(model.asked) == 3
     )
     with pytest.raises(ModelMisbehaved, match="cut off"):
-        ChunkExtractor(Scripted("so many", stop="max_tokens"), TextContext(NOON)).extract(cut(TEXT)[0])
+        ChunkExtractor(Scripted("so many", stop="max_tokens"), TextContext(NOON)).extract(split_text(TEXT)[0])
 
 
 def test_nonsense_is_no_answer() -> None:
     with pytest.raises(ModelMisbehaved):
-        ChunkExtractor(Scripted([("keep", {"fakts": []})]), TextContext(NOON)).extract(cut(TEXT)[0])
+        ChunkExtractor(Scripted([("keep", {"fakts": []})]), TextContext(NOON)).extract(split_text(TEXT)[0])
 
 
 def test_the_text_cannot_leave_its_fence() -> None:
@@ -197,7 +199,7 @@ def test_one_sentence_costs_less_than_900_tokens(fake: FakeModel, tmp_path: Path
     """All of the request, schema and JSON included; the API adds some 350 of its own for tools."""
     with claude(fake, tmp_path) as model:
         brief = TextContext(NOON, mission="what a small company runs on", tags=("work",))
-        ChunkExtractor(model, brief).extract(cut(SAID)[0])
+        ChunkExtractor(model, brief).extract(split_text(SAID)[0])
     (body,) = fake.bodies
     data = json.dumps(body, ensure_ascii=False).encode()
     assert len(data) / 4 <= 550 and tokens.count(data.decode()) + 350 <= 950
@@ -207,7 +209,7 @@ def test_one_sentence_costs_less_than_900_tokens(fake: FakeModel, tmp_path: Path
 @pytest.mark.slow
 def test_a_long_text_shares_its_prefix_from_request_to_request(fake: FakeModel, tmp_path: Path) -> None:
     text = "\n\n".join(f"## Part {n}\n\n{SAID}\n\n" + "More about it was said. " * 110 for n in range(30))
-    chunks = cut(text)
+    chunks = split_text(text)
     with claude(fake, tmp_path) as model:
         drawing = ChunkExtractor(model, TextContext(NOON))
         for chunk in chunks:
@@ -260,7 +262,7 @@ def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None
         "- the office closes at six\n- tea\n\n"
         "| Name | Role |\n|---|---|\n| Bob | keeps the books |\n\n```\nBob = 1\n```\n"
     )
-    found = extract_without_model(cut(text)[0], TextContext(NOON, tags=("x",)))
+    found = extract_without_model(split_text(text)[0], TextContext(NOON, tags=("x",)))
     assert [one.text for one in found.facts] == [
         "Dora runs the platform team in Porto.",
         "the office closes at six",
@@ -277,4 +279,6 @@ def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None
     ],
 )  # fmt: skip
 def test_without_a_model_one_statement_that_is_all_there_is_is_kept(text: str, kept: int) -> None:
-    assert [one.text for one in extract_without_model(cut(text)[0], TextContext(NOON)).facts] == [text] * kept
+    assert [one.text for one in extract_without_model(split_text(text)[0], TextContext(NOON)).facts] == [
+        text
+    ] * kept

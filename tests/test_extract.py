@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from ua_memory.retain.extract import Extraction, extract, extract_without_model
-from ua_memory.retain.extractor import Chunk, TextContext, cut
+from ua_memory.retain.extractor import Chunk, TextContext, split_text
 from ua_memory.retain.subagent import Candidate
 from ua_memory.text.grounding import locate
 from ua_memory.transcripts.messages import text_form, text_parts
@@ -232,7 +232,7 @@ HELEN, MARGARET = "Helen: I never eat fish.", "Margaret: We meet at the station 
     ],
 )  # fmt: skip
 def test_exported_chats_and_mails_say_who_speaks_and_when(text: str, kept: list[tuple[str, str]]) -> None:
-    (chunk,) = cut(text)
+    (chunk,) = split_text(text)
     facts = extract_without_model(chunk, TextContext(FRIDAY)).facts
     assert [(fact.text, fact.when) for fact in facts] == kept
 
@@ -253,7 +253,7 @@ def test_an_exported_chat_is_flushed_by_its_messages() -> None:
 def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
     head = "From: Helen <helen@example.com>\nDate: Tue, 10 Nov 2026 09:12:00 +0100\n\n"
     filler = "\n\n".join("It says no more than that. " * 20 for _ in range(12))
-    last = cut(f"{head}{filler}\n\nThe boiler broke yesterday because of the frost.\n")[-1]
+    last = split_text(f"{head}{filler}\n\nThe boiler broke yesterday because of the frost.\n")[-1]
     facts = extract_without_model(last, TextContext(FRIDAY)).facts
     assert ("Helen: The boiler broke yesterday because of the frost.", "2026-11-09") in [
         (fact.text, fact.when) for fact in facts
@@ -263,7 +263,7 @@ def test_a_later_chunk_of_a_mail_knows_who_wrote_it_and_when() -> None:
 def test_a_later_chunk_of_an_agent_s_answer_is_not_the_owner_s() -> None:
     told = "\n".join(f"{n}. The tool number {n} costs {n + 3} euros in {1990 + n % 30}." for n in range(160))
     pasted = f"You said:\nI charge 19% VAT.\nChatGPT said:\n{told}\nYou said:\nI live in Ulm, not Kiel."
-    chunks = cut(pasted)
+    chunks = split_text(pasted)
     facts = [fact.text for each in chunks for fact in extract_without_model(each, TextContext(FRIDAY)).facts]
     assert len(chunks) > 2 and facts == ["I charge 19% VAT.", "I live in Ulm, not Kiel."]
 
@@ -456,7 +456,7 @@ def test_how_many_statements_were_left_out_as_near_duplicates_is_told() -> None:
         ("person", "The release is on 10 May."),
     ):
         extraction.add(turn)
-    assert len(extraction.best()) == 2 and extraction.repeated == 1
+    assert len(extraction.best()) == 2 and extraction.duplicates == 1
 
 
 def test_unlike_statements_with_words_in_common_are_not_folded() -> None:
@@ -488,7 +488,7 @@ def test_all_that_is_worth_keeping_is_kept_up_to_a_bound_that_says_what_it_left(
     bounded = Extraction(most=20)
     for turn in said:
         bounded.add(turn)
-    assert len(bounded.best()) == 20 and bounded.left == 40
+    assert len(bounded.best()) == 20 and bounded.left_out == 40
 
 
 @pytest.mark.slow
@@ -496,7 +496,7 @@ def test_memory_is_bounded_by_what_is_kept_and_order_is_the_conversations() -> N
     extraction = Extraction()
     for turn in _dense(3000):
         extraction.add(turn)
-    assert len(extraction._held) <= 300
+    assert len(extraction._candidates) <= 300
     assert len(extraction._by_term) <= 300 * 12
     order = [int(candidate.turn[1:]) for candidate in extraction.best()]
     assert order == sorted(order) and order

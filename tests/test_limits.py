@@ -275,7 +275,7 @@ def test_a_document(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.retain import extractor as chunks
     from ua_memory.retain.queue import TextItem as Item
 
-    pieces = chunks.cut(" ".join(f"Thing {number} was said." for number in range(1000)))
+    pieces = chunks.split_text(" ".join(f"Thing {number} was said." for number in range(1000)))
     assert len(pieces) > 3 and max(len(piece.text) for piece in pieces) <= chunks.MOST
     monkeypatch.setattr(documents, "MOST_CHUNKS", len(pieces))
     known, item = (
@@ -385,7 +385,7 @@ def test_a_long_turn_is_read_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
     text = "The first is here.\n\n" + "This is between.\n\n" * 20 + "The last is here."
     for most, middle in ((len(text), True), (20, False)):
-        monkeypatch.setattr(sentences, "LONGEST", most)
+        monkeypatch.setattr(sentences, "LONGEST_TURN_END", most)
         said = {one.quote for one in sentences.sentences(text)}
         assert {"The first is here.", "The last is here."} <= said
         assert ("This is between." in said) is middle

@@ -318,7 +318,7 @@ def test_killed_behind_the_commit_it_is_not_done_twice(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("ua_memory.retain.queue.TextQueue.done", _killed)
+        patch.setattr("ua_memory.retain.queue.TextQueue.remove", _killed)
         memory.retain(SAID, document_id="a", append=True, model=Reads())
     model, before = Reads(), commits(memory)
     (done,) = memory.queue.retry_texts(model=model)
@@ -329,7 +329,7 @@ def test_killed_before_the_commit_nothing_is_read_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("ua_memory.retain.retain.Retainer._written", _killed)
+        patch.setattr("ua_memory.retain.retain.Retainer._write", _killed)
         memory.retain(
             SAID, model=Scripted([keep(fact("Alice moved the API to Fly.io.", SAID, when="2026-11-17"))])
         )

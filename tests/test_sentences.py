@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ua_memory.retain.extract import plain, sentences
+from ua_memory.retain.extract import sentences, without_markup
 from ua_memory.text.names import names
 
 
 def test_decoration_is_stripped_and_content_is_not() -> None:
-    assert plain("**Bold** and *italic* and __both__ of `a*b*c` and snake_case_name") == (
+    assert without_markup("**Bold** and *italic* and __both__ of `a*b*c` and snake_case_name") == (
         "Bold and italic and both of `a*b*c` and snake_case_name"
     )
     (said,) = sentences("- [x] ✅ **`run`** does [it](https://x.y/z)!")

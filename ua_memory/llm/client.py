@@ -23,16 +23,7 @@ from ua_memory.errors import (
     UaMemoryError,
 )
 from ua_memory.llm.ledger import Entry, Meter, entry_of
-from ua_memory.llm.model import (
-    OWN_URL,
-    Block,
-    Endpoint,
-    Message,
-    Reply,
-    Stop,
-    TokenUsage,
-    ToolCall,
-)
+from ua_memory.llm.model import OWN_URL, Block, Endpoint, Message, Reply, Stop, TokenUsage, ToolCall
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.patterns import late
 from ua_memory.text.redaction import NO_PATTERNS, redact
@@ -533,10 +524,7 @@ def _block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
     if kind == "tool_result":
         content = block.get("content", "")
         is_text = isinstance(content, str)
-        return {
-            **block,
-            "content": clean(content) if is_text else [_block(each, clean) for each in content],
-        }
+        return {**block, "content": clean(content) if is_text else [_block(each, clean) for each in content]}
     if kind in ("thinking", "redacted_thinking"):
         return dict(block)
     raise ValueError(f"a block of type {kind!r} is never sent: nothing can take secrets out of it")

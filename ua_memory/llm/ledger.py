@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
-from ua_memory.llm.model import (
-    PRICES_AS_OF,
-    Endpoint,
-    Model,
-    TokenUsage,
-    dearest,
-    is_subscription,
-    price,
-)
+from ua_memory.llm.model import PRICES_AS_OF, Endpoint, Model, TokenUsage, dearest, is_subscription, price
 from ua_memory.paths import make_private
 from ua_memory.text.wording import dollars
 

@@ -247,11 +247,7 @@ class ConsolidationRun:
             applying.mend()
             if applying.changes or shown or compared or aside:
                 applying.trends()
-            names = {
-                proposals.CONSIDERED: shown,
-                proposals.COMPARED: compared,
-                proposals.ASIDE: set(aside),
-            }
+            names = {proposals.CONSIDERED: shown, proposals.COMPARED: compared, proposals.ASIDE: set(aside)}
             self._say(draft, applying.changes, names)
             draft.even_if_empty = bool(shown or compared or aside)
         kept = held if not self.accept else ()

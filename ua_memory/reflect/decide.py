@@ -12,14 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ua_memory.errors import (
-    ModelMisbehaved,
-    ModelRefused,
-    RequestRejected,
-    UaMemoryError,
-    Usage,
-    writing,
-)
+from ua_memory.errors import ModelMisbehaved, ModelRefused, RequestRejected, UaMemoryError, Usage, writing
 from ua_memory.knowledge.observations import day_of, scope_of
 from ua_memory.knowledge.statements import new_id
 from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude

@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from ua_memory.store.store import Store
 
 
-# -- handover ----------------------------------------------------------------------------------------------
-# The context after a reset: core memory, what was going on, and the last messages that fit, whole.
+# -- hand-over ---------------------------------------------------------------------------------------------
+# The context after a reset: a summary, and the last messages that fit.
 #
-# Messages are those of the Anthropic API: `{"role", "content"}` with a text or blocks. What is written here
-# stands between the marks of recalled memory, so that no later flush learns it again.
+# Messages are those of the Anthropic API: `{"role", "content"}` with a text or blocks. The summary is marked
+# as recalled memory, so that no later flush extracts it again.
 
 
 Message = Mapping[str, Any]
-_ASKED = "What you were asked last:\n"
-_LONGEST = 1_500
-"""Characters of the last request that are handed over."""
-_OPEN, _DECIDED = "Said to be left open", "Decided"
-_NEW, _EARLIER = f"{SAVED}from it", f"{SAVED}earlier from this conversation"
-_LINES = {_OPEN: 5, _DECIDED: 5, _NEW: 12, _EARLIER: 40}
-"""The parts of a hand-over in the order in which they get room, and how many lines each has at most."""
-_MOST = 200
-"""Lines that are carried on of each part."""
-_ROOM = 0.25
-"""The share of the threshold that these parts may fill; each has one line in any case."""
+_LAST_REQUEST = "What you were asked last:\n"
+_LONGEST_REQUEST = 1_500
+"""Most characters of the last request in the summary."""
+_LEFT_OPEN, _DECIDED = "Said to be left open", "Decided"
+_SAVED_NOW, _SAVED_EARLIER = f"{SAVED}from it", f"{SAVED}earlier from this conversation"
+_PART_LINES = {_LEFT_OPEN: 5, _DECIDED: 5, _SAVED_NOW: 12, _SAVED_EARLIER: 40}
+"""The parts of a summary, most important first, and the most lines of each."""
+_MOST_LINES = 200
+"""Most lines that are remembered of each part."""
+_SUMMARY_SHARE = 0.25
+"""The share of the threshold that these parts may fill; each has at least one line."""
 
 
 def count_message_tokens(messages: Iterable[Message]) -> int:
@@ -55,10 +55,10 @@ def count_message_tokens(messages: Iterable[Message]) -> int:
     return sum(tokens.count(_text(message.get("content") or "")) + 4 for message in messages)
 
 
-def cut(messages: Sequence[Message], budget: int) -> int:
-    """Index of the first message to keep: all from it on fit the budget, and no tool result lacks its
-    call. The last exchange is always kept."""
-    begins = [n for n, message in enumerate(messages) if _may_begin(message)]
+def first_kept(messages: Sequence[Message], budget: int) -> int:
+    """Index of the first message to keep. The messages from it on fit the budget, and each tool result has
+    its call. The last exchange is always kept."""
+    begins = [n for n, message in enumerate(messages) if _may_be_first(message)]
     left = budget
     best = begins[-1] if begins else 0
     for n in range(len(messages) - 1, -1, -1):
@@ -70,8 +70,8 @@ def cut(messages: Sequence[Message], budget: int) -> int:
     return best
 
 
-def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
-    """The summary and the kept messages as one valid conversation: a person first, then in turn."""
+def with_summary(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
+    """The summary and the kept messages as one valid conversation, which begins with the user."""
     opening = {"type": "text", "text": head}
     if tail and tail[0].get("role") == "user":
         first = {"role": "user", "content": [opening, *blocks(tail[0])]}
@@ -80,16 +80,20 @@ def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def summary_block(
-    core: Sequence[CoreBlock], lines: Mapping[str, Sequence[str]], told: str, asked: str, room: int = 1_000
+    core: Sequence[CoreBlock],
+    lines: Mapping[str, Sequence[str]],
+    outcome: str,
+    request: str,
+    room: int = 1_000,
 ) -> str:
-    """What the agent needs to go on, as a block of recalled memory. `told` says what became of the messages
-    that are gone, `lines` are those of each part, newest last, within `room` tokens. What was `asked` stands
-    last: where it is given, `carried_request` finds it there again."""
-    parts = [f"The conversation before this point was left out. {told}".strip()]
+    """The summary of the messages that are left out, as a block of recalled memory. `outcome` says whether
+    they were saved; `lines` has the lines of each part, newest last, of which `room` tokens are used. The
+    last `request` comes last, where `carried_request` finds it."""
+    parts = [f"The conversation before this point was left out. {outcome}".strip()]
     if core:
         parts.append("Core memory:\n\n" + "\n\n".join(f"## {block.name}\n{block.value}" for block in core))
     seen: set[str] = set()
-    for name, most in _LINES.items():
+    for name, most in _PART_LINES.items():
         kept: list[str] = []
         for line in reversed(lines.get(name, ())):
             size = tokens.count(line) + 2
@@ -99,29 +103,29 @@ def summary_block(
             seen.add(line)
             room -= size
         parts += ["\n".join([f"{name}:", *kept])] if kept else []
-    if asked:
-        more = " …" if len(asked) > _LONGEST else ""
-        parts.append(f"{_ASKED}{asked[:_LONGEST]}{more}")
+    if request:
+        more = " …" if len(request) > _LONGEST_REQUEST else ""
+        parts.append(f"{_LAST_REQUEST}{request[:_LONGEST_REQUEST]}{more}")
     return fenced(HAND_OVER, "\n\n".join(parts))
 
 
 def carried_request(messages: Sequence[Message]) -> str:
-    """The request that an earlier hand-over in these messages carries, or ""."""
-    return _carried(messages).partition(f"\n\n{_ASKED}")[2].strip()
+    """The request in the summary that these messages begin with, or ""."""
+    return _carried_summary(messages).partition(f"\n\n{_LAST_REQUEST}")[2].strip()
 
 
 def carried_lines(messages: Sequence[Message]) -> dict[str, list[str]]:
-    """The lines of each part of an earlier hand-over in these messages."""
+    """The lines of each part of the summary that these messages begin with."""
     found: dict[str, list[str]] = {}
-    for part in _carried(messages).partition(f"\n\n{_ASKED}")[0].split("\n\n"):
+    for part in _carried_summary(messages).partition(f"\n\n{_LAST_REQUEST}")[0].split("\n\n"):
         name, *rows = part.split("\n")
-        if name.removesuffix(":") in _LINES and all(row.startswith("- ") for row in rows):
+        if name.removesuffix(":") in _PART_LINES and all(row.startswith("- ") for row in rows):
             found[name.removesuffix(":")] = [row.removeprefix("- ") for row in rows]
     return found
 
 
-def _carried(messages: Sequence[Message]) -> str:
-    """The hand-over that these messages begin with, or ""."""
+def _carried_summary(messages: Sequence[Message]) -> str:
+    """The summary that these messages begin with, or ""."""
     for message in messages[:1]:
         for block in blocks(message):
             text = str(_field(block, "text") or "")
@@ -131,7 +135,7 @@ def _carried(messages: Sequence[Message]) -> str:
 
 
 def fingerprint(message: Message) -> str:
-    """A hash of a message that ignores cache marks which a program adds to its blocks."""
+    """A hash of a message without the cache marks that a program may add to its blocks."""
     parts = [str(message.get("role"))]
     for block in blocks(message):
         parts += [_text(_field(block, key) or "") for key in ("type", "text", "id", "tool_use_id")]
@@ -144,7 +148,7 @@ def blocks(message: Message) -> list[Any]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
-def _may_begin(message: Message) -> bool:
+def _may_be_first(message: Message) -> bool:
     results = (block for block in blocks(message) if _field(block, "type") == "tool_result")
     return message.get("role") == "assistant" or not any(results)
 
@@ -154,25 +158,23 @@ def _field(block: Any, key: str) -> Any:
 
 
 def _text(content: Any) -> str:
-    return content if isinstance(content, str) else json.dumps(content, default=plain, ensure_ascii=False)
+    return content if isinstance(content, str) else json.dumps(content, default=to_json, ensure_ascii=False)
 
 
-def plain(value: Any) -> Any:
-    """A block of an SDK as plain JSON."""
+def to_json(value: Any) -> Any:
+    """A block of an SDK as JSON data."""
     dump = getattr(value, "model_dump", None)
     return dump(exclude_none=True) if dump else str(value)
 
 
 # -- autoflush ---------------------------------------------------------------------------------------------
-# `AutoFlush`: watches a program's own list of messages, flushes it when it is full, and resets it.
-#
 # autoflush = AutoFlush(memory, model)
 # while True:
 #     reply = client.messages.create(messages=messages, …)
 #     messages = autoflush.step([*messages, …], reply.usage)
 
 
-_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_USAGE_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
 class FlushTarget(Protocol):
@@ -189,12 +191,12 @@ class FlushTarget(Protocol):
 
 
 class AutoFlush:
-    """One conversation of a program. `memory` is a `Memory`.
+    """Flushes one conversation of a program when its context is full. `memory` is a `Memory`.
 
     `threshold` and `window` are tokens (else the bank's settings), `keep` how many tokens of the last
     messages stay after a reset. Unless `enabled`, by the bank's settings too, nothing is flushed or reset.
-    After each flush `flushed` says what was kept, and `error` why nothing was: the turns wait in the bank's
-    queue then, and the context is reset all the same.
+    After each flush `flushed` has what was saved, or `error` the reason why not: the turns are then queued in
+    the bank, and the context is reset all the same.
     """
 
     def __init__(
@@ -210,32 +212,32 @@ class AutoFlush:
         self.session = Session(client, session or uuid.uuid4().hex)
         self.flushed: FlushedSession | None = None
         self.error: UaMemoryError | None = None
-        self._read = 0
-        self._last = ""
-        """What the last message that was read is told by."""
+        self._read_count = 0
+        self._fingerprint = ""
+        """The fingerprint of the last message that was read."""
         self._size: int | None = None
         self._lines: dict[str, list[str]] = {}
-        """What the next hand-over has of the parts that conversations fill bit by bit."""
+        """The lines of each part of the next summary."""
 
     def step(self, messages: Sequence[Message], usage: Any = None) -> Sequence[Message]:
-        """The messages to go on with: the same below the threshold, a new and shorter list above it.
+        """The messages to continue with: the same ones below the threshold, a new and shorter list above it.
 
         `usage` is the last reply's (an object or mapping of the Anthropic API, or a number of tokens);
-        without it tokens are counted. Raises CannotWrite if the turns could not even be made to wait.
+        without it tokens are counted. Raises CannotWrite if the turns could not be queued.
         """
-        self._recognise(messages)
-        size = _size(usage) or count_message_tokens(messages)
+        self._reset_if_changed(messages)
+        size = _usage_tokens(usage) or count_message_tokens(messages)
         if not flush_due(size, self._size, self.threshold).is_due:
             return messages
         return self.flush(messages, size)
 
     def flush(self, messages: Sequence[Message], size: int | None = None) -> Sequence[Message]:
-        """Flush what is new in these messages, whatever their size, and return the reset context."""
+        """Flush the new turns of these messages, whatever their size, and return the reset context."""
         if not self.enabled:
             return messages
-        self._recognise(messages)
+        self._reset_if_changed(messages)
         turns, recalled = self._turns(messages)
-        fresh = [turn for turn in turns if turn.line > self._read]
+        fresh = [turn for turn in turns if turn.line > self._read_count]
         self.flushed = self.error = None
         if fresh:
             try:
@@ -246,74 +248,77 @@ class AutoFlush:
                 if not any(each.session == self.session for each in self.memory.queue.conversations()):
                     raise
                 self.error = error
-        self._gather(messages, fresh)
-        start = cut(messages, self.keep)
+        self._collect_lines(messages, fresh)
+        start = first_kept(messages, self.keep)
         if start == 0:
-            self._reach(messages, size)
+            self._mark_read(messages, size)
             return messages
-        asked, room = _asked(messages, turns, start), int(self.threshold * _ROOM)
-        head = summary_block(self.memory.core.list(), self._lines, self._told(), asked, room)
-        self._lines[_EARLIER] = [*self._lines.get(_EARLIER, ()), *self._lines.pop(_NEW, ())]
-        reset = context(head, messages[start:])
-        self._reach(reset, None)
+        request, room = _last_request(messages, turns, start), int(self.threshold * _SUMMARY_SHARE)
+        head = summary_block(self.memory.core.list(), self._lines, self._outcome(), request, room)
+        self._lines[_SAVED_EARLIER] = [*self._lines.get(_SAVED_EARLIER, ()), *self._lines.pop(_SAVED_NOW, ())]
+        reset = with_summary(head, messages[start:])
+        self._mark_read(reset, None)
         return reset
 
-    def _gather(self, messages: Sequence[Message], fresh: Sequence[Turn]) -> None:
-        """Add what a flush saved, and what was decided and left open, to what earlier ones brought."""
+    def _collect_lines(self, messages: Sequence[Message], fresh: Sequence[Turn]) -> None:
+        """Add what this flush saved, and what was decided or left open, to the lines of the next summary."""
         for name, rows in () if self._lines else carried_lines(messages).items():
-            self._lines.setdefault(_EARLIER if name == _NEW else name, []).extend(rows)
+            self._lines.setdefault(_SAVED_EARLIER if name == _SAVED_NOW else name, []).extend(rows)
         done, said = self.flushed, extract(fresh)
         new = {
-            _OPEN: [each.text for each in said if "open end" in each.reason],
+            _LEFT_OPEN: [each.text for each in said if "open end" in each.reason],
             _DECIDED: [each.text for each in said if "decision" in each.reason],
-            _NEW: [fact.text for fact in (*done.facts, *done.seen_again)] if done else [],
+            _SAVED_NOW: [fact.text for fact in (*done.facts, *done.seen_again)] if done else [],
         }
         forgotten = tombstones.read(self.memory.store)
-        for name in _LINES:
+        for name in _PART_LINES:
             every = [*self._lines.get(name, ()), *map(one_line, new.get(name, ()))]
-            self._lines[name] = [row for row in dict.fromkeys(every) if not forgotten.has(row)][-_MOST:]
+            self._lines[name] = [row for row in dict.fromkeys(every) if not forgotten.has(row)][-_MOST_LINES:]
 
-    def _told(self) -> str:
-        """What became of what is left out, as it is: saved, waiting, or only its words."""
+    def _outcome(self) -> str:
+        """Whether the messages that are left out were saved."""
         if self.error:
             return f"It is not saved yet ({self.error.what})."
-        if self._lines[_NEW]:
+        if self._lines[_SAVED_NOW]:
             return "What was saved of it is below, the newest as far as there is room."
         if self.memory.store.config.sessions_keep:
             return "No fact of it was saved; a search of memory finds its words."
         return "Nothing of it was saved."
 
-    def _recognise(self, messages: Sequence[Message]) -> None:
-        """Begin anew where what was read is not how these messages begin: a program went back, or took up
+    def _reset_if_changed(self, messages: Sequence[Message]) -> None:
+        """Start over if the messages do not continue those that were read: a program went back, or began
         another conversation."""
-        if self._read and (len(messages) < self._read or fingerprint(messages[self._read - 1]) != self._last):
-            self._reach((), None)
+        read = self._read_count
+        if read and (len(messages) < read or fingerprint(messages[read - 1]) != self._fingerprint):
+            self._mark_read((), None)
             self._lines.clear()
 
-    def _reach(self, messages: Sequence[Message], size: int | None) -> None:
-        """All of these messages have been read."""
-        self._read, self._size = len(messages), size
-        self._last = fingerprint(messages[-1]) if messages else ""
+    def _mark_read(self, messages: Sequence[Message], size: int | None) -> None:
+        """Record that all of these messages have been read."""
+        self._read_count, self._size = len(messages), size
+        self._fingerprint = fingerprint(messages[-1]) if messages else ""
 
     def _turns(self, messages: Sequence[Message]) -> tuple[list[Turn], tuple[str, ...]]:
-        """All turns of these messages, by ids that no reset and no other run of the program repeats, and what
-        memory gave."""
-        data = json.dumps(list(messages), default=plain, ensure_ascii=False)
+        """All turns of these messages, with ids that no reset or later run repeats, and the recalled lines in
+        them."""
+        data = json.dumps(list(messages), default=to_json, ensure_ascii=False)
         now = self.memory.store.now()
         reading = read(io.BytesIO(data.encode("utf-8", "replace")), client="messages")
         return [replace(turn, at=turn.at or now) for turn in with_chained_ids(reading)], reading.recalled
 
 
-def _asked(messages: Sequence[Message], turns: Sequence[Turn], start: int) -> str:
-    """What a person asked last, however long ago, where the messages from `start` on do not say it."""
+def _last_request(messages: Sequence[Message], turns: Sequence[Turn], start: int) -> str:
+    """The person's last request, unless the messages from `start` on have it."""
     last = next((turn for turn in reversed(turns) if turn.role == "person"), None)
     if last is None:
         return carried_request(messages)
     return last.text if last.line <= start else ""
 
 
-def _size(usage: Any) -> int:
+def _usage_tokens(usage: Any) -> int:
     if usage is None or isinstance(usage, int):
         return usage or 0
-    told = usage if isinstance(usage, Mapping) else {name: getattr(usage, name, None) for name in _COUNTS}
-    return sum(int(told.get(name) or 0) for name in _COUNTS)
+    counts = (
+        usage if isinstance(usage, Mapping) else {name: getattr(usage, name, None) for name in _USAGE_FIELDS}
+    )
+    return sum(int(counts.get(name) or 0) for name in _USAGE_FIELDS)

@@ -161,7 +161,7 @@ class Conversations:
         with self._models.open(model) as asked:
             flusher = self.flusher(asked, tell)
             for words, found in sessions:
-                yield flusher.read_session_again(words, found, self._store.config.lock_seconds)
+                yield flusher.reread(words, found, self._store.config.lock_seconds)
 
     def flusher(
         self, model: Model | None = None, tell: Progress | None = None, *, wants: bool | None = None
@@ -179,14 +179,11 @@ class Conversations:
     def search_lines(self, query: str) -> Sequence[str]:
         """One line for each hit of a query, as the sub-agent may read it."""
         hits = self._search(query, limit=8).hits
-        rows = (
-            (f"{hit.item.day or hit.item.path}{_origin_warning(hit.item)}", hit.snippet.split())
-            for hit in hits
-        )
+        rows = ((f"{hit.item.day or hit.item.path}{_warning(hit.item)}", hit.snippet.split()) for hit in hits)
         return [noise.harmless(f"{head}: {' '.join(words)}") for head, words in rows]
 
 
-def _origin_warning(item: IndexItem) -> str:
+def _warning(item: IndexItem) -> str:
     """A warning for hits that neither a person nor the agent has said."""
     return f" (untrusted, {item.origin})" if item.untrusted else ""
 
@@ -253,7 +250,7 @@ class WaitQueue:
                 retainer.items.reset_failures(key, self._store.now())
             if not keys:
                 return retainer.drain()
-            found = (retainer.one(key, self._store.config.lock_seconds) for key in keys)
+            found = (retainer.retain_entry(key, self._store.config.lock_seconds) for key in keys)
             return [one for one in found if one is not None]
 
     def attempt(self, key: str, *, model: ModelOrEndpoint = None) -> FlushedSession | RetainResult | None:
@@ -261,7 +258,7 @@ class WaitQueue:
         and `retain`."""
         with self._models.open(model) as asked:
             if self.is_text(key):
-                return self._retainer(asked).one(key, 0, unasked=True)
+                return self._retainer(asked).retain_entry(key, 0, unasked=True)
             return self._flusher(asked).flush_entry(key, 0, unasked=True)
 
     def drop(self, key: str) -> QueueEntry:
@@ -328,46 +325,37 @@ def capture(
     position, key, store = position or ReadPosition(), queue_key(session), flusher.store
     if transcript is None and asked:
         return _capture_without_transcript(flusher, session, asked, said, position)
-    waiting = flusher.queue.find(key)
-    known = {turn.id for turn in waiting.turns} if waiting else set()
+    entry = flusher.queue.find(key)
+    known = {turn.id for turn in entry.turns} if entry else set()
     ids = known.union(*ledger.read_ids(store, session))
     is_new = not ids and not position.offset
     if is_new:
         ids = _ids_of_other_sessions(flusher, session)
-    found = (
+    new = (
         _read_new_turns(transcript, session, ids, position)
         if transcript
         else _NewTurns([], {position.last_id}, None, position)
     )
-    session = replace(session, title=found.title, parent=session.parent or found.parent)
-    turns = [turn for turn in ledger.without_captured(found.turns, ids, found.follow) if turn.id not in ids]
+    session = replace(session, title=new.title, parent=session.parent or new.parent)
+    turns = [turn for turn in ledger.without_captured(new.turns, ids, new.follow) if turn.id not in ids]
     turns = list(flusher.without_copied_turns(session, turns)) if is_new else turns
     answer = uttered(said)
-    answer_hash = ledger.text_hash(answer) if answer else ""
-    if transcript and answer_hash and not turns and not position.answer_hash:
+    last_hash = ledger.text_hash(answer) if answer else ""
+    if transcript and last_hash and not turns and not position.answer_hash:
         # The position is lost, so the last answer may be among the turns that were flushed.
         transcript.seek(0)
-        answer_hash = "" if _answer_hash(list(read(transcript))) == answer_hash else answer_hash
-    if (
-        answer_hash
-        and (turns or answer_hash != position.answer_hash)
-        and answer_hash != _answer_hash(found.turns)
-    ):
-        id = f"{_last_entry_id(found)}{ledger.EVENT_SEPARATOR}{answer_hash}"
+        last_hash = "" if _answer_hash(list(read(transcript))) == last_hash else last_hash
+    if last_hash and (turns or last_hash != position.answer_hash) and last_hash != _answer_hash(new.turns):
+        id = f"{_last_entry_id(new)}{ledger.EVENT_SEPARATOR}{last_hash}"
         turns.append(Turn(id, "assistant", answer, store.now()))
-    if turns or found.title:
-        waiting = (
-            flusher.queue_turns(session, turns, found.size, session_open=True, recalled=found.recalled)
-            or waiting
-        )
-    due = waiting is not None and (close or (waiting.open and _is_flush_due(store, session, found.size)))
+    if turns or new.title:
+        entry = flusher.queue_turns(session, turns, new.size, is_open=True, recalled=new.recalled) or entry
+    due = entry is not None and (close or (entry.open and _is_flush_due(store, session, new.size)))
     if due:
         flusher.queue.mark_due(key, store.now())
     # Recalled memory before the first turn is read again together with that turn.
-    new_position = position if found.recalled and not turns else found.position
-    return CaptureResult(
-        len(turns), replace(new_position, answer_hash=answer_hash or position.answer_hash), due
-    )
+    end = position if new.recalled and not turns else new.position
+    return CaptureResult(len(turns), replace(end, answer_hash=last_hash or position.answer_hash), due)
 
 
 def _capture_without_transcript(
@@ -381,7 +369,7 @@ def _capture_without_transcript(
     turns = [Turn(f"{base}{ledger.text_hash(text)}", role, text, now) for role, text in spoken if text]
     if not turns or exchange_hash == position.answer_hash:
         return CaptureResult(0, position, False)
-    flusher.queue_turns(session, turns, None, session_open=True)
+    flusher.queue_turns(session, turns, None, is_open=True)
     return CaptureResult(len(turns), replace(position, answer_hash=exchange_hash), False)
 
 

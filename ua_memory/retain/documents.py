@@ -1,4 +1,4 @@
-"""A document's file in `memory/documents/`, and reading files of other formats as markdown."""
+"""Documents: their files in `memory/documents/`, and reading files of other formats as markdown."""
 
 from __future__ import annotations
 
@@ -27,26 +27,24 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text.wording import OF_ONE_SESSION
 
-# -- documents ---------------------------------------------------------------------------------------------
-# A document's file in `memory/documents/`: which fact is from which chunk, and what a person made of it.
-#
-# Its header lists the chunks by name. The facts of each stand below `<!-- chunk: NAME -->`, under a heading
-# if the chunk has one. A chunk that is still there keeps its lines to the byte; one that is gone takes its
-# facts with it, but never a line that a person wrote or changed.
+# -- document files ----------------------------------------------------------------------------------------
+# The header of a document's file lists its chunks by name. The facts of each are below
+# `<!-- chunk: NAME -->`, under a heading if the chunk has one. The lines of an unchanged chunk stay as they
+# are; those of a removed chunk are removed, except lines that a person wrote or changed.
 
 
 FOLDER = f"{LOGS}/documents"
 MOST_CHUNKS = 4_000
-"""Chunks of one document: its header names each of them. Some ten million characters."""
-_MARK = re.compile(rb"<!-- chunk: (\S+) -->\s*$")
+"""Most chunks of one document, some ten million characters: the header names each of them."""
+_CHUNK_MARK = re.compile(rb"<!-- chunk: (\S+) -->\s*$")
 _HEADING = re.compile(rb"(#{1,6})(?:[ \t]|\r?$)")
-_REVISIONS = 50
-"""Retains of one document that are asked whether a fact was written by one of them."""
+_SEARCHED_REVISIONS = 50
+"""So many of the latest revisions of a document are searched for facts that a retain has written."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """A document in the bank: its file, its chunks' names in order, and the mode they were read with."""
+    """A document in the bank: its path, its chunks' names in order, and the mode they were extracted with."""
 
     path: str
     chunks: tuple[str, ...] = ()
@@ -65,7 +63,7 @@ class Upsert:
 
 
 def find(store: Store, document_id: str) -> KnownDocument:
-    """The document with this id, wherever in the folder its file is, else a new one. Malformed if a header
+    """The document with this id, wherever in the folder its file is, or a new one. Malformed if a header
     cannot be read."""
     wanted = document_id.encode("utf-8", "replace")
     paths = sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/"))
@@ -84,7 +82,7 @@ def find(store: Store, document_id: str) -> KnownDocument:
 
 
 def path_of(document_id: str, taken: Sequence[str]) -> str:
-    """The path for a new document: from the last parts of its id, with a hash if that alone is ambiguous."""
+    """The path for a new document: the last part of its id, with a hash unless that alone is the id."""
     stem = re.sub(r"\.(?:md|markdown|txt|html?|pdf|docx)$", "", document_id, flags=re.IGNORECASE)
     words = re.sub(r"[^\w]+", "-", stem.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip("-").lower()
     words = words.encode("utf-8", "replace")[:60].decode("utf-8", "ignore").strip("-_") or "document"
@@ -95,9 +93,9 @@ def path_of(document_id: str, taken: Sequence[str]) -> str:
 
 def put(
     store: Store, draft: Draft, known: KnownDocument, item: TextItem, heading: str, chunks: Sequence[Chunk],
-    drawn: Mapping[str, ExtractedChunk],
+    extracted: Mapping[str, ExtractedChunk],
 ) -> Upsert:  # fmt: skip
-    """Write these chunks into the document's file, in an open revision. `drawn` has the facts of the
+    """Write these chunks into the document's file, in an open revision. `extracted` has the facts of the
     chunks that were read; the other chunks keep their lines. TooLarge, Malformed."""
     done = Upsert()
     names = list(dict.fromkeys(chunk.name for chunk in chunks))
@@ -111,14 +109,14 @@ def put(
     if not data:
         data = _new_file(item, heading)
     before = markdown_document.parse(data, path)
-    ours = _ours(store, path)
+    ours = _written_facts(store, path)
     sections = list(_sections(data))
     reuse: dict[str, Fact] = {}
-    gone: list[Fact] = []
+    removed: list[Fact] = []
     for section in sections:
-        if section.name and (section.name not in names or section.name in drawn):
-            _strip(section, before.of(Fact), ours, gone, reuse, done)
-    _insert(draft, sections, names, {c.name: c for c in chunks}, drawn, reuse, done, path, data)
+        if section.name and (section.name not in names or section.name in extracted):
+            _strip_chunk(section, before.of(Fact), ours, removed, reuse, done)
+    _insert_chunks(draft, sections, names, {c.name: c for c in chunks}, extracted, reuse, done, path, data)
     data = b"".join(line for section in sections for line in section.lines)
     changes: dict[str, Any] = {
         "source": item.source or None,
@@ -131,15 +129,15 @@ def put(
     data = markdown_document.set_front(
         data, {key: value for key, value in changes.items() if value or key == "mode"}
     )
-    draft.write(path, data, removes=[*gone, *before.of(SourceDocument)])
+    draft.write(path, data, removes=[*removed, *before.of(SourceDocument)])
     after = {fact.id: fact for fact in markdown_document.parse(draft.read(path), path).of(Fact)}
-    done.removed = [fact for fact in gone if fact.id not in after]
-    old = {fact.id for fact in gone}
+    done.removed = [fact for fact in removed if fact.id not in after]
+    old = {fact.id for fact in removed}
     done.added = [after[f.id] for f in done.added if f.id in after and f.id not in old]
     return done
 
 
-def listed(store: Store) -> list[tuple[SourceDocument, tuple[str, ...], int]]:
+def list_documents(store: Store) -> list[tuple[SourceDocument, tuple[str, ...], int]]:
     """All documents, by their paths, each with its tags and how many facts it has."""
     found = []
     for path in sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/")):
@@ -163,7 +161,7 @@ def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> U
 def _new_file(item: TextItem, heading: str) -> bytes:
     title = _plain_heading(item.document_id) or "Document"
     header = printer.show(SourceDocument(item.document_id, item.source or None))
-    # A document outlives the session that first told of it.
+    # A document outlives the session in which it was first retained.
     lasting = [tag for tag in item.said_in if not tag.startswith(OF_ONE_SESSION)]
     mark = f"{blocks.tags_line(lasting)}\n" if lasting else ""
     return f"{header}\n\n# {title}\n\n{heading}\n{mark}".encode("utf-8", "replace")
@@ -174,7 +172,8 @@ def _new_file(item: TextItem, heading: str) -> bytes:
 
 @dataclass(slots=True)
 class _Section:
-    """Lines of the file, ends included: those of one chunk, or, without a name, lines outside any chunk."""
+    """Lines of the file, newlines included: those of one chunk, or without a name those outside of any
+    chunk."""
 
     name: str
     lines: list[bytes]
@@ -183,12 +182,12 @@ class _Section:
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
-    """The file in pieces; a chunk's begin with its heading and the blank line above, and end where the next
-    chunk or a larger heading begins."""
+    """The file as sections. A chunk's section begins at its heading and the blank line above it, and ends at
+    the next chunk or larger heading."""
     lines = BytesIO(data).readlines()
     starts: dict[int, str] = {}
     for n, line in enumerate(lines):
-        mark, heading = _MARK.match(line), _HEADING.match(line)
+        mark, heading = _CHUNK_MARK.match(line), _HEADING.match(line)
         if mark:
             at = n - 1 if n and (above := _HEADING.match(lines[n - 1])) and len(above[1]) > 2 else n
             at -= bool(at and not lines[at - 1].strip())
@@ -200,58 +199,60 @@ def _sections(data: bytes) -> Iterator[_Section]:
         yield _Section(starts.get(at, ""), lines[at:end], at + 1)
 
 
-def _strip(
-    section: _Section, there: Sequence[Fact], ours: set[Fact] | None, gone: list[Fact],
+def _strip_chunk(
+    section: _Section, facts: Sequence[Fact], ours: set[Fact] | None, removed: list[Fact],
     reuse: dict[str, Fact], done: Upsert,
 ) -> None:  # fmt: skip
-    """Take out of a section what we wrote; a person's lines stay, without the chunk's mark."""
+    """Remove our facts from a section; a person's lines stay, without the chunk's mark."""
     last = section.first + len(section.lines) - 1
     out: set[int] = set()
-    for fact in there:
+    for fact in facts:
         if section.first <= fact.place.line <= last:
-            if fact.id and (ours is None or _bare(fact) in ours):
-                gone.append(fact)
+            if fact.id and (ours is None or _as_written(fact) in ours):
+                removed.append(fact)
                 reuse.setdefault(fact.text, fact)
                 out |= set(range(fact.place.line, fact.place.end + 1))
             else:
                 done.kept.append(fact.text)
     rest = [line for n, line in enumerate(section.lines, section.first) if n not in out]
-    rest = [line for line in rest if not _MARK.match(line)]
+    rest = [line for line in rest if not _CHUNK_MARK.match(line)]
     if any(line.strip() and not _HEADING.match(line) for line in rest):
         section.lines, section.name = rest, ""
     else:
         section.lines, section.name = [], ""
 
 
-def _ours(store: Store, path: str) -> set[Fact] | None:
-    """The facts of a document as retains have written them; None where there is no trail to ask."""
+def _written_facts(store: Store, path: str) -> set[Fact] | None:
+    """The facts of a document as retains have written them; None if there is no history."""
     if not store.history.exists:
         return None
     every = store.history.revisions([path])
-    done = [*islice((one for one in every if one.trailer("Memory-Op") == "retain"), _REVISIONS)]
+    done = [*islice((one for one in every if one.trailer("Memory-Op") == "retain"), _SEARCHED_REVISIONS)]
     found = store.history.read_all([(each.id, path) for each in done])
-    return {_bare(fact) for data in found if data for fact in markdown_document.parse(data, path).of(Fact)}
+    return {
+        _as_written(fact) for data in found if data for fact in markdown_document.parse(data, path).of(Fact)
+    }
 
 
-def _bare(fact: Fact) -> Fact:
-    """A fact without what others than its author note at it."""
+def _as_written(fact: Fact) -> Fact:
+    """A fact without the fields that are added to it later."""
     return replace(fact, seen=(), flag=None)
 
 
-def _insert(
+def _insert_chunks(
     draft: Draft, sections: list[_Section], names: Sequence[str], chunks: Mapping[str, Chunk],
-    drawn: Mapping[str, ExtractedChunk], reuse: Mapping[str, Fact], done: Upsert, path: str, data: bytes,
+    extracted: Mapping[str, ExtractedChunk], reuse: Mapping[str, Fact], done: Upsert, path: str, data: bytes,
 ) -> None:  # fmt: skip
-    """Put the sections of chunks that were read behind those of the chunks before them."""
+    """Insert the sections of chunks that were read after those of the chunks before them."""
     newline = b"\r\n" if b"\r\n" in data else b"\n"
-    heads = [n for n, section in enumerate(sections) if any(_HEADING.match(x) for x in section.lines)]
-    at = next((n for n in heads if not sections[n].name and _is_ours(sections[n])), len(sections) - 1)
+    headings = [n for n, section in enumerate(sections) if any(_HEADING.match(x) for x in section.lines)]
+    at = next((n for n in headings if not sections[n].name and _is_ours(sections[n])), len(sections) - 1)
     for name in names:
-        there = next((n for n, section in enumerate(sections) if section.name == name), None)
-        if there is not None:
-            at = max(at, there)
-        elif name in drawn and drawn[name].facts:
-            lines = _printed(draft, chunks[name], drawn[name], reuse, done, path)
+        known = next((n for n, section in enumerate(sections) if section.name == name), None)
+        if known is not None:
+            at = max(at, known)
+        elif name in extracted and extracted[name].facts:
+            lines = _chunk_lines(draft, chunks[name], extracted[name], reuse, done, path)
             if sections[at].lines and not sections[at].lines[-1].endswith(b"\n"):
                 sections[at].lines[-1] += newline
             body = [line.encode("utf-8", "replace") + newline for line in lines]
@@ -263,7 +264,7 @@ def _insert(
 
 
 def _is_ours(section: _Section) -> bool:
-    """Whether a section is headed by a heading of ours, which says whose its facts are."""
+    """Whether a section has a heading of ours, which names the client that its facts are from."""
     return any(
         facts.heading_of(line.decode("utf-8", "replace").strip()).client
         for line in section.lines
@@ -271,20 +272,22 @@ def _is_ours(section: _Section) -> bool:
     )
 
 
-def _printed(
-    draft: Draft, chunk: Chunk, drawn: ExtractedChunk, reuse: Mapping[str, Fact], done: Upsert, path: str
+def _chunk_lines(
+    draft: Draft, chunk: Chunk, extracted: ExtractedChunk, reuse: Mapping[str, Fact], done: Upsert, path: str
 ) -> list[str]:
-    """The lines of a chunk's section; a fact that says what one of before said keeps its id."""
+    """The lines of a chunk's section. A fact with the text of a removed one keeps its id."""
     heading = _plain_heading(chunk.heading)
     lines = ["", *([f"### {heading}"] if heading else []), f"<!-- chunk: {chunk.name} -->", ""]
     placed: dict[int, Fact] = {}
     used: set[str | None] = {fact.id for fact in done.added}
-    for n, fact in enumerate(drawn.facts):
+    for n, fact in enumerate(extracted.facts):
         before = reuse.get(fact.text)
         if before is not None and before.id not in used:
             fact = replace(fact, id=before.id)
         try:
-            fact, own = facts.shown(draft, with_cause(draft, fact, placed.get(drawn.causes.get(n, -1)), path))
+            fact, own = facts.shown(
+                draft, with_cause(draft, fact, placed.get(extracted.causes.get(n, -1)), path)
+            )
         except (Usage, TooLarge, Malformed) as error:
             done.notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
             continue
@@ -296,7 +299,7 @@ def _printed(
 
 
 def with_cause(draft: Draft, fact: Fact, cause: Fact | None, path: str) -> Fact:
-    """The fact with a `cause:` that cites another one and quotes it."""
+    """The fact with a `cause:` that quotes and links another fact."""
     if cause is None or not cause.id:
         return fact
     words = " ".join(re.sub(r"[\[\]]", " ", cause.text).split())
@@ -305,45 +308,44 @@ def with_cause(draft: Draft, fact: Fact, cause: Fact | None, path: str) -> Fact:
 
 
 def _plain_heading(text: str) -> str:
-    """Words of a text as a heading that says nothing but these words: not who wrote what is below it."""
+    """Text as a heading without characters that would give it a meaning, such as the author of what is below
+    it."""
     words = re.sub(r"[#<>^·\[\]|]", " ", text).replace("—", "-")
     return " ".join(words.split())[:80].strip()
 
 
-# -- converting --------------------------------------------------------------------------------------------
-# A file → its text as markdown: markdown and plain text as they are, other formats by markitdown, an extra.
-#
-# Only the formats named here, each by its own converter: markitdown's own choice looks into archives,
-# pictures and the network. Its converters for HTML, PDF and DOCX read the bytes they are given and nothing
-# else.
+# -- conversion to markdown --------------------------------------------------------------------------------
+# Markdown and plain text are read as they are, other formats by the extra markitdown. Its converters are
+# called one by one: markitdown's own choice of a converter reads archives, pictures and the network, while
+# those for HTML, PDF and DOCX read only the bytes they are given.
 
 
-TEXTS = (".md", ".markdown", ".mdown", ".txt", ".text", ".rst", ".org", ".log", "")
-CONVERTED = (".html", ".htm", ".pdf", ".docx")
+TEXT_SUFFIXES = (".md", ".markdown", ".mdown", ".txt", ".text", ".rst", ".org", ".log", "")
+CONVERTED_SUFFIXES = (".html", ".htm", ".pdf", ".docx")
 MOST_BYTES = 50 << 20
 INSTALL = "pip install 'ua-memory[ingest]'"
 
 
 def is_read(name: str) -> bool:
     """Whether files of this name can be read."""
-    return PurePath(name).suffix.lower() in (*TEXTS, *CONVERTED)
+    return PurePath(name).suffix.lower() in (*TEXT_SUFFIXES, *CONVERTED_SUFFIXES)
 
 
-def text_of(data: bytes, name: str) -> str:
+def to_markdown(data: bytes, name: str) -> str:
     """A file's bytes as markdown. Usage for an unsupported format or a missing extra, Malformed if the
     bytes are not of the format that the name says, TooLarge."""
     suffix = PurePath(name).suffix.lower()
     if len(data) > MOST_BYTES:
         raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, hint="split it")
-    if suffix in TEXTS:
-        return _plain(data, name)
-    if suffix not in CONVERTED:
-        known = " ".join(each for each in (*TEXTS, *CONVERTED) if each)
+    if suffix in TEXT_SUFFIXES:
+        return _decode(data, name)
+    if suffix not in CONVERTED_SUFFIXES:
+        known = " ".join(each for each in (*TEXT_SUFFIXES, *CONVERTED_SUFFIXES) if each)
         raise Usage(f"{suffix} files are not read", where=name, hint=f"convert it to one of: {known}")
-    return _converted(data, name, suffix)
+    return _convert(data, name, suffix)
 
 
-def _plain(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     if b"\0" in data[:8_192]:
         raise Malformed("this is not text", where=name)
     try:
@@ -353,7 +355,7 @@ def _plain(data: bytes, name: str) -> str:
         raise Malformed(f"not UTF-8 at byte {error.start}", where=name, hint=hint) from error
 
 
-def _converted(data: bytes, name: str, suffix: str) -> str:
+def _convert(data: bytes, name: str, suffix: str) -> str:
     try:
         from markitdown import StreamInfo
         from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter
@@ -375,15 +377,14 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
     return str(text)
 
 
-# -- files -------------------------------------------------------------------------------------------------
-# A file outside the bank, read to be retained: its text, its path, and when it was written.
+# -- reading files -----------------------------------------------------------------------------------------
 
 
 def read(store: Store, path: Path) -> tuple[str, str, datetime]:
     """Read a file: its text as markdown, its absolute path, and when it was written (aware). NotFound; Usage
     for a folder, a file of the bank, or a format that is not read; TooLarge."""
     path = path.resolve()
-    refuse_own(store, path)
+    check_outside_bank(store, path)
     if path.is_dir():
         raise Usage(
             "a folder is not a file", where=str(path), hint=f"name its files, or: ua-memory watch add {path}"
@@ -395,11 +396,11 @@ def read(store: Store, path: Path) -> tuple[str, str, datetime]:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:
         raise Malformed(f"cannot be read: {error.strerror or error}", where=str(path)) from error
-    return text_of(data, path.name), str(path), _written(path, saved, store.now())
+    return to_markdown(data, path.name), str(path), _written_at(path, saved, store.now())
 
 
-def refuse_own(store: Store, path: Path) -> None:
-    """Usage for a file of the bank: it would be retained as if it were new."""
+def check_outside_bank(store: Store, path: Path) -> None:
+    """Raise Usage for a file of the bank, which would be retained as if it were new."""
     for folder in (store.bank.state.resolve(), store.bank.root.resolve()):
         if path.is_relative_to(folder):
             inner = path.relative_to(folder).as_posix()
@@ -408,8 +409,8 @@ def refuse_own(store: Store, path: Path) -> None:
                 raise Usage("this is memory already", where=str(path), hint=hint)
 
 
-def _written(path: Path, saved: float, now: datetime) -> datetime:
-    """The day in the file's name, else when it was saved last; never later than now."""
+def _written_at(path: Path, saved: float, now: datetime) -> datetime:
+    """The day in the file's name, else the time it was last saved; never later than now."""
     named = DATED.search(path.stem)
     if named:
         try:

@@ -1,4 +1,4 @@
-"""A chunk of text to facts by a model; what has no support in the text is dropped."""
+"""Extraction by a model: a text in chunks, the facts of each, and checks of these against the text."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
 from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
 
-# -- asked -------------------------------------------------------------------------------------------------
-# What a model is told and shown when it draws facts out of a text: few words, for each is paid for.
+# -- prompts -----------------------------------------------------------------------------------------------
 
 
 Mode = Literal["concise", "verbatim", "chunks", "custom"]
@@ -37,8 +36,9 @@ MODES: tuple[Mode, ...] = ("concise", "verbatim", "chunks", "custom")
 
 @dataclass(frozen=True, slots=True)
 class TextContext:
-    """What is known of a text besides its words. `at` is when it was said or written: "yesterday" is the day
-    before. `title` and `context` count as said; `mission` and `instructions` are the owner's wishes."""
+    """What is known of a text besides its words. `at` is when it was said or written, and what "yesterday"
+    refers to. `title` and `context` count as part of the text; `mission` and `instructions` are the owner's
+    wishes."""
 
     at: datetime
     mode: Mode = "concise"
@@ -49,14 +49,14 @@ class TextContext:
     tags: tuple[str, ...] = ()
 
 
-NAME = "keep"
-KEEPS = "Keep the facts of this text."
-DESCRIBES = "Describe the numbered pieces of this text."
-REMINDER = f"Nothing is kept: call {NAME}, with an empty list if nothing is worth it."
+TOOL_NAME = "keep"
+KEEP_TASK = "Keep the facts of this text."
+DESCRIBE_TASK = "Describe the numbered pieces of this text."
+REMINDER = f"Nothing is kept: call {TOOL_NAME}, with an empty list if nothing is worth it."
 
 
 def directive(brief: TextContext) -> str:
-    """The system text: the task, and the owner's wishes."""
+    """The system prompt: the task, and the owner's wishes."""
     if brief.mode == "verbatim":
         parts = [prompt("retain_verbatim")]
     else:
@@ -68,7 +68,7 @@ def directive(brief: TextContext) -> str:
 
 
 def prompt_text(text: str, brief: TextContext) -> str:
-    """The text as the model reads it, in a fence that it cannot close from within."""
+    """The text as the model reads it, in a block whose end it cannot forge."""
     if brief.mode == "verbatim":
         text = "\n".join(f"[{n}] {piece}" for n, piece in enumerate(pieces(text), 1))
     text = defanged(text, "text")
@@ -102,45 +102,45 @@ def pieces(text: str) -> list[str]:
     return ["\n".join(lines).strip() for lines in found if any(line.strip() for line in lines)]
 
 
-# -- moments -----------------------------------------------------------------------------------------------
-# When a fact of a text is about: the days that its words name, read from the day the text was written.
+# -- dates of facts ----------------------------------------------------------------------------------------
+# The days that a fact is about, read from its words relative to the day the text was written.
 
 
 _MONTHS = "|".join(name for name in calendar.month_name if name)
 _SEASON = "spring|summer|autumn|winter"
 _DAYS = "|".join(calendar.day_name)
-_LOOSE = late(
+_PERIOD = late(
     rf"\b(?:(?i:on|by|until) (?:{_DAYS})(?!s)|"
     rf"(?i:in|since|during|by|until) (?:early |mid-|late )?(?:{_MONTHS})(?! \d| ?,? ?\d{{4}})|"
     rf"(?i:this|last|next|in the|in) (?:{_SEASON})(?: of (?:19|20)\d\d)?|"
     rf"(?i:in|since|during) (?:19|20)\d\d\b|\bQ[1-4] (?:19|20)\d\d)\b"
 )
-"""Stretches that are said without a day. `dates.spans` leaves these alone, for a flush must not guess; a text
-that was written on a known day means the one next to it."""
+"""Periods without a day or year. `dates.spans` skips them, since a flush must not guess; in a text that was
+written on a known day the nearest one is meant."""
 _HYPHEN = late(r"(?<![\w.-])(\d{1,2})-(\d{1,2})(?![\d-])")
-_UNTIL = late(r"\s*(?:to|until|till|through|[-–—])\s*")
+_RANGE_SIGN = late(r"\s*(?:to|until|till|through|[-–—])\s*")
 _FIRST_DAY = late(
     r"(?<![\w.,:/-])(?:between (?:the )?(\d\d?)(?:st|nd|rd|th)? and"
     r"|(\d\d?)(?:st|nd|rd|th)? ?(?:to|until|till|through|[-–—])) ?(?:the )?$"
 )
 _LAST_DAY = late(r" ?[–—] ?(\d\d?)(?:st|nd|rd|th)?(?![\w:.,]*\d)")
-_SINCE = late(
+_PAST_ONLY = late(
     r"\b(?:seit|depuis|desde)\b(?!.*\b(?:bis|jusqu\w*|hasta)\b)"
     r"|\b(?:ab|an|aus|ein|um|weg)?ge(?:blieben|boren|fahren|flogen|gangen|kauft|kommen|storben|troffen|zogen)\b",
     re.I,
 )
-"""Of what has been so since a day, or has happened on it, in other languages than English."""
-_AHEAD = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
-_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
+"""Words for what has lasted since a day or happened on it, in other languages than English."""
+_FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
+_DATE_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
 
 def when_in_text(text: str, said: date | None) -> str | None:
-    """The one day or stretch that a text names, as `when:` has it; None where it names none or several, or
-    the day it was said. Where that day is unknown, what does not depend on it."""
+    """The one day or period that a text names, as in a `when:` field; None if it names none or several, or
+    the day it was said. If that day is unknown, only what does not depend on it."""
     if said is None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
-    found = set(_named(text, said))
+    found = set(_named_periods(text, said))
     if len(found) != 1:
         return None
     start, end = found.pop()
@@ -148,7 +148,8 @@ def when_in_text(text: str, said: date | None) -> str | None:
 
 
 def when_field(start: date, end: date) -> str:
-    """The days from `start` to before `end` as `when:` has them: a day, month, year, or two with a slash."""
+    """The days from `start` to before `end` as a `when:` field: a day, month, year, or two days with a
+    slash."""
     last = end - timedelta(days=1)
     if start == last:
         return start.isoformat()
@@ -160,15 +161,15 @@ def when_field(start: date, end: date) -> str:
     return f"{start}/{last}"
 
 
-def checked_when(when: str, evidence: Sequence[str], said: date) -> str | None:
-    """`when` as a model gave it, if it is a time that lies within a stretch which the evidence names, or is
-    the day it was said; a time of the day stays only if it stands there."""
+def supported_when(when: str, evidence: Sequence[str], said: date) -> str | None:
+    """A model's `when` if the evidence supports it: the day it was said, or within a period that the evidence
+    names. A time of day stays only if the evidence has it."""
     when = when.strip()
     if not is_time(when):
         return None
     text = "\n".join(evidence)
-    days = _days(when)
-    named = [(said, said + timedelta(days=1)), *_named(text, said)]
+    days = _first_and_end(when)
+    named = [(said, said + timedelta(days=1)), *_named_periods(text, said)]
     for span in (span for span in text_calendar.spans(text, said) if not span.sure):
         years = text_calendar.in_years(said, span.start.month, span.start.day)
         named += [(day, day + timedelta(days=1)) for day in years]
@@ -178,47 +179,48 @@ def checked_when(when: str, evidence: Sequence[str], said: date) -> str | None:
     return when if not clock or clock[0] in text else when_field(*days)
 
 
-def _named(text: str, said: date) -> Iterator[tuple[date, date]]:
-    """The stretches that a text names, first day and the day after the last."""
-    found = list(_named_in_english(text, said))
-    yield from found or _named_in_others(text, said)
+def _named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
+    """The periods that a text names: the first day, and the day after the last."""
+    found = list(_periods_in_english(text, said))
+    yield from found or _periods_in_other_languages(text, said)
 
 
-def _named_in_others(text: str, said: date) -> Iterator[tuple[date, date]]:
-    """The days with a month that a text names in other languages; without a year the nearest one is meant."""
+def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, date]]:
+    """The days that a text names in other languages by their month; without a year the nearest one is
+    meant."""
     for year, month, first, last in foreign_dates.days_of_months(text):
         with suppress(ValueError):
             near = [date(year, month, last)] if year else text_calendar.in_years(said, month, last)
-            near = [one for one in near if one <= said or not _SINCE.search(text)]
+            near = [one for one in near if one <= said or not _PAST_ONLY.search(text)]
             at = min(near, key=lambda one: abs(one - said))
             yield at.replace(day=first), at + timedelta(days=1)
 
 
-def _named_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
+def _periods_in_english(text: str, said: date) -> Iterator[tuple[date, date]]:
     text = _HYPHEN.sub(r"\1–\2", text)
     spans = text_calendar.spans(text, said)
     taken = [(span.at, span.to) for span in spans]
-    yield from _stretches(text, spans)
-    for match in _LOOSE.finditer(text):
+    yield from _with_ranges(text, spans)
+    for match in _PERIOD.finditer(text):
         if any(at < match.end() and match.start() < to for at, to in taken):
             continue
         reading = dates.read(match[0], datetime.combine(said, time(12), UTC))
         if reading.start and reading.end:
             start, end = date.fromisoformat(reading.start), date.fromisoformat(reading.end)
             passed = end <= said and not re.search(r"\d{4}|last|this", match[0])
-            if passed and _is_to_come(match, start, said):
+            if passed and _is_upcoming(match, start, said):
                 day = end - start == timedelta(days=1)
-                start, end = (_next(each, 7 if day else 0) for each in (start, end))
+                start, end = (_days_or_year_later(each, 7 if day else 0) for each in (start, end))
             yield start, end
 
 
-def _stretches(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tuple[date, date]]:
-    """The days that are named, those with their first day before or their last day behind them as one."""
+def _with_ranges(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tuple[date, date]]:
+    """The days that are named; ranges such as "3 to 5 May" as one period."""
     begun: text_calendar.Span | None = None
     for span, following in zip_longest(spans, spans[1:]):
         start, end = begun.start if begun and begun.start < span.start else span.start, span.end
         begun = None
-        if following and _UNTIL.fullmatch(text, span.to, following.at):
+        if following and _RANGE_SIGN.fullmatch(text, span.to, following.at):
             begun = span
             continue
         if span.is_day and (first := _FIRST_DAY.search(text[max(0, span.at - 30) : span.at])):
@@ -230,24 +232,24 @@ def _stretches(text: str, spans: Sequence[text_calendar.Span]) -> Iterator[tuple
         yield start, end
 
 
-def _is_to_come(match: re.Match[str], start: date, said: date) -> bool:
-    """Whether a weekday or month without a year is the coming one: its verb is of the future or present, or
-    there is no verb and the coming month is nearer."""
+def _is_upcoming(match: re.Match[str], start: date, said: date) -> bool:
+    """Whether a weekday, or a month without a year, is the coming one: its verb is in the future or present,
+    or there is no verb and the coming month is nearer."""
     sentence = re.split(r"[.!?\n]", match.string[: match.start()])[-1] + match[0]
     tense = text_calendar.tense(match.string, match.start(), match.end())
-    alone = tense == "" and (_AHEAD.search(sentence) or (said - start).days > 183)
+    alone = tense == "" and (_FUTURE.search(sentence) or (said - start).days > 183)
     return tense in ("ahead", "open") or bool(alone)
 
 
-def _next(day: date, days: int) -> date:
-    """The same day so many days later, or the first of its month a year later."""
+def _days_or_year_later(day: date, days: int) -> date:
+    """The day so many days later, or for 0 the first of its month a year later."""
     return day + timedelta(days) if days else day.replace(year=day.year + 1, day=1)
 
 
-def _days(when: str) -> tuple[date, date] | None:
+def _first_and_end(when: str) -> tuple[date, date] | None:
     ends = []
     for part in when.split("/"):
-        match = _PART.match(part.strip())
+        match = _DATE_PART.match(part.strip())
         if not match:
             return None
         year, month, day = (int(each) if each else 0 for each in match.groups()[:3])
@@ -261,20 +263,19 @@ def _days(when: str) -> tuple[date, date] | None:
 
 
 # -- chunks ------------------------------------------------------------------------------------------------
-# A text in chunks of some 3,000 characters, cut where the text itself says so.
+# Content-defined chunking into chunks of some 3,000 characters (LBFS, 2001; cuts at local maxima after
+# Bjørner, Blass and Gurevich, 2010).
 #
-# A cut is decided by what stands near it and by nothing else, as content-defined chunking does for backups
-# (LBFS, 2001; the choice of local maxima after Bjørner, Blass and Gurevich, 2010): a line inserted at the
-# top must not move the cuts below, or every edit of a document would have all of it read again and paid
-# for. Cutting at a fixed size would do exactly that.
+# A cut depends on the text near it alone: a line inserted at the top must not move the cuts below, or every
+# edit of a document would have all of it read again and paid for. Chunks of a fixed size would do that.
 
 
-NEAR = 1_600
-"""Characters to either side within which a place must be the best one to be cut at."""
-EDGE = 700
-"""Characters that the first and the last chunk have at least."""
+CUT_DISTANCE = 1_600
+"""A text is cut at a place if no better one is within so many characters on either side."""
+EDGE_CHUNK = 700
+"""The least characters of the first and of the last chunk."""
 MOST = 4_500
-"""Characters of a chunk; what is longer is cut again, at a line, a sentence or a blank if need be."""
+"""Most characters of a chunk; longer ones are split, at a line, a sentence or a blank if need be."""
 
 _HEADING = late(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = late(r" {0,3}(`{3,}|~{3,})")
@@ -287,9 +288,9 @@ _Weight = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a text. `name` is a hash of its words: white space around it changes nothing. `heading` is
-    the last heading above its first words or within its first line, '' if there is none. `form` is the whole
-    text's; `above` are the lines before it that say who speaks in it at first, and when."""
+    """A part of a text. `name` is a hash of its text without outer white space. `heading` is the last heading
+    above its first line or in it, '' if there is none. `form` is that of the whole text; `above` has the
+    lines before the chunk that say who speaks in it first, and when."""
 
     text: str
     name: str
@@ -298,60 +299,60 @@ class Chunk:
     form: TextForm = ONE_AUTHOR
 
 
-def cut(text: str) -> tuple[Chunk, ...]:
-    """The chunks of a text, in order. Their texts joined are the text; () for one with nothing in it."""
+def split_text(text: str) -> tuple[Chunk, ...]:
+    """The chunks of a text, in order. Their texts joined are the text; () for an empty one."""
     pieces: list[Chunk] = []
     heading = above = ""
     form = text_form(text)
-    for piece in _cut(text):
+    for piece in _parts(text):
         found = (line for line, code in _lines(piece) if not code and _HEADING.match(line))
         headings = [line.strip().strip("#").strip() for line in found]
         first = next((line for line in piece.splitlines() if line.strip()), "")
         if headings and _HEADING.match(first):
             heading = headings[0]
-        pieces.append(Chunk(piece, name_of(piece), heading, above, form))
+        pieces.append(Chunk(piece, chunk_name(piece), heading, above, form))
         if form != ONE_AUTHOR:
             above = [*text_parts(above + piece, datetime.min, form)][-1].head
         heading = headings[-1] if headings else heading
     return tuple(pieces)
 
 
-def name_of(text: str) -> str:
-    """What a chunk with this text is called: `c` and eleven hexadecimal digits: to YAML a word."""
+def chunk_name(text: str) -> str:
+    """The name of a chunk with this text: `c` and eleven hexadecimal digits, which YAML reads as a word."""
     return "c" + hashlib.sha256(text.strip().encode("utf-8", "replace")).hexdigest()[:11]
 
 
-_CutPlace = tuple[int, _Weight]
-"""Where a text may be cut, and how good a place it is: the rank first, a hash to choose among equals."""
+_CutPoint = tuple[int, _Weight]
+"""A place where a text may be cut, and its weight: a rank, then a hash that decides among equal ranks."""
 
 
-def _cut(text: str) -> Iterator[str]:
+def _parts(text: str) -> Iterator[str]:
     if not text.strip():
         return
-    places = [each for each in _places(text) if EDGE <= each[0] <= len(text) - EDGE]
-    ends = [*_best(places), len(text)]
+    places = [each for each in _cut_points(text) if EDGE_CHUNK <= each[0] <= len(text) - EDGE_CHUNK]
+    ends = [*_local_maxima(places), len(text)]
     start = 0
     for end in ends:
-        yield from _small(text[start:end])
+        yield from _bounded_parts(text[start:end])
         start = end
 
 
-def _best(places: Sequence[_CutPlace]) -> Iterator[int]:
-    """Where no other place within NEAR characters is better; of equals the first."""
-    before = _heaviest(places)
-    after = _heaviest([(-at, weight) for at, weight in reversed(places)])[::-1]
+def _local_maxima(places: Sequence[_CutPoint]) -> Iterator[int]:
+    """The places that no place within NEAR characters exceeds in weight; of equals the first."""
+    before = _greatest_weights(places)
+    after = _greatest_weights([(-at, weight) for at, weight in reversed(places)])[::-1]
     for (at, weight), left, right in zip(places, before, after, strict=True):
         if (left is None or left < weight) and (right is None or right <= weight):
             yield at
 
 
-def _heaviest(places: Sequence[_CutPlace]) -> list[_Weight | None]:
-    """Of each place the heaviest weight within NEAR characters before it; None where there is none. In one
-    pass: a list of 80,000 items must not take minutes."""
+def _greatest_weights(places: Sequence[_CutPoint]) -> list[_Weight | None]:
+    """For each place the greatest weight within NEAR characters before it, None if there is none. A sliding
+    maximum in one pass: a list of 80,000 items must not take minutes."""
     found: list[_Weight | None] = []
-    falling: deque[_CutPlace] = deque()
+    falling: deque[_CutPoint] = deque()
     for at, weight in places:
-        while falling and falling[0][0] < at - NEAR:
+        while falling and falling[0][0] < at - CUT_DISTANCE:
             falling.popleft()
         found.append(falling[0][1] if falling else None)
         while falling and falling[-1][1] <= weight:
@@ -360,47 +361,47 @@ def _heaviest(places: Sequence[_CutPlace]) -> list[_Weight | None]:
     return found
 
 
-def _small(text: str) -> Iterator[str]:
-    """A stretch in pieces of at most MOST characters, cut at its best inner place, and these again."""
+def _bounded_parts(text: str) -> Iterator[str]:
+    """The text in parts of at most MOST characters: split at its best inner place, then recursively."""
     if len(text) <= MOST:
         yield text
         return
-    low, high, middle = EDGE, len(text) - EDGE, len(text) // 2
-    inner = [place for place in _places(text) if low <= place[0] <= high] or _finer(text, low, high)
+    low, high, middle = EDGE_CHUNK, len(text) - EDGE_CHUNK, len(text) // 2
+    inner = [place for place in _cut_points(text) if low <= place[0] <= high] or _finer_cuts(text, low, high)
     # Among equals the middle one: a list of one item a thousand times must not be peeled off item by item.
     at, _ = max(inner, key=lambda place: (place[1], -abs(place[0] - middle)), default=(middle, None))
-    yield from _small(text[:at])
-    yield from _small(text[at:])
+    yield from _bounded_parts(text[:at])
+    yield from _bounded_parts(text[at:])
 
 
-def _places(text: str) -> Iterator[_CutPlace]:
-    """The beginnings of headings, paragraphs and top-level items, in order; none inside a code fence."""
+def _cut_points(text: str) -> Iterator[_CutPoint]:
+    """The starts of headings, paragraphs and top-level items, in order; none inside a code fence."""
     at, blank = 0, True
     for line, code in _lines(text, keepends=True):
         heading = None if code else _HEADING.match(line)
         if heading:
-            yield _place(line, at, 9 - len(heading[1]))
+            yield _cut_point(line, at, 9 - len(heading[1]))
         elif blank and line.strip() and not code and not line[0].isspace():
-            yield _place(line, at, 2)
+            yield _cut_point(line, at, 2)
         blank = not line.strip()
         at += len(line)
 
 
-def _finer(text: str, low: int, high: int) -> list[_CutPlace]:
-    """Where a paragraph may be cut: at lines, else at sentences, else at blanks, nearest the middle."""
+def _finer_cuts(text: str, low: int, high: int) -> list[_CutPoint]:
+    """Places within a paragraph: lines, else sentences, else blanks."""
     for pattern in (re.compile(r"\n(?=[^\n])"), _SENTENCE, _BLANK):
         found = [match.end() for match in pattern.finditer(text, low, high)]
         if found:
-            return [_place(text[at : at + 80], at, 1) for at in found]
+            return [_cut_point(text[at : at + 80], at, 1) for at in found]
     return []
 
 
-def _place(words: str, at: int, rank: int) -> _CutPlace:
+def _cut_point(words: str, at: int, rank: int) -> _CutPoint:
     return at, (rank, hashlib.sha256(words.strip().encode("utf-8", "replace")).digest()[:8])
 
 
 def _lines(text: str, *, keepends: bool = False) -> Iterator[tuple[str, bool]]:
-    """The lines of a text, each with whether it stands behind the opening fence of code, up to its last."""
+    """The lines of a text, each with whether it is inside a code fence."""
     fence = ""
     for line in text.splitlines(keepends=keepends):
         yield line, bool(fence)
@@ -409,41 +410,40 @@ def _lines(text: str, *, keepends: bool = False) -> Iterator[tuple[str, bool]]:
             fence = "" if fence else opened[1]
 
 
-# -- drawing -----------------------------------------------------------------------------------------------
-# One chunk of a text → the facts in it, by a model; what it makes up does not get in.
+# -- extraction --------------------------------------------------------------------------------------------
+# The facts of a chunk, extracted by a model and checked against the text.
 #
-# One request a chunk: a single tool takes the whole list, and taking it ends the turn. The chunks of a text
-# are one growing conversation, so that a request begins with all of the one before, which the server has
-# cached, and the model sees what it kept already; after a bound a new one is begun. What the text says in
-# the imperative is data like the rest of it.
+# One request a chunk: one tool takes the list of facts, and its call ends the turn. The chunks of a text are
+# one growing conversation, so that the server's prompt cache has all but the last, and the model sees which
+# facts it has given. At a bound a new conversation begins. Instructions within the text are data.
 
 
-TOGETHER = 64_000
-"""Characters, answers included, that the conversation about one text may grow to: a dozen chunks."""
+CONVERSATION_LENGTH = 64_000
+"""Characters that the conversation about one text may grow to, answers included: a dozen chunks."""
 LONGEST_ANSWER = 8_000
-SMALLEST = 600
-"""Characters of a piece that is not halved again when the answer to it was cut off."""
+SMALLEST_SPLIT = 600
+"""A chunk of fewer characters is not split when the answer to it was cut off."""
 _BOUNDS = Bounds(turns=4, calls=4, faults=3)
-_QUOTE_WORDS = 4
-"""A shorter quote cannot stand for the statement that it failed to support."""
+_SHORTEST_QUOTE = 4
+"""A quote of fewer words is not kept in place of a statement that it does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedChunk:
-    """What came out of one chunk. `causes` gives for a fact's index that of the earlier fact which caused it;
-    `refused` is what the model proposed and the text does not say; `talked` that it called no tool."""
+    """The facts of one chunk. `causes` maps a fact's index to that of the earlier fact which caused it;
+    `refused` is what the model proposed and the text does not support; `talked`: it called no tool."""
 
     facts: tuple[Fact, ...] = ()
     causes: Mapping[int, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     talked: bool = False
 
-    def named(self, who: EntityRecords) -> ExtractedChunk:
-        """The same with all names as they are settled: what a person decided holds for every later fact."""
+    def with_settled_names(self, who: EntityRecords) -> ExtractedChunk:
+        """The same with the names that the owner has settled in `entities.md`."""
         facts = (replace(fact, entities=who.names(fact.entities)) for fact in self.facts)
         return replace(self, facts=tuple(facts))
 
-    def but(self, forbidden: Callable[[Fact], bool]) -> ExtractedChunk:
+    def without(self, forbidden: Callable[[Fact], bool]) -> ExtractedChunk:
         """The same without some facts."""
         kept = [n for n, fact in enumerate(self.facts) if not forbidden(fact)]
         if len(kept) == len(self.facts):
@@ -454,94 +454,97 @@ class ExtractedChunk:
 
 
 class ChunkExtractor:
-    """A model at work on one text: `extract` its chunks in order."""
+    """Extracts the facts of one text with a model, chunk by chunk in order."""
 
     def __init__(self, model: Model, brief: TextContext) -> None:
         self.model, self.brief = model, brief
         self.usage = Tokens()
-        self._said: list[Message] = []
+        self._messages: list[Message] = []
         self._size = 0
 
     def extract(self, chunk: Chunk) -> ExtractedChunk:
-        """The facts in a chunk. Raises what the model raises, and ModelMisbehaved for an answer that is none:
-        then nothing of the text is to be kept."""
-        into = _ExtractionTools(chunk, self.brief)
+        """The facts of a chunk. Raises what the model raises, and ModelMisbehaved for an invalid answer; then
+        nothing of the text is kept."""
+        extraction = _ExtractionTools(chunk, self.brief)
         outcome = run_tools(
-            self.model, directive(self.brief), self._opening(chunk), into.tools(), purpose="retain",
-            bounds=_BOUNDS, max_tokens=LONGEST_ANSWER, reminder=REMINDER,
+            self.model, directive(self.brief), self._next_messages(chunk), extraction.tools(),
+            purpose="retain", bounds=_BOUNDS, max_tokens=LONGEST_ANSWER, reminder=REMINDER,
         )  # fmt: skip
         self.usage += outcome.usage
-        if outcome.ended in ("cut", "window") and not into.taken:
-            return self._halved(chunk, outcome)
+        if outcome.ended in ("cut", "window") and not extraction.called:
+            return self._extract_halves(chunk, outcome)
         if outcome.talked:
-            self._forget()
+            self._reset()
             return ExtractedChunk(talked=True)
-        if not into.taken:
+        if not extraction.called:
             outcome.require_done()
-        self._said = list(outcome.messages)
-        return into.drawn()
+        self._messages = list(outcome.messages)
+        return extraction.result()
 
-    def _opening(self, chunk: Chunk) -> list[Message]:
-        """What was said so far with the chunk behind it; anew where that has grown too long."""
-        shown = prompt_text(chunk.text, self.brief)
-        if self._size + 2 * len(shown) > TOGETHER:
-            self._forget()
-        self._size += 2 * len(shown)  # an answer is about as long as what it is about
-        last = self._said[-1] if self._said else None
+    def _next_messages(self, chunk: Chunk) -> list[Message]:
+        """The messages of the next request: the conversation so far and the chunk, or the chunk alone if that
+        has grown too long."""
+        text = prompt_text(chunk.text, self.brief)
+        if self._size + 2 * len(text) > CONVERSATION_LENGTH:
+            self._reset()
+        self._size += 2 * len(text)  # an answer is about as long as what it is about
+        last = self._messages[-1] if self._messages else None
         if last and last["role"] == "user":
             return [
-                *self._said[:-1],
-                {"role": "user", "content": [*last["content"], *user(shown)["content"]]},
+                *self._messages[:-1],
+                {"role": "user", "content": [*last["content"], *user(text)["content"]]},
             ]
-        return [*self._said, user(shown)]
+        return [*self._messages, user(text)]
 
-    def _forget(self) -> None:
-        self._said, self._size = [], 0
+    def _reset(self) -> None:
+        self._messages, self._size = [], 0
 
-    def _halved(self, chunk: Chunk, outcome: Outcome) -> ExtractedChunk:
-        """Both halves of a chunk whose facts did not fit into one answer."""
-        self._forget()
+    def _extract_halves(self, chunk: Chunk, outcome: Outcome) -> ExtractedChunk:
+        """The facts of both halves of a chunk, whose facts did not fit into one answer."""
+        self._reset()
         middle = len(chunk.text) // 2
         breaks = [m.end() for m in re.finditer(r"\n\s*\n|\n|(?<=[.!?])\s", chunk.text)]
         at = min(breaks, key=lambda place: abs(place - middle), default=middle)
-        if len(chunk.text) < SMALLEST or not 0 < at < len(chunk.text):
+        if len(chunk.text) < SMALLEST_SPLIT or not 0 < at < len(chunk.text):
             outcome.require_done()
         halves = (chunk.text[:at], chunk.text[at:])
         one, other = (
-            self.extract(replace(chunk, text=half, name=name_of(half))) if half.strip() else ExtractedChunk()
+            self.extract(replace(chunk, text=half, name=chunk_name(half)))
+            if half.strip()
+            else ExtractedChunk()
             for half in halves
         )
-        behind = len(one.facts)
-        causes = {**one.causes, **{n + behind: m + behind for n, m in other.causes.items()}}
+        offset = len(one.facts)
+        causes = {**one.causes, **{n + offset: m + offset for n, m in other.causes.items()}}
         return ExtractedChunk(
             (*one.facts, *other.facts), causes, (*one.refused, *other.refused), one.talked or other.talked
         )
 
 
 class _ExtractionTools:
-    """Takes in what a model says of one chunk, and holds each of its claims against the text."""
+    """The tools for one chunk: they take the model's facts and check them against the text."""
 
     def __init__(self, chunk: Chunk, brief: TextContext) -> None:
         self.chunk, self.brief = chunk, brief
         self.pieces = pieces(chunk.text)
-        self.taken = False
+        self.called = False
         self._facts: list[Fact] = []
         self._causes: dict[int, int] = {}
         self._refused: list[str] = []
 
     def tools(self) -> dict[str, Tool]:
         if self.brief.mode == "verbatim":
-            return {NAME: Tool(DESCRIBES, schema("describe"), self._describe, ends=True)}
-        return {NAME: Tool(KEEPS, schema("keep"), self._keep, ends=True)}
+            return {TOOL_NAME: Tool(DESCRIBE_TASK, schema("describe"), self._describe, ends=True)}
+        return {TOOL_NAME: Tool(KEEP_TASK, schema("keep"), self._keep, ends=True)}
 
-    def drawn(self) -> ExtractedChunk:
+    def result(self) -> ExtractedChunk:
         return ExtractedChunk(tuple(self._facts), dict(self._causes), tuple(self._refused))
 
     def _keep(self, given: Mapping[str, Any]) -> str:
-        self.taken = True
+        self.called = True
         places: dict[int, int] = {}
         for number, one in enumerate(given["facts"], 1):
-            fact = self._grounded(one)
+            fact = self._to_fact(one)
             if fact is None:
                 continue
             places[number] = len(self._facts)
@@ -552,15 +555,15 @@ class _ExtractionTools:
         return f"kept {len(self._facts)}"
 
     def _describe(self, given: Mapping[str, Any]) -> str:
-        self.taken = True
-        told = {one["n"]: one for one in reversed(given["facts"])}
+        self.called = True
+        described = {one["n"]: one for one in reversed(given["facts"])}
         for number, piece in enumerate(self.pieces, 1):
             fact = Fact(piece, tags=self.brief.tags, when=when_in_text(piece, self.brief.at.date()))
             evidence = self._evidence(number - 1)
-            self._facts.append(self._with_rest(fact, told.get(number, {}), evidence, piece))
+            self._facts.append(self._with_fields(fact, described.get(number, {}), evidence, piece))
         return f"kept {len(self._facts)}"
 
-    def _grounded(self, given: Mapping[str, Any]) -> Fact | None:
+    def _to_fact(self, given: Mapping[str, Any]) -> Fact | None:
         what, quote = one_line(given["what"]), one_line(given["quote"])
         where = locate(quote, self.pieces) if quote else None
         if not what or (where is None and locate(quote, [self.chunk.text]) is None):
@@ -572,22 +575,22 @@ class _ExtractionTools:
         wrong = wrong or disagreement(what, [quote], evidence)
         if wrong:
             self._refused.append(f"{what} ({wrong})")
-            if len(quote.split()) < _QUOTE_WORDS or self._rests(quote):
+            if len(quote.split()) < _SHORTEST_QUOTE or self._is_quoted(quote):
                 return None
             what = quote
         quotes = () if what == quote else (Quote(quote),)
         fact = Fact(what, kind=given.get("kind", "world"), quotes=quotes)
-        return self._with_rest(fact, {} if wrong else given, evidence, quote)
+        return self._with_fields(fact, {} if wrong else given, evidence, quote)
 
-    def _rests(self, quote: str) -> bool:
-        """Whether a fact is kept that has these words, or rests on them."""
+    def _is_quoted(self, quote: str) -> bool:
+        """Whether a fact with these words as its text or quote was accepted already."""
         return any(quote in (fact.text, *(each.text for each in fact.quotes)) for fact in self._facts)
 
-    def _with_rest(self, fact: Fact, given: Mapping[str, Any], evidence: Sequence[str], quote: str) -> Fact:
-        """The fact with those of the further parts that the text has."""
+    def _with_fields(self, fact: Fact, given: Mapping[str, Any], evidence: Sequence[str], quote: str) -> Fact:
+        """The fact with those of the model's further fields that the text supports."""
         day = self.brief.at.date()
 
-        def said(key: str) -> str | None:
+        def supported(key: str) -> str | None:
             words = one_line(given.get(key) or "")
             holds = words and not ungrounded(words, evidence, day)
             return words if holds and (key != "why" or not disagreement(words, evidence)) else None
@@ -595,16 +598,17 @@ class _ExtractionTools:
         names = (link_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))
         grounded = (tag for tag in tags if tag and not ungrounded(tag, [*evidence, self.chunk.text]))
-        when = checked_when(given.get("when") or "", evidence, day)
+        when = supported_when(given.get("when") or "", evidence, day)
         return replace(
             fact,
             kind=given.get("kind", fact.kind),
             when=when or fact.when or when_in_text(quote, day),
-            where=said("where"), who=said("who"), why=said("why"),
+            where=supported("where"), who=supported("who"), why=supported("why"),
             entities=tuple(dict.fromkeys(n for n in names if named(n, evidence))),
             tags=tuple(dict.fromkeys((*self.brief.tags, *grounded))),
         )  # fmt: skip
 
     def _evidence(self, index: int) -> list[str]:
-        """What a statement about a piece may speak of: it and its neighbours, and what stands above all."""
+        """The text that supports a statement from a piece: the piece, its neighbours, the heading, context
+        and title."""
         return [*around(index, self.pieces), self.chunk.heading, self.brief.context, self.brief.title]

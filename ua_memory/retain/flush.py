@@ -37,7 +37,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain import ledger
-from ua_memory.retain.extract import MOST, Extraction
+from ua_memory.retain.extract import MOST_STATEMENTS, Extraction
 from ua_memory.retain.queue import Jobs, QueueEntry, TurnQueue, queue_key
 from ua_memory.retain.subagent import (
     Candidate,
@@ -263,14 +263,10 @@ class FlushWriter:
         session, turns = self.entry.session, self.entry.turns
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
-        kept = [
-            one
-            for one in proposed.candidates
-            if not forgotten.has(one.text) and not forgotten.quoted(one.quote)
-        ]
+        kept = [c for c in proposed.candidates if not forgotten.has(c.text) and not forgotten.quoted(c.quote)]
         if proposed.left_out:
             more = counted(proposed.left_out, "statement")
-            self.notes.append(f"{more} more worth keeping left out: at most {MOST} a flush")
+            self.notes.append(f"{more} more worth keeping left out: at most {MOST_STATEMENTS} a flush")
         if proposed.duplicates:
             self.notes.append(f"{counted(proposed.duplicates, 'near-duplicate')} left out")
         self.notes += tombstones.refused_note(len(proposed.candidates) - len(kept))
@@ -308,10 +304,8 @@ class FlushWriter:
         last = ledger.format_mark(self.entry.session, self.entry.turns[-1].id)
         ledger.write_marks(draft, self.placed, last)
         size = self.entry.size
-        draft.trailers |= {
-            ledger.THROUGH_TRAILER: [last],
-            **({ledger.CONTEXT_TRAILER: [str(size)]} if size else {}),
-        }
+        context = {ledger.CONTEXT_TRAILER: [str(size)]} if size else {}
+        draft.trailers |= {ledger.THROUGH_TRAILER: [last], **context}
 
     def _extracted_facts(self, draft: Draft) -> list[Fact]:
         """Facts of the session that an earlier flush without a model extracted."""
@@ -469,9 +463,8 @@ class Flusher:
         )
         whose, due = result.session, result.due
         assert whose and due, "a transcript has both"
-        turns = tuple(
-            self.without_copied_turns(whose, [*ledger.without_queued(found, self.queue.queued_ids(whose))])
-        )
+        queued = self.queue.queued_ids(whose)
+        turns = tuple(self.without_copied_turns(whose, [*ledger.without_queued(found, queued)]))
         if queue and turns:
             self.queue_turns(whose, turns, due.size, recalled=result.recalled)
         return replace(result, turns=len(turns), redacted=dict(self.redacted)), turns
@@ -487,17 +480,17 @@ class Flusher:
         return wanted[self.sessions.copied(session, clean, self.store.config.sessions_agent) :]
 
     def queue_turns(
-        self, session: Session, turns: Iterable[Turn], size: int | None, *, session_open: bool = False,
+        self, session: Session, turns: Iterable[Turn], size: int | None, *, is_open: bool = False,
         recalled: Iterable[str] = (),
     ) -> QueueEntry | None:  # fmt: skip
         """Queue the turns that the settings let through, None if there are none; they are on the disk,
-        without secrets, on return. With `session_open` no flush is due. `recalled` has the lines of recalled
+        without secrets, on return. With `is_open` no flush is due. `recalled` has the lines of recalled
         memory in the session."""
         turns = list(filter_turns(turns, self.store.config))
         session = replace(session, title=(title := self._redact(session.title)))
         if not turns:
             if title:
-                self._save_session_file(session, (), title)
+                self._save_session(session, (), title)
             return None
         self.store.make_state()
         now = self.store.now()
@@ -507,15 +500,13 @@ class Flusher:
             at=now,
             size=size,
             for_model=self.for_model,
-            session_open=session_open,
+            is_open=is_open,
             recalled=recalled,
         )
-        self._save_session_file(session, entry.turns, title)
+        self._save_session(session, entry.turns, title)
         return entry
 
-    def _save_session_file(
-        self, session: Session, turns: Sequence[Turn], title: str = ""
-    ) -> SessionFile | None:
+    def _save_session(self, session: Session, turns: Sequence[Turn], title: str = "") -> SessionFile | None:
         """Write the turns and the client's title into the session's file; None if the settings keep none."""
         config = self.store.config
         if not config.sessions_keep or (session.group and not config.sessions_groups):
@@ -568,10 +559,8 @@ class Flusher:
             read_to, _ = ledger.read_ids(self.store, entry.session, with_facts=self.model is not None)
             unread = ledger.unread_turns(entry.turns, read_to)
             fresh = [*self._filter_again(unread)]
-            session_file = self._save_session_file(entry.session, fresh)
-            flushed = (
-                self._flush_entry_turns(replace(entry, turns=tuple(fresh)), session_file) if fresh else None
-            )
+            session_file = self._save_session(entry.session, fresh)
+            flushed = self._flush_turns(replace(entry, turns=tuple(fresh)), session_file) if fresh else None
             self.queue.remove_turns(key, {turn.id for turn in entry.turns})
             return flushed
 
@@ -584,7 +573,7 @@ class Flusher:
             for t in filter_turns(turns, self.store.config)
         )
 
-    def _flush_entry_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
+    def _flush_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"
         by = self.model.name if self.model else ""
         noting = self.queue.recording_failure(entry.key, self.store.now, stays, for_model=bool(by))
@@ -640,7 +629,7 @@ class Flusher:
         for turn in turns:
             extraction.add(turn)
         kept = [one for one in extraction.best() if not recalled.is_repetition(one)]
-        return SubagentResult(candidates=kept, left_out=extraction.left, duplicates=extraction.repeated)
+        return SubagentResult(candidates=kept, left_out=extraction.left_out, duplicates=extraction.duplicates)
 
     # -- reading again with a model -----------------------------------------------------------
 
@@ -661,9 +650,7 @@ class Flusher:
             if turns := tuple(filter_turns(one.said(zone), window)):
                 yield one, QueueEntry(queue_key(whose), whose, turns)
 
-    def read_session_again(
-        self, session_file: SessionFile, found: QueueEntry, patience: float
-    ) -> FlushedSession:
+    def reread(self, session_file: SessionFile, found: QueueEntry, patience: float) -> FlushedSession:
         """Have the model read a session again, as one revision. Raises as `drain`; then nothing of this
         session has changed."""
         assert self.model is not None, "a second reading is a model's"
@@ -739,11 +726,9 @@ _ANSWER_TOKENS = 500
 def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Estimate:
     """The tokens and cost of a flush of these turns by a model, rounded up."""
     total, requests = 0, list[Tokens]()
-    for stretch in segments(turns, int(window * PART_OF_WINDOW)):
-        size = int(
-            (tokens.count(format_turns(stretch, None)) + tokens.count(prompt("flush")) + _TOOL_TOKENS)
-            * THEIRS
-        )
+    for segment in segments(turns, int(window * PART_OF_WINDOW)):
+        size = tokens.count(format_turns(segment, None)) + tokens.count(prompt("flush")) + _TOOL_TOKENS
+        size = int(size * THEIRS)
         total += size
         requests += asked_on(size, _USUAL_REQUESTS, _ANSWER_TOKENS)
     return priced(model, total, requests)

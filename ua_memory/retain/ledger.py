@@ -55,7 +55,7 @@ def read_ids(store: Store, session: Session, *, with_facts: bool = False) -> tup
 def ids_of_other_sessions(store: Store, session: Session) -> set[str]:
     """The ids up to which other sessions of the client have been read, if they are globally unique: a fork
     begins with a copy of its parent session, and nothing in it says so."""
-    return ReadMarks(store, f"{_escape(session.client)}/").ids_of_other_sessions(session.client)
+    return ReadMarks(store, f"{_escape(session.client)}/").ids_of_client(session.client)
 
 
 def globally_unique(ids: Iterable[str]) -> set[str]:
@@ -209,7 +209,7 @@ class ReadMarks:
         undone_ids = undone.get(prefix, set())
         return read.get(prefix) or self._marks_in_files.get(prefix, set()) - undone_ids, undone_ids
 
-    def ids_of_other_sessions(self, client: str) -> set[str]:
+    def ids_of_client(self, client: str) -> set[str]:
         """The ids up to which any session of a client has been read, if they are globally unique."""
         start = mark_prefix(Session(client)).partition("/")[0] + "/"
         by = (ids for each in self._marks_in_history for name, ids in each.items() if name.startswith(start))
@@ -220,25 +220,19 @@ class ReadMarks:
         """The marks of flushes that stand, and of those that were undone."""
         log = self.store.history.with_trailer(THROUGH_TRAILER, self._start)
         gone = self.store.history.taken_back()
-        left = [
-            each for each in log if each.id not in gone and (each.trailer("Facts") or not self._with_facts)
-        ]
-        current = _group_by_session(m for each in left for m in each.trailers.get(THROUGH_TRAILER, ()))
-        undone = _group_by_session(
-            m for each in log if each.id in gone for m in each.trailers.get(THROUGH_TRAILER, ())
-        )
+        left = [one for one in log if one.id not in gone and (one.trailer("Facts") or not self._with_facts)]
+        current = _by_prefix(m for one in left for m in one.trailers.get(THROUGH_TRAILER, ()))
+        undone = _by_prefix(m for one in log if one.id in gone for m in one.trailers.get(THROUGH_TRAILER, ()))
         return current, {start: ids - current.get(start, set()) for start, ids in undone.items()}
 
     @cached_property
     def _marks_in_files(self) -> IdsByPrefix:
         sought = self._start.encode() or b"through:"
         texts = (each for each in statements.texts(self.store, every=True) if sought in each[1])
-        return _group_by_session(
-            mark for path, data in texts for mark in markdown_document.parse(data, path).through
-        )
+        return _by_prefix(m for path, data in texts for m in markdown_document.parse(data, path).through)
 
 
-def _group_by_session(marks: Iterable[str]) -> IdsByPrefix:
+def _by_prefix(marks: Iterable[str]) -> IdsByPrefix:
     found: IdsByPrefix = defaultdict(set)
     for mark in marks:
         start, _, entry = mark.rpartition("/")

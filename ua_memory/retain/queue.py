@@ -364,9 +364,9 @@ class TurnQueue:
 
     def put(
         self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
-        for_model: bool | None = None, session_open: bool = False, recalled: Iterable[str] = (),
+        for_model: bool | None = None, is_open: bool = False, recalled: Iterable[str] = (),
     ) -> QueueEntry:  # fmt: skip
-        """Append those turns that are not queued yet; on the disk on return. With `session_open` no flush is
+        """Append those turns that are not queued yet; on the disk on return. With `is_open` no flush is
         due. `recalled` has lines of recalled memory that the session was given. CannotWrite."""
         self._rename_broken_record(key := queue_key(session))
         with self._locked_record(key) as file:
@@ -383,7 +383,7 @@ class TurnQueue:
             if fresh := [line for line in map(self.clean, recalled) if line not in there]:
                 lines.append({"recalled": fresh})
             put: Row = {"put": at.isoformat(), "size": size, "model": for_model}
-            append_rows(file, [*lines, {**put, "open": True} if session_open else put])
+            append_rows(file, [*lines, {**put, "open": True} if is_open else put])
             swap.sync_folder(self.folder)
         return self.get(key)
 
@@ -483,13 +483,11 @@ class TurnQueue:
                     aside = (self._path(f"{key}-{n}") for n in range(1, 1000))
                     self._path(key).rename(next(path for path in aside if not path.exists()))
 
-    def remove_turns(self, key: str, read_ids: Collection[str]) -> None:
+    def remove_turns(self, key: str, ids: Collection[str]) -> None:
         """Remove turns whose facts are committed; turns added meanwhile stay."""
         with self._locked_record(key) as file:
             rows = [
-                row
-                for row in read_rows(file)
-                if row.get("id") not in read_ids and not row.keys() & ATTEMPT_KEYS
+                row for row in read_rows(file) if row.get("id") not in ids and not row.keys() & ATTEMPT_KEYS
             ]
             first = next((n for n, row in enumerate(rows) if "id" in row), None)
             rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
@@ -528,7 +526,7 @@ class TurnQueue:
         process. Busy if another process holds it for longer than `seconds`."""
         until = time.monotonic() + seconds
         path = self.folder / f"{self.prefix}{key}{CLAIM}"
-        with self._locked(path, keep_waiting=lambda: time.monotonic() < until, key=key):
+        with self._locked(path, retry=lambda: time.monotonic() < until, key=key):
             try:
                 yield
             finally:
@@ -589,26 +587,24 @@ class TurnQueue:
 
     @contextmanager
     def _locked_record(self, key: str) -> Iterator[IO[bytes]]:
-        with self._locked(self._path(key), keep_waiting=None, key=key) as file:
+        with self._locked(self._path(key), retry=None, key=key) as file:
             yield file
 
     @contextmanager
-    def _locked(
-        self, path: Path, *, keep_waiting: Callable[[], bool] | None, key: str
-    ) -> Iterator[IO[bytes]]:
-        """The locked file, made if it is missing. `keep_waiting` says whether to retry; None: for ever."""
+    def _locked(self, path: Path, *, retry: Callable[[], bool] | None, key: str) -> Iterator[IO[bytes]]:
+        """The locked file, made if it is missing. `retry` says whether to retry; None: for ever."""
         try:
             make_private(self.folder)
             while True:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 with os.fdopen(fd, "r+b") as file:
-                    got = lock_file(fd, wait=keep_waiting is None)
+                    got = lock_file(fd, wait=retry is None)
                     # It may have been drained and removed, or replaced, between our open and our lock.
                     if got and path.exists() and os.path.samestat(path.stat(), os.fstat(fd)):
                         yield file
                         return
                 if not got:
-                    if keep_waiting is not None and not keep_waiting():
+                    if retry is not None and not retry():
                         raise Busy("another process is flushing this session", where=key, hint="try again")
                     time.sleep(0.05)
         except OSError as error:

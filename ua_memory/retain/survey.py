@@ -165,10 +165,7 @@ class Surveyor:
 
     def _unread_ids(self, session: Session, reading: TranscriptReading, ids: set[str]) -> set[str]:
         """The ids of the turns after the last one that a flush has read."""
-        known = (
-            set().union(*self.marks.read_ids(session))
-            or self.marks.ids_of_other_sessions(session.client) & ids
-        )
+        known = set().union(*self.marks.read_ids(session)) or self.marks.ids_of_client(session.client) & ids
         if not known:
             return ids
         again = reading.again(ledger.base_ids(known))
@@ -487,9 +484,8 @@ class Watches:
         watched = load_watched(self._store)
         known = next((one for one in watched if one.path == str(path)), None)
         one = replace(known or WatchedPath(str(path)), modelled=model is not None)
-        save_watched(
-            self._store, [one if each is known else each for each in watched] if known else [*watched, one]
-        )
+        watched = [one if each is known else each for each in watched] if known else [*watched, one]
+        save_watched(self._store, watched)
         return one, find_changes(self._store, one, 0)
 
     def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
@@ -508,10 +504,8 @@ class Watches:
 
     def due(self, *, modelled: bool) -> bool:
         """Whether anything is to be read now; without a model only what was added without one."""
-        ours = [(one, changes) for one, changes in self.list() if modelled or not one.modelled]
-        return any(
-            changes.ready or any(not one.files[name].gone for name in changes.gone) for one, changes in ours
-        )
+        ours = [(one, new) for one, new in self.list() if modelled or not one.modelled]
+        return any(new.ready or any(not one.files[name].gone for name in new.gone) for one, new in ours)
 
     def run(
         self, *, model: ModelOrEndpoint = None, accept: bool = False, now: bool = False,
@@ -533,7 +527,7 @@ class Watches:
             for one in mine:
                 changes = find_changes(self._store, one, 0 if now else self._store.config.watch_seconds)
                 after, items, result = self._read_changed_files(one, changes, result, accept)
-                keys += [retainer.offer(item, modelled=model is not None) for item in items]
+                keys += [retainer.enqueue(item, for_model=model is not None) for item in items]
                 known[known.index(one)] = after
             save_watched(self._store, known)
             gone = tuple(map(retainer.drop_document, result.let_go))

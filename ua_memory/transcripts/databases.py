@@ -18,16 +18,7 @@ from typing import Any
 from ua_memory import discovery
 from ua_memory.text.noise import typed, uttered
 from ua_memory.transcripts.format import EntryIds, Format, filling, joined, texts
-from ua_memory.transcripts.turns import (
-    CallResult,
-    Event,
-    Record,
-    committed,
-    decoded,
-    instant,
-    table,
-    word,
-)
+from ua_memory.transcripts.turns import CallResult, Event, Record, committed, decoded, instant, table, word
 
 # -- hermes ------------------------------------------------------------------------------------------------
 # `sessions` and `messages`. A row's number is no name, since Hermes writes a conversation anew when it

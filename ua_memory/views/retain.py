@@ -146,7 +146,7 @@ def flush_json(found: Flush | None, done: Iterable[FlushedSession], waiting: int
 def _transcript_json(found: Flush | None) -> dict[str, Any]:
     if found is None or found.due is None or found.session is None:
         return {}
-    context = fields(found.due, "size as tokens", "threshold", "reported", "fires as due")
+    context = fields(found.due, "size as tokens", "threshold", "reported", "is_due as due")
     return {"context": context, **fields(found, "session.client", "session.session", "turns")}
 
 
@@ -391,7 +391,7 @@ def survey_json(
 def _found_session_json(one: FoundSession) -> dict[str, Any]:
     names = ("session.client", "session.session", "transcript.where as path", "turns", "flushed")
     known = ("project?", "session.cwd?", "session.parent?", "first?", "last?")
-    return {**fields(one, *names, "waits as waiting"), "new": len(one.new), **fields(one, *known)}
+    return {**fields(one, *names, "queued as waiting"), "new": len(one.new), **fields(one, *known)}
 
 
 # -- import ----------------------------------------------------------------------------------------------
@@ -513,11 +513,18 @@ def show_waiting(screen: Screen, one: QueueEntry, now: datetime) -> None:
 
 def waiting_json(one: QueueEntry) -> dict[str, Any]:
     item: TextItem | None = getattr(one, "item", None)
-    known = ("since?", "reason?", "size as tokens?", "open as gathers?", "aside?", "tried.again?")
+    known = (
+        "since?",
+        "reason?",
+        "size as tokens?",
+        "open as gathers?",
+        "set_aside as aside?",
+        "attempts.retry_at as again?",
+    )
     return {
         **fields(one, "key", "session.client", "session.session"),
         "turns": len(one.turns),
-        **fields(one, "tries"),
+        **fields(one, "failures as tries"),
         **({**fields(item, "document_id"), "characters": len(item.text)} if item else {}),
         **fields(one, *known),
     }
