@@ -342,6 +342,19 @@ def test_only_what_has_the_kind_of_answer_asked_for_is_newer(
     assert [one.item for one in placed] == (items[::-1] if lifted else items) and bool(replaced) == lifted
 
 
+@pytest.mark.parametrize(("record", "lifted"), [(SESSION, True), ("fact", False)])
+def test_a_passage_that_has_the_old_value_among_others_does_not_hide_the_new_one(
+    tmp_path: Path, record: str, lifted: bool
+) -> None:
+    """A passage of many turns matches by all of them: the new sentence has less than half of its score."""
+    said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-11-02": ["the toll is 45 now"]}
+    items = [hit.item for hit in asked(tmp_path, said_on(said), "toll").hits]
+    old, new = sorted(items, key=lambda item: item.day or "")
+    passage = replace(old, record=record, text=f"Person: the rates are up\nPerson: {old.text}")
+    placed, _ = newer_first([Ranked(passage, 0.9, {}), Ranked(new, 0.3, {})], "what do lorries pay")
+    assert (placed[0].item == new) == lifted
+
+
 @pytest.mark.parametrize("query", ["which port did redis have before?", "what port was redis on in october"])
 def test_a_query_about_the_past_changes_no_order(tmp_path: Path, query: str) -> None:
     days = {"2026-10-01": ["redis listens on port 6379"], "2026-11-02": ["redis moved to port 6380"]}

@@ -278,8 +278,9 @@ def _is_minor(stem: str, text: str) -> bool:
 # it states a change ("now", "moved to") and shares a word that few of the hits have, or otherwise if it says
 # nearly the same. A fact also replaces an older one with nearly the same words if just one of them is
 # negated, or if it states a change and has other names. Whoever moved, changed jobs or replaced one thing by
-# another (`wording.moves`) is no longer where an older fact says. A fact that matches the query much worse
-# than the older one must state a change and share two words with it.
+# another (`wording.moves`) is no longer where an older fact says. A hit that matches the query much worse
+# than the older one must state a change and share two words with it, or one if the older value is in a
+# passage's sentence with a word of the query: a passage matches by all its sentences, a fact by one.
 
 
 REPLACED_HITS, REPLACED_PASSAGES = 40, 10
@@ -517,14 +518,15 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
     asked, ordered = _stems(query), list(found)
     replaced: dict[str, IndexItem] = {}
     for n, old, mine in every:
+        passage = old.item.record == SESSION
         newer = [
             one for rank, one, theirs in (every if any(each.may_replace for each in mine) else replacing)
             if (one.item.day or "") >= (old.item.day or "") and _later(one.item, old.item)
             and _answers_too(one, old)
-            and ((close := _close(one, old)) or (n < REPLACED_PASSAGES and one.item.record != SESSION))
+            and ((close := _close(one, old)) or n < REPLACED_PASSAGES)
             and any(
-                _replaces(a, b, rare, rank < n, not close, asked)
-                and (old.item.record != SESSION or one.score >= _NEAR * old.score or asked & b.words)
+                _replaces(a, b, rare, rank < n, not (close or (passage and asked & b.words)), asked)
+                and (not passage or one.score >= _NEAR * old.score or asked & b.words)
                 for a in theirs for b in mine
             )
         ]  # fmt: skip
