@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ua_memory import __version__, config
-from ua_memory.cli.app import EPILOG, VERBS, group
+from ua_memory.cli.app import EPILOG, VERBS, command_line
 from ua_memory.errors import EXIT_CODES
 
 WIDTH = 10_000
@@ -26,7 +26,7 @@ FILES = (
 
 def page() -> str:
     """The page in the language of man."""
-    root: Any = group()
+    root: Any = command_line()
     top = root.make_context(
         "ua-memory", ["--help"], resilient_parsing=True, help_option_names=["-h", "--help"]
     )

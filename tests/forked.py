@@ -84,7 +84,7 @@ class Begun:
 def imported() -> embedding.LoadedModel:
     """Import what commands import, as they do, and load the embedding model, which lasts as long as it is
     held."""
-    os.environ.update(fast.QUIET)
+    os.environ.update(fast.LIBRARY_ENVIRONMENT)
     for part in pkgutil.walk_packages(ua_memory.__path__, "ua_memory."):
         if not part.name.endswith("__main__"):
             importlib.import_module(part.name)

@@ -21,7 +21,7 @@ from guards import REACHED
 from terminal import MORNING, Shell, new_shell
 
 from ua_memory.cli.app import VERBS
-from ua_memory.cli.daemon import _caller
+from ua_memory.cli.daemon import _make_caller
 from ua_memory.daemon import spawn as detached
 from ua_memory.daemon import spawn as starting
 from ua_memory.errors import UaMemoryError
@@ -314,7 +314,7 @@ def test_no_client_passes_for_a_terminal(shell: Shell, name: str) -> None:
         "Call", (), {"env": {}, "reads_terminal": False, "model": lambda *_: None, "cwd": shell.cwd}
     )()
     with opened(shell) as memory:
-        caller = _caller(call, memory, {"client": name})
+        caller = _make_caller(call, memory, {"client": name})
     assert caller.client == (name if name == "codex" else "mcp")
     assert untrusted("import", caller.client)
 

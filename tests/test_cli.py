@@ -19,7 +19,7 @@ from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
 from ua_memory.caller import caller, parse_day
-from ua_memory.cli.app import VERBS, Verbs, group
+from ua_memory.cli.app import VERBS, Verbs, command_line
 from ua_memory.errors import EXIT_CODES, Usage
 from ua_memory.text import dates
 from ua_memory.views import output as boundary
@@ -433,7 +433,7 @@ def test_the_log_of_a_file_and_of_a_fact_quotes_no_other(shell: Shell) -> None:
 def test_a_log_says_the_same_of_a_revision_however_many_are_asked_for(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.cli.history.FOLDED", 2)
+    monkeypatch.setattr("ua_memory.cli.history.GROUP_SIZE", 2)
     for n in range(7):
         shell.ok("insert", f"fact {n}")
     shell.ok("core", "replace", "Me", "tea")
@@ -821,7 +821,7 @@ def test_dates_that_are_none(text: str) -> None:
 
 
 def test_the_table_says_what_each_verb_says_of_itself() -> None:
-    command = group()
+    command = command_line()
     assert isinstance(command, Verbs)
     for section in VERBS.values():
         for name, listed in section.items():

@@ -259,7 +259,7 @@ def test_one_that_does_not_leave_is_killed(place: Place, monkeypatch: pytest.Mon
     argv = [sys.executable, "-c", DEAF, place.local / "daemon.lock"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as deaf:
         assert deaf.stdout and deaf.stdout.readline()
-        stopping._stopped(cast("Any", bank), cast("Any", call))
+        stopping._stop(cast("Any", bank), cast("Any", call))
         assert deaf.wait(5) == -signal.SIGKILL and not runs(place.local)
 
 

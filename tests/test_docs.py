@@ -19,7 +19,7 @@ import pytest
 
 from ua_memory import config
 from ua_memory.caller import Call
-from ua_memory.cli.app import VERBS, group, run
+from ua_memory.cli.app import VERBS, command_line, run
 from ua_memory.errors import EXIT_CODES
 from ua_memory.views import output as boundary
 
@@ -39,7 +39,7 @@ def help_of(*verb: str) -> str:
 def commands() -> Iterator[tuple[str, ...]]:
     """Every command by its words: (), ("insert",), ("core", "list"), … in the order of the table."""
     yield ()
-    root: Any = group()
+    root: Any = command_line()
     for section in VERBS.values():
         for name in section:
             yield (name,)
@@ -80,7 +80,7 @@ def test_every_command_and_setting_is_documented(golden: Callable[[Path, bytes],
 
 @pytest.mark.parametrize("family", ["pages", "models", "observations", "opinions", "entities", "directives"])
 def test_every_family_of_what_is_known_can_be_listed_and_asked_for_one(family: str) -> None:
-    group_: Any = group()
+    group_: Any = command_line()
     verbs = group_.get_command(None, family)
     assert (
         verbs.get_command(None, "list") and verbs.get_command(None, "get") and "get" in help_of(family, "get")

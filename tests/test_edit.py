@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from terminal import Shell, new_shell
 
-from ua_memory.cli.search import at_line
+from ua_memory.cli.search import open_at_line
 
 RECORDS = '#!/bin/sh\nprintf "%s\\n" "$@" > "$RECORD"\n'
 
@@ -80,8 +80,8 @@ def test_a_fact_is_opened_where_it_stands(shell: Shell, tmp_path: Path) -> None:
     ],
 )
 def test_each_editor_is_told_the_line_in_its_way(editor: str, expected: list[str]) -> None:
-    assert at_line(editor, "/x/a b.md", 7) == expected
-    assert at_line(editor, "/x/a b.md", 0) == ["/x/a b.md"]
+    assert open_at_line(editor, "/x/a b.md", 7) == expected
+    assert open_at_line(editor, "/x/a b.md", 0) == ["/x/a b.md"]
 
 
 def test_what_is_saved_is_an_edit_by_hand(shell: Shell, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from daemons import Lasting, Place, forking, until
 from ua_memory import discovery
 from ua_memory.cli import fast
 from ua_memory.cli.app import VERBS
-from ua_memory.cli.daemon import likely
+from ua_memory.cli.daemon import guess_query
 from ua_memory.daemon import connect as address
 from ua_memory.daemon import connect as asking
 from ua_memory.daemon import server as messages
@@ -113,7 +113,7 @@ READS = (
     ],
 )
 def test_what_a_command_line_is_likely_to_ask(argv: tuple[str, ...], query: str) -> None:
-    assert likely(argv) == query
+    assert guess_query(argv) == query
 
 
 def _plain(text: str) -> str:
@@ -297,7 +297,7 @@ def test_a_reader_who_leaves_and_a_closed_output(served: Place) -> None:
 
 def test_it_knows_the_verbs_the_agents_and_the_codes() -> None:
     verbs = {name for section in VERBS.values() for name in section}
-    assert verbs >= fast.FORWARDED >= fast.WRITES | fast.STARTS
+    assert verbs >= fast.DAEMON_VERBS >= fast.WRITING_VERBS | fast.STARTING_VERBS
     assert set(discovery.AGENTS) <= set(asking.PASSED)
 
 
@@ -314,7 +314,7 @@ def test_it_knows_the_verbs_the_agents_and_the_codes() -> None:
     ],
 )
 def test_the_verb_is_found(words: list[str], verb: str) -> None:
-    assert fast._verb(words) == verb
+    assert fast._parse_verb(words) == verb
 
 
 def test_a_request_is_json_and_an_answer_is_read_as_json_is() -> None:
@@ -330,7 +330,7 @@ def test_a_request_is_json_and_an_answer_is_read_as_json_is() -> None:
 def test_a_warm_search_loads_next_to_nothing(served: Place) -> None:
     code = (
         "import os, sys\nfrom ua_memory.cli import fast\n"
-        "fast._leave = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
+        "fast._exit = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
         "before = set(sys.modules)\nfast.main()"
     )
     done = subprocess.run(
@@ -354,7 +354,7 @@ def test_a_warm_hook_loads_no_more_than_a_search(served: Place) -> None:
     """Not `re`, `json` nor `contextlib`: they take as long as Python's own start."""
     code = (
         "import os, sys\nfrom ua_memory.cli import fast\n"
-        "fast._leave = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
+        "fast._exit = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
         "fast.main()"
     )
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "5df2", "cwd": "/", "prompt": "why heroku?"}

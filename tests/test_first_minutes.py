@@ -14,7 +14,7 @@ from banks import new_bank
 from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
-from ua_memory.cli.app import VERBS, group
+from ua_memory.cli.app import VERBS, command_line
 from ua_memory.memory import Memory
 from ua_memory.upkeep import audit
 
@@ -78,7 +78,7 @@ def test_more_than_three_files_are_counted(shell: Shell) -> None:
 
 
 def commands() -> Iterator[tuple[str, ...]]:
-    root = group()
+    root = command_line()
     context = root.make_context("ua-memory", ["--help"], resilient_parsing=True)
     for name in (name for section in VERBS.values() for name in section):
         found = root.get_command(context, name)

@@ -73,7 +73,7 @@ def test_nobody_reads_a_private_file_while_it_is_replaced(
     modes: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: modes.append(os.fstat(fd).st_mode & 0o077))
     piece = schedule.SettingsPiece(str(file), "hooks", lambda text: text, lambda text: text)
-    installing.carry_out([installing.InstallStep(piece, b"{}", b'{"token": 1}')])
+    installing.apply_steps([installing.InstallStep(piece, b"{}", b'{"token": 1}')])
     assert modes == [0] and file.stat().st_mode & 0o777 == 0o600
 
 

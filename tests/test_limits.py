@@ -408,8 +408,8 @@ def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     (tmp_path / "a.jsonl").write_bytes(INJECTED[0])
     for most, lines in ((len(INJECTED[0]), 1), (len(INJECTED[0]) - 1, 0)):
-        monkeypatch.setattr(prune, "LONGEST", most)
-        assert len(prune._held(tmp_path / "a.jsonl")) == lines
+        monkeypatch.setattr(prune, "LONGEST_LINE", most)
+        assert len(prune._recalled_lines(tmp_path / "a.jsonl")) == lines
 
 
 def test_a_file_in_a_reply(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -543,10 +543,10 @@ def test_events_that_were_heard(tmp_path: Path) -> None:
     from ua_memory.cli import fast as once
 
     file = tmp_path / "heard"
-    for size, kept in ((once.MOST_SEEN, True), (once.MOST_SEEN + 1, False)):
+    for size, kept in ((once.MOST_EVENT_BYTES, True), (once.MOST_EVENT_BYTES + 1, False)):
         file.write_bytes(b"x" * size)
-        assert not once._seen_before(str(file), "an event", 0)
-        assert (file.stat().st_size > once.MOST_SEEN) is kept
+        assert not once._is_recorded(str(file), "an event", 0)
+        assert (file.stat().st_size > once.MOST_EVENT_BYTES) is kept
 
 
 def test_metadata_and_tags(memory: Memory) -> None:

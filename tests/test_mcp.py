@@ -743,7 +743,7 @@ def test_a_call_that_waits_for_a_model_holds_up_no_other(
 def test_the_relay_loads_nothing_heavy(place: Place) -> None:
     code = (
         "import sys\nfrom ua_memory.cli import fast\n"
-        "fast._leave = lambda code: (print(*sorted(sys.modules), file=sys.stderr), sys.exit(code))\n"
+        "fast._exit = lambda code: (print(*sorted(sys.modules), file=sys.stderr), sys.exit(code))\n"
         "fast.main()"
     )
     done = subprocess.run(
@@ -758,7 +758,7 @@ def test_with_a_daemon_no_process_is_started_for_a_tool(place: Place) -> None:
     assert place.run("daemon", "start").code == 0
     code = (
         "import sys\nfrom ua_memory.cli import fast\n"
-        "fast._leave = lambda code: (print('subprocess' in sys.modules, file=sys.stderr), sys.exit(code))\n"
+        "fast._exit = lambda code: (print('subprocess' in sys.modules, file=sys.stderr), sys.exit(code))\n"
         "from ua_memory.mcp import relay\nrelay._start_daemon = lambda words: None\nfast.main()"
     )
     rows = [asks("tools/call", 1, name="archival_memory_insert", arguments={"content": "The map is blue"})]

@@ -77,7 +77,7 @@ def test_importing_the_package_loads_nothing() -> None:
 def test_a_process_that_loaded_chroma_still_does_what_was_left_for_its_end() -> None:
     code = (
         "import atexit, sys\nfrom ua_memory.cli import app\nsys.modules['chromadb'] = sys\n"
-        "atexit.register(print, 'at the end')\nprint('before')\napp.leave(3)"
+        "atexit.register(print, 'at the end')\nprint('before')\napp.exit_process(3)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, "before\nat the end\n", "")

@@ -217,7 +217,7 @@ def test_the_command_and_its_json(shell: Shell, tmp_path: Path, monkeypatch: pyt
     assert "watch run --accept" in shell.ok("watch", "list").out
     assert "a.md is gone; 1 fact removed" in shell.ok("watch", "run", "--accept").out
     shell.write("ua-memory.toml", (shell.cwd / "ua-memory.toml").read_text() + "watch.quiet_seconds = 2\n")
-    monkeypatch.setattr("ua_memory.cli.retain._daemon", lambda *_: True)
+    monkeypatch.setattr("ua_memory.cli.retain._ensure_daemon", lambda *_: True)
     assert "again 2 seconds after" in shell.ok("watch", "add", str(folder)).out
     assert shell.ok("watch", "remove", str(folder)).out.startswith("No longer watching")
     assert "Nothing is watched" in shell.ok("watch", "list").out

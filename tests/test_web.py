@@ -1255,7 +1255,7 @@ def test_memory_is_given_back_once_nobody_asks(fresh: Browser, monkeypatch: pyte
 def test_a_damaged_note_of_the_port_is_none(tmp_path: Path) -> None:
     for text in ('{"port": "x"}', '{"pid": 1, "port": 99999, "write": false}', "[1]", "{}"):
         (tmp_path / "web.json").write_text(text)
-        assert 0 <= int(web._state(tmp_path).get("port", 0)) < 1 << 16
+        assert 0 <= int(web._read_state(tmp_path).get("port", 0)) < 1 << 16
 
 
 def test_it_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:

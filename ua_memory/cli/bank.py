@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # `ua-memory init`: make a bank.
 
 
-@app.verb(opens=False)
+@app.verb(opens_bank=False)
 def init(
     call: Call,
     path: str | None = Argument(None, help="The folder (default: the bank found from here, or ~/ua-memory)."),
@@ -55,7 +55,7 @@ def init(
     An empty folder becomes its own git repository. Inside another repository the history is
     kept in a separate one. Existing files stay as they are. A second run changes nothing.
     """
-    root, default = _root(call, path, new=source is not None)
+    root, default = _init_root(call, path, new=source is not None)
     cloned = None
     if source is not None:
         from ua_memory.upkeep.sync import clone
@@ -69,9 +69,9 @@ def init(
     loaded = caller.settings_of(call, done.bank.root)  # of which only now is known whose they are
     caller.tell_untrusted(call, loaded)
     with Memory.open(done.bank.root, config=loaded, now=call.now, door="cli") as memory:
-        notes = [*done.result.notes, *_notes(call, memory, default)]
+        notes = [*done.result.notes, *_init_notes(call, memory, default)]
         status = memory.status()
-        steps = views.next_steps(empty=True, client=_client(call))
+        steps = views.next_steps(empty=True, client=_new_client(call))
         if cloned:
             steps = [("ua-memory sync", "as often as you like")]
         here = caller.bank_here(call)
@@ -81,12 +81,12 @@ def init(
         show_result(call, found, views.init_json, views.show_init)
 
 
-def _root(call: Call, path: str | None, *, new: bool) -> tuple[Path, bool]:
-    """The folder, and whether it is the default one, which nobody has named."""
+def _init_root(call: Call, path: str | None, *, new: bool) -> tuple[Path, bool]:
+    """The folder for `init`, and whether it is the default bank's."""
     if path is not None:
         return caller.absolute(call, path), False
-    meant = caller.named(call) or (None if new else caller.found(call))
-    return (meant, False) if meant else (paths_module.default_bank(call.home), True)
+    found = caller.named(call) or (None if new else caller.found(call))
+    return (found, False) if found else (paths_module.default_bank(call.home), True)
 
 
 def system_timezone(call: Call) -> str:
@@ -101,8 +101,8 @@ def system_timezone(call: Call) -> str:
     return name if name not in ("", "localtime", "Factory") and config.is_zone(name) else ""
 
 
-def _notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
-    """Which bank that is if nobody named one, and which files of its folder are not searched."""
+def _init_notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
+    """Notes of `init`: that this is the default bank, and how many markdown files will not be searched."""
     root = memory.store.bank.root
     if default and call.cwd.resolve() != root:
         yield (
@@ -127,7 +127,7 @@ def _notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
 
 
 def overview(call: Call) -> None:
-    """Say where the bank is and what to do next."""
+    """Print where the bank is and what to do next: `ua-memory` without a verb."""
     if caller.named(call) is None and caller.bank_here(call) is None:
         return views.show_no_bank(Screen(call), paths_module.default_bank(call.home))
     with caller.opened(call, lenient=True) as memory:
@@ -135,17 +135,17 @@ def overview(call: Call) -> None:
         newest, damage = newest_revision(memory.store)
         last = entries(memory, [newest], None, set())[0].sentence if newest and not damage else ""
         empty = not any(file.path.startswith(f"{LOGS}/") for file in seen.files)
-        steps = views.next_steps(empty=empty, held=bool(seen.held), waiting=waiting, client=_client(call))
+        steps = views.next_steps(empty=empty, held=bool(seen.held), waiting=waiting, client=_new_client(call))
         root, now = memory.store.bank.root, memory.store.now()
         views.show_overview(Screen(call), root, len(seen.files), newest, last, now, steps)
     return None
 
 
-def _client(call: Call) -> str:
-    """A client that is on this machine and has no memory yet, '' for none."""
+def _new_client(call: Call) -> str:
+    """A client on this machine that ua-memory is not installed in; '' if there is none."""
     from ua_memory.cli import install
 
-    return next(install.without_memory(call), "")
+    return next(install.clients_without_memory(call), "")
 
 
 # -- status ------------------------------------------------------------------------------------------------
@@ -172,11 +172,12 @@ def status(
     jobs = views.job_views(found, memory.config, daemon, memory.store.now())
     if call.as_json:
         return emit_json(call, views.status_json(found, watch, jobs, held))
-    return views.show_status(Screen(call), found, _last(memory, found), watch, jobs, memory.store.now())
+    last = _newest_entry(memory, found)
+    return views.show_status(Screen(call), found, last, watch, jobs, memory.store.now())
 
 
-def _last(memory: Memory, found: Status) -> str:
-    """What the newest revision did, as `log` says it."""
+def _newest_entry(memory: Memory, found: Status) -> str:
+    """The newest revision's entry in the log."""
     if found.head is None:
         return ""
     with contextlib.suppress(UaMemoryError):  # a damaged history still has its newest revision's name
@@ -236,7 +237,7 @@ def doctor(
 # `ua-memory index`: the search index, which may be deleted and built anew at any moment.
 
 
-index_app = app.new(
+index_app = app.new_app(
     no_args_is_help=True,
     help="The search index, which is built from the files and may be deleted at any moment.",
 )
@@ -280,10 +281,10 @@ def stats(
 # `ua-memory bench`: how good the search is, on the user's own copies of data sets.
 
 
-bench_app = app.new(no_args_is_help=True, help="Measure search on your own conversations.")
+bench_app = app.new_app(no_args_is_help=True, help="Measure search on your own conversations.")
 
 
-@app.verb(bench_app, opens=False)
+@app.verb(bench_app, opens_bank=False)
 def recall(
     call: Call,
     file: list[str] = Argument(..., metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines."),
@@ -339,8 +340,8 @@ def probes(
 # The settings, where each comes from, and which of a bank's count.
 
 
-class Settings(app.Family):
-    """`config` and `config KEY` list, as they did before there was anything else to do."""
+class ConfigGroup(app.Family):
+    """The group `config`, in which `config` and `config KEY` mean `config list`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         words = [word for word in args if not word.startswith("-")]
@@ -349,10 +350,11 @@ class Settings(app.Family):
         return super().parse_args(ctx, args)
 
 
-config_app = app.new(cls=Settings, help="Settings and their sources. `ua-memory config [KEY]` lists them.")
+_CONFIG_HELP = "Settings and their sources. `ua-memory config [KEY]` lists them."
+config_app = app.new_app(cls=ConfigGroup, help=_CONFIG_HELP)
 
 
-@app.verb(config_app, "list", opens=False)
+@app.verb(config_app, "list", opens_bank=False)
 def config_list(
     call: Call,
     key: str | None = Argument(None, metavar="[KEY]", help="Print only the value of this setting."),
@@ -378,7 +380,7 @@ def config_list(
     return Screen(call).raw(views.setting_text(found[0]["value"]))
 
 
-@app.verb(config_app, "set", opens=False)
+@app.verb(config_app, "set", opens_bank=False)
 def config_set(
     call: Call,
     key: str = Argument(..., metavar="KEY", help="The setting."),
@@ -414,7 +416,7 @@ def config_set(
         note(call, f"{loaded.sources[name]} also sets it, and overrides this file")
 
 
-@app.verb(opens=False)
+@app.verb(opens_bank=False)
 def trust(
     call: Call,
     yes: bool = Option(False, "--yes", help="Ask nothing."),

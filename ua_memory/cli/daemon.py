@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 # -- daemon ------------------------------------------------------------------------------------------------
-# `ua-memory daemon`: start, stop and watch the process that keeps a bank warm.
+# `ua-memory daemon`: start, stop and inspect the process that keeps a bank's index and model loaded.
 
 
-daemon_app = app.new(
+daemon_app = app.new_app(
     no_args_is_help=True,
     help="The background process that keeps index and model loaded. Commands start it automatically.",
 )
@@ -57,17 +57,17 @@ daemon_app = app.new(
 @app.verb(daemon_app, lenient=True)
 def start(call: Call, memory: Memory) -> None:
     """Start it, and wait until it answers."""
-    _tell(call, ensure(memory.store.bank, call.env), "Running")
+    _print_status(call, ensure(memory.store.bank, call.env), "Running")
 
 
-@app.verb(daemon_app, opens=False)
+@app.verb(daemon_app, opens_bank=False)
 def stop(call: Call, every: bool = Option(False, "--all", help="The daemons of all banks.")) -> None:
     """Stop it; a running command is finished first."""
     if every:
         _stop_all(call)
         return
     with caller.opened(call, lenient=True) as memory:
-        _tell(call, _stopped(memory.store.bank, call), "Stopped")
+        _print_status(call, _stop(memory.store.bank, call), "Stopped")
 
 
 @app.verb(daemon_app, lenient=True)
@@ -79,8 +79,8 @@ def restart(
     ),
 ) -> None:
     """Restart it."""
-    _stopped(memory.store.bank, call)
-    _tell(call, ensure(memory.store.bank, call.env, key=with_key), "Running")
+    _stop(memory.store.bank, call)
+    _print_status(call, ensure(memory.store.bank, call.env, key=with_key), "Running")
 
 
 @app.verb(daemon_app, lenient=True)
@@ -90,13 +90,13 @@ def status(call: Call, memory: Memory) -> None:
     if found is None and runs(local):
         what = "the daemon does not answer"
         raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
-    _tell(call, found, "Running")
+    _print_status(call, found, "Running")
 
 
-@app.verb(daemon_app, "list", opens=False)
+@app.verb(daemon_app, "list", opens_bank=False)
 def list_(call: Call) -> None:
     """List the daemons of all banks."""
-    _listed(call, spawn.every(call.env))
+    _print_daemons(call, spawn.every(call.env))
 
 
 @app.verb(daemon_app, lenient=True)
@@ -124,9 +124,9 @@ def logs(
         Screen(call).raw("\n".join(rows))
 
 
-def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
-    """What it said of itself before it left, or only its process id if it did not answer; None if there was
-    none. Busy if it does not leave."""
+def _stop(bank: Bank, call: Call) -> dict[str, Any] | None:
+    """Stop a bank's daemon and return its last status, only its process id if it did not answer, or None if
+    none ran. Busy if it does not exit."""
     found, pid = spawn.status(bank.root, call.env), holder(bank.local)
 
     def stop() -> object:
@@ -138,42 +138,42 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
 
 
 def _stop_all(call: Call) -> None:
-    """Stop the daemons of all banks. Busy names those that do not leave."""
+    """Stop the daemons of all banks. Busy names those that do not exit."""
     found = spawn.every(call.env)
     stay = [one for one in found if not one.end()]
-    _listed(call, [one for one in found if one not in stay], "Stopped: ")
+    _print_daemons(call, [one for one in found if one not in stay], "Stopped: ")
     if stay:
         raise Busy("does not exit", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")
 
 
-def _listed(call: Call, found: Sequence[Daemon], did: str = "") -> None:
-    def shape(one: Daemon) -> dict[str, Any]:
+def _print_daemons(call: Call, found: Sequence[Daemon], prefix: str = "") -> None:
+    def to_json(one: Daemon) -> dict[str, Any]:
         return fields(one, "pid", "bank", "socket") | {"answers": one.said is not None}
 
-    def people(screen: Screen, one: Daemon) -> None:
+    def to_screen(screen: Screen, one: Daemon) -> None:
         said = f"since {one.said['since']}" if one.said else "does not answer"
-        screen.line(f"{did}process {one.pid}, {one.bank or one.socket}, {said}")
+        screen.line(f"{prefix}process {one.pid}, {one.bank or one.socket}, {said}")
 
-    show_list(call, "daemons", found, shape, people, "No daemon runs.")
+    show_list(call, "daemons", found, to_json, to_screen, "No daemon runs.")
 
 
-def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
-    emit_json(call, {"running": found is not None and did == "Running", **(found or {})})
+def _print_status(call: Call, found: dict[str, Any] | None, state: str) -> None:
+    emit_json(call, {"running": found is not None and state == "Running", **(found or {})})
     if found is None:
         Screen(call).line("No daemon runs for this bank.")
     elif "since" not in found:
-        Screen(call).line(f"{did}: process {found['pid']}, which did not answer")
+        Screen(call).line(f"{state}: process {found['pid']}, which did not answer")
     else:
-        holds = "index and model loaded" if found["warm"] else "nothing loaded"
+        loaded = "index and model loaded" if found["warm"] else "nothing loaded"
         served = count(found["commands"], "command")
-        Screen(call).line(f"{did}: process {found['pid']} since {found['since']}, {served}, {holds}")
+        Screen(call).line(f"{state}: process {found['pid']} since {found['since']}, {served}, {loaded}")
 
 
 # -- mcp ---------------------------------------------------------------------------------------------------
 # `ua-memory mcp`: memory's tools for agents, over standard input and output, or over HTTP.
 
 
-@app.verb(opens=False, json=False)
+@app.verb(opens_bank=False, json=False)
 def mcp(
     call: Call,
     tools_: str | None = Option(
@@ -198,13 +198,13 @@ def mcp(
     with caller.opened(call) as memory:
         memory.door = "mcp"
         given = json.loads(call.stdin.read())
-        found = tools.answer(memory, given, _caller(call, memory, given))
+        found = tools.answer(memory, given, _make_caller(call, memory, given))
         call.stdout.write(json.dumps(found) + "\n")
     return None
 
 
 def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
-    """Serve over HTTP. Each request is answered by a command of its own, as the relay has it done."""
+    """Serve over HTTP. Each request is run as a command, as by the relay."""
     if find_spec("mcp") is None:
         raise Usage("serving over HTTP needs the MCP SDK", hint="pip install 'ua-memory[http]'")
     with caller.opened(call) as memory:
@@ -214,9 +214,9 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
             note(call, f"mcp.tools: {wrong}")
     mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
     words = ["--bank", str(root), "mcp"]
-    at = tools.bound(port)
+    listening = tools.bound(port)
     token, new = tools.token(folder)
-    url = f"http://{tools.HOST}:{at.getsockname()[1]}/mcp"
+    url = f"http://{tools.HOST}:{listening.getsockname()[1]}/mcp"
     call.stdout.write(f"Serving {root} at {url}\n")
     call.stdout.write(f"Token, shown this once: {token}\n" if new else "")
     file = folder / tools.COOKIE_NAME
@@ -224,39 +224,38 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
     call.stdout.flush()
     note(call, f"process {os.getpid()}; Ctrl-C stops it")
     version = relay.read_known()["legacy"]["initialize"]["serverInfo"]["version"]
-    made = tools.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
-    tools.serve(made, token, at)
+    server = tools.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
+    tools.serve(server, token, listening)
 
 
-def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
-    """Who calls: by what the relay was told, else by the environment."""
-    known = caller_origin(call)[1]
-    known = known if known not in ("cli", "terminal") else str(given.get("client") or "mcp")
-    known = "mcp" if known in BY_COMMAND else known  # a client may call itself whatever it likes
+def _make_caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
+    """The caller of a tool, from what the relay passed on, else from the environment."""
+    client = caller_origin(call)[1]
+    client = client if client not in ("cli", "terminal") else str(given.get("client") or "mcp")
+    client = "mcp" if client in BY_COMMAND else client  # a client may call itself whatever it likes
 
-    def behind(words: Sequence[str]) -> str:
+    def run_detached(words: Sequence[str]) -> str:
         spawn.survive()
         return spawn.start_detached(memory.store.bank, call.env, *words)
 
     session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
-    here = {**places(call), "session": session or ""}
-    tags = said_in(known, here, TOOL, memory.config.observation_scopes)
-    project = call.env.get("CLAUDE_PROJECT_DIR")  # that the client says it works in
+    tag_values = {**places(call), "session": session or ""}
+    tags = said_in(client, tag_values, TOOL, memory.config.observation_scopes)
+    project = call.env.get("CLAUDE_PROJECT_DIR")  # the client's working folder
     return tools.Caller(
-        known, session, call.model(memory), behind, (call.cwd, *([Path(project)] if project else [])),
-        here, tags,
-        lambda: _words(memory, given.get("process"), session or ""),
+        client, session, call.model(memory), run_detached, (call.cwd, *([Path(project)] if project else [])),
+        tag_values, tags,
+        lambda: _transcript_words(memory, given.get("process"), session or ""),
         lambda: [root for root in (caller.found(call), default_bank(call.home)) if root and is_bank(root)],
     )  # fmt: skip
 
 
 MOST_SESSIONS = 4
-"""Sessions of one client's process whose transcripts are read for a check."""
+"""Sessions of one client process whose transcripts are read to check an edit."""
 
 
-def _words(memory: Memory, process: object, session: str) -> TranscriptWords | None:
-    """What was said and printed in the sessions that the caller's client runs, as far as their transcripts
-    tell; None where there is none to be read."""
+def _transcript_words(memory: Memory, process: object, session: str) -> TranscriptWords | None:
+    """Turns and tool outputs in the transcripts of the client's sessions; None if there is no transcript."""
     pid = process if isinstance(process, int) else 0
     records = records_of_caller(memory.store.bank.pending, pid, session)
     found = [
@@ -271,22 +270,22 @@ def _words(memory: Memory, process: object, session: str) -> TranscriptWords | N
     return TranscriptWords(said, outputs, len(read) == len(records) and all(w.complete for w in read))
 
 
-# -- serving -----------------------------------------------------------------------------------------------
-# The daemon's side of the command line: a request of a caller becomes the call that it is.
+# -- running commands in the daemon ------------------------------------------------------------------------
+# The daemon turns a caller's request into a `Call`, and runs it.
 
 
-LENT = ("HOME", "TZ", "LANG", "LC_", "GIT_", "EMAIL", "XDG_CONFIG_HOME")
-"""How a variable begins that processes we start, or the clock, take from the environment of this process."""
+BORROWED_VARIABLES = ("HOME", "TZ", "LANG", "LC_", "GIT_", "EMAIL", "XDG_CONFIG_HOME")
+"""Prefixes of the variables that child processes and the clock read from this process's environment."""
 
-ANSWERS_AGENTS = frozenset({"hook", "mcp"})
-"""Verbs whose answer no person reads."""
-FLAGS = ("--json", "--explain")
-"""What may stand before the words of a query and says nothing of them."""
+AGENT_VERBS = frozenset({"hook", "mcp"})
+"""Verbs whose output goes to agents, not to people."""
+QUERY_FLAGS = ("--json", "--explain")
+"""Options without a value that may stand before a query."""
 
 
 def perform_request(request: Request, output: Output, warm: Warm) -> int:
-    """Run a command as its caller would have, in the bank that is kept warm, and return the exit code."""
-    if query := likely(request.argv):
+    """Run a caller's command in the daemon's open bank, and return the exit code."""
+    if query := guess_query(request.argv):
         warm.expect(query)
     streams = [CallerStream(output, n, request.encodings[n - 1]) for n in (1, 2)]
     call = Call(
@@ -295,44 +294,42 @@ def perform_request(request: Request, output: Output, warm: Warm) -> int:
         stderr=cast("TextIO", streams[1]), terminals=request.terminals, width=request.width,
         opener=partial(warm.opened, env=request.env),
     )  # fmt: skip
-    with _lent(request.env):
+    with _caller_environment(request.env):
         code = app.run(call)
-        if warm.unreported and not ANSWERS_AGENTS & set(request.argv[:3]):
+        if warm.unreported and not AGENT_VERBS & set(request.argv[:3]):
             for text in dict.fromkeys(warm.unreported):
                 note(call, text)
             warm.unreported.clear()
         return code
 
 
-def likely(argv: Sequence[str]) -> str:
-    """What a command line is likely to ask, '' where it begins otherwise: it is not read for that."""
+def guess_query(argv: Sequence[str]) -> str:
+    """The query of a search or recall, guessed without parsing the options; '' for other commands."""
     match argv:
         case ["--bank", _, *rest] | [*rest] if rest[:1] in (["search"], ["recall"]):
-            words = dropwhile(FLAGS.__contains__, rest[1:])
+            words = dropwhile(QUERY_FLAGS.__contains__, rest[1:])
             return " ".join(takewhile(lambda word: not word.startswith("-"), words))
         case _:
             return ""
 
 
 @contextmanager
-def _lent(env: Mapping[str, str]) -> Iterator[None]:
-    """Have this process's environment be the caller's in what git and the clock read from it.
-
-    Only one command runs at a time, and mostly there is nothing to change.
-    """
-    before = {name: value for name, value in os.environ.items() if name.startswith(LENT)}
-    theirs = {name: value for name, value in env.items() if name.startswith(LENT)}
+def _caller_environment(env: Mapping[str, str]) -> Iterator[None]:
+    """Set this process's variables for git and the clock to the caller's while a command runs. Only one
+    command runs at a time."""
+    before = {name: value for name, value in os.environ.items() if name.startswith(BORROWED_VARIABLES)}
+    theirs = {name: value for name, value in env.items() if name.startswith(BORROWED_VARIABLES)}
     if before == theirs:
         yield
         return
-    _exchange(before, theirs)
+    _replace_environment(before, theirs)
     try:
         yield
     finally:
-        _exchange(theirs, before)
+        _replace_environment(theirs, before)
 
 
-def _exchange(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     for name in old.keys() - new.keys():
         del os.environ[name]
     os.environ.update(new)
@@ -341,13 +338,13 @@ def _exchange(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 
 def serve(call: Call, memory: Memory) -> str:
-    """Be the bank's daemon until there is a reason to leave, and return it. AlreadyRuns."""
+    """Run the bank's daemon until there is a reason to exit, and return the reason. AlreadyRuns."""
     embedding.use_one_arena()
-    # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
+    # Small matrices: two threads wait for each other longer than one thread takes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank
     memory.store.make_state()
-    gc.set_threshold(10_000)  # a search makes thousands of short-lived things, and none goes in circles
+    gc.set_threshold(10_000)  # a search makes thousands of short-lived objects without reference cycles
     with process_lock(bank.local / "daemon.lock"):
         service = Service(
             Warm(bank.root, memory.config, bank.pending, call.env), perform_request, bank.local, call.env

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 # `ua-memory log`: what was done, read like a diary.
 
 
-SEARCHED = 2000
+SEARCH_DEPTH = 2000
 """Revisions that are looked through for a text or an author."""
-FOLDED = 10
+GROUP_SIZE = 10
 """So many revisions are read for each entry that is shown: those in a row that are alike are one."""
 
 
@@ -81,11 +81,12 @@ def log(
 def find_revisions(
     memory: Memory, log: Callable[..., Sequence[Revision]], about: str | None, number: int, by: str, text: str
 ) -> list[tuple[Revision, DiaryEntry]]:
-    """The newest revisions by an author, with a text in what the diary says of them: of the last SEARCHED."""
+    """The newest of the last SEARCH_DEPTH revisions whose author has `by`, and whose entry, subject or paths
+    have `text`."""
     found: list[tuple[Revision, DiaryEntry]] = []
     undone, searched, older = memory.store.history.taken_back(), 0, dict[str, str]()
-    batch = max(number, FOLDED * FOLDED) if by or text else number
-    while len(found) < number and searched < SEARCHED:
+    batch = max(number, GROUP_SIZE * GROUP_SIZE) if by or text else number
+    while len(found) < number and searched < SEARCH_DEPTH:
         revisions = log(limit=batch, **older)
         theirs = [one for one in revisions if by in one.author.casefold()]
         pairs = zip(theirs, entries(memory, theirs, about, undone, separate=True), strict=True)
@@ -102,12 +103,12 @@ def find_revisions(
 def list_entries(
     memory: Memory, log: Callable[..., Sequence[Revision]], about: str | None, number: int, *, separate: bool
 ) -> list[DiaryEntry]:
-    """The newest entries, each of them whole: it ends where another begins, not where reading did."""
+    """The newest `number` entries. More revisions are read until the last entry's group is complete."""
     zone, undone, wanted = memory.store.now().tzinfo, memory.store.history.taken_back(), number
     while True:
-        limit = wanted if separate else wanted * FOLDED
+        limit = wanted if separate else wanted * GROUP_SIZE
         revisions = log(limit=limit)
-        # Which go together at most is known without their words; these are read of little more than is shown.
+        # Groups are found without the records' texts, so these are read only for the revisions shown.
         starts = {
             one.revision
             for one in views.diary_entries(revisions, {}, undone, zone, separate=separate)[wanted:][:1]
@@ -120,13 +121,15 @@ def list_entries(
 
 
 def entries(
-    memory: Memory, done: Sequence[Revision], about: str | None, gone: set[str], *, separate: bool = False
-) -> list[DiaryEntry]:
-    """Revisions as the diary tells of them, with what they took back, however long ago."""
-    others = memory.history.undone_by(done)
-    brought = memory.history.statements_by_revision([*done, *others], about)
+    memory: Memory, revisions: Sequence[Revision], about: str | None, undone: set[str], *,
+    separate: bool = False,
+) -> list[DiaryEntry]:  # fmt: skip
+    """The diary's entries of revisions, with the records that they added and the revisions that they
+    undid."""
+    referenced = memory.history.undone_by(revisions)
+    records = memory.history.statements_by_revision([*revisions, *referenced], about)
     return views.diary_entries(
-        done, brought, gone, memory.store.now().tzinfo, separate=separate, referenced=others
+        revisions, records, undone, memory.store.now().tzinfo, separate=separate, referenced=referenced
     )
 
 
@@ -181,22 +184,22 @@ def undo(
     facts disappeared all at once and are held, plain `undo` restores them.
     """
     if dry_run:
-        return _show_plan(call, memory, memory.history.plan_undo(revision))
+        return _show_undo_plan(call, memory, memory.history.plan_undo(revision))
     held = revision is None and bool(memory.status(quick=True).held)
     done = memory.history.undo(revision, by_person=is_person(call))
-    return _tell_undo(call, memory, done, "" if held else "ua-memory redo")
+    return _show_undo(call, memory, done, "" if held else "ua-memory redo")
 
 
 @app.verb()
 def redo(call: Call, memory: Memory, dry_run: bool = DryRun) -> None:
     """Reverse the newest undo."""
     if dry_run:
-        return _show_plan(call, memory, memory.history.plan_redo())
-    return _tell_undo(call, memory, memory.history.redo(by_person=is_person(call)), "ua-memory undo")
+        return _show_undo_plan(call, memory, memory.history.plan_redo())
+    return _show_undo(call, memory, memory.history.redo(by_person=is_person(call)), "ua-memory undo")
 
 
-def _show_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
-    """Print what would change, or the conflicts, and exit as undo would."""
+def _show_undo_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
+    """Print what an undo would change, or its conflicts, and exit with the code of the undo."""
     if call.as_json:
         emit_json(call, views.undo_plan_json(plan))
     else:
@@ -206,13 +209,13 @@ def _show_plan(call: Call, memory: Memory, plan: UndoPlan) -> None:
         raise typer.Exit(Conflict.exit_code)
 
 
-def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
-    """Say what was done, as `log` does; `back` is the command that reverses it, empty where held facts were
-    restored."""
+def _show_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
+    """Print what was undone, as `log` says it. `back` is the command that reverses it, empty if disappeared
+    facts were restored."""
     if call.as_json:
         return emit_json(call, views.undo_json(done))
     said = ""
-    if back:  # as the log will say it, but for who asked, also while its commit is owed
+    if back:  # the log's own entry, without the author, which also exists before the commit
         op = "undo" if back.endswith("redo") else "redo"
         named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
         own = replace(done.revision, id="", author=views.OUR_AUTHOR, subject=f"{op}: {done.revision.subject}",
@@ -238,7 +241,7 @@ def blame(
 
 
 # -- why ---------------------------------------------------------------------------------------------------
-# `ua-memory why`: what a sentence rests on, down to somebody's own words.
+# `ua-memory why`: trace a statement to its sources.
 
 
 @app.verb()
@@ -297,7 +300,7 @@ def git(
 
 
 # -- forget ------------------------------------------------------------------------------------------------
-# `ua-memory forget`: remove statements, and what was derived from them, and prove that they are gone.
+# `ua-memory forget`: remove statements and what was derived from them, then search for what is left.
 
 
 @app.verb()
@@ -328,53 +331,54 @@ def forget(
     With --purge the history is rewritten too. The old one is saved to a bundle outside of the bank; the
     purge is finished when you delete that.
     """
-    old = purge and (target or not (query or session or entity))
-    if old and all(is_forgotten(memory.store, one) for one in target or ()):  # nothing is left to forget
-        code = _purge(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
+    only_purge = purge and (target or not (query or session or entity))
+    if only_purge and all(is_forgotten(memory.store, one) for one in target or ()):
+        code = _purge_history(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
         raise typer.Exit(code)
     named = {"query": query, "session": session, "entity": entity, "limit": limit}
     found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
     if dry_run:
-        return _preview(call, memory, found)
-    go, more = (True, False) if yes else _agreed(call, memory, found)
-    if not go:
+        return _show_forget_plan(call, memory, found)
+    confirmed, with_own_lines = (True, False) if yes else _confirm_forget(call, memory, found)
+    if not confirmed:
         return None
-    take = own_lines or more
+    take = own_lines or with_own_lines
     done = memory.forget(*(target or ()), **named, take=take, by_person=is_person(call))  # type: ignore[arg-type]
     if purge:
-        raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
+        raise typer.Exit(_purge_history(call, memory, (), done, backup, dry_run=False, yes=yes))
     emit_json(call, views.forget_json(done, memory.config.redact))
     views.show_forget(Screen(call), done)
     raise typer.Exit(0 if done.proof.is_clean else StillThere.exit_code)
 
 
-def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
+def _show_forget_plan(call: Call, memory: Memory, found: ForgetResult) -> None:
     show_result(call, found, views.forget_json, views.show_forget_plan, memory.config.redact)
 
 
-def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
-    """Whether it is to be done, and whether a person's own lines go, too. Usage where nobody can be asked."""
-    many = len(found.plan.requested) + len(found.waiting) > 1
-    mine = views.quoting_lines(found)
+def _confirm_forget(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
+    """Ask whether to forget, and whether also the person's own lines. Usage if nobody can be asked."""
+    several = len(found.plan.requested) + len(found.waiting) > 1
+    quoting = views.quoting_lines(found)
     if not call.reads_terminal or call.as_json:
-        if many:
+        if several:
             hint = "review them with --dry-run, then pass --yes"
             raise Usage(f"{count(len(found.plan.requested), 'statement')} would be forgotten", hint=hint)
         return True, False
-    if not many and not mine:
+    if not several and not quoting:
         return True, False
-    _preview(call, memory, found)
-    if many and not confirm(call, f"Forget these {len(found.plan.requested)}?"):
+    _show_forget_plan(call, memory, found)
+    if several and not confirm(call, f"Forget these {len(found.plan.requested)}?"):
         return False, False
-    lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
-    return True, bool(mine) and confirm(call, f"Also remove {lines} it?")
+    many = len(quoting) > 1
+    lines = f"the {len(quoting)} lines of yours that quote" if many else "the line of yours that quotes"
+    return True, bool(quoting) and confirm(call, f"Also remove {lines} it?")
 
 
-def _purge(
+def _purge_history(
     call: Call, memory: Memory, ids: Sequence[str], done: ForgetResult | None, backup: str | None, *,
     dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
-    """Show what would be rewritten, ask, and do it; the exit code."""
+    """Show what would be rewritten, ask, and rewrite the history. Returns the exit code."""
     screen, code = Screen(call), 0 if done is None or done.proof.is_clean else StillThere.exit_code
     planned = memory.purges.plan(*ids, after=done)
     if done:
@@ -398,7 +402,7 @@ def _purge(
 
 
 def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
-    """Where the old history goes: a new file outside of the bank, where nothing is synchronised or pushed."""
+    """The file for a backup of the old history, outside of the bank so that it is never pushed."""
     if given:
         return call.cwd / Path(given).expanduser()
     base = Path(call.env.get("XDG_DATA_HOME") or call.home / ".local" / "share")
@@ -407,7 +411,7 @@ def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
 
 
 # -- scan --------------------------------------------------------------------------------------------------
-# `ua-memory scan`: secrets that stand in the files already, or in their history.
+# `ua-memory scan`: find secrets in the files or in the history.
 
 
 @app.verb()

@@ -1,4 +1,4 @@
-"""`import`, `export` and `sync`: what other tools and other machines remembered."""
+"""`import`, `export` and `sync`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # `ua-memory import`: what other tools remembered, into this bank.
 
 
-DAYS = 7
+DEFAULT_DAYS = 7
 SINCE = "30d"
 
 
@@ -86,70 +86,70 @@ def import_(
         "--project": project, "--compare": compare, "--old": old,
     }  # fmt: skip
     for option, value in given.items():
-        if value and option not in APPLY.get(source, ("--days", "--all", "--compare", "--old")):
+        if value and option not in SOURCE_OPTIONS.get(source, ("--days", "--all", "--compare", "--old")):
             raise Usage(f"{option} does not apply to {source}", hint="ua-memory import --help")
     if source == "sessions":
         if everything and since:
             raise Usage("--all and --since cannot be used together")
         past = None if everything else since or SINCE
-        return _sessions(call, memory, path, past, client or (), project, dry_run=dry_run)
+        return _import_sessions(call, memory, path, past, client or (), project, dry_run=dry_run)
     if path is None:
         what = "FILE" if source == "archive" else "PATH"
         raise Usage(f"{what} is missing", hint=f"ua-memory import {source} {what}")
     if source == "archive":
-        return _archive(call, memory, path, dry_run)
+        return _import_archive(call, memory, path, dry_run)
     root, ours = caller.absolute(call, path), memory.store.bank.root
     if ours in (root.resolve(), *root.resolve().parents):
         raise Usage("this is the bank itself; its notes are searched already", where=str(root.resolve()))
     files, unread = import_sources.files_of(root, ours, source)
     found = import_sources.read(source, root.resolve().name, files)
     if compare or old:
-        return _compare(call, found, root, files, compare, old)
-    within = found.within(None if everything else DAYS if days is None else days)
+        return _compare_searches(call, found, root, files, compare, old)
+    within = found.within(None if everything else DEFAULT_DAYS if days is None else days)
     done = import_contents(memory.store, within, door=memory.door, dry_run=dry_run)
     return show_result(call, done, views_retain.import_json, views_retain.show_import, unread)
 
 
-APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": ()}
-"""The options that say something of a source; of all others the rest."""
+SOURCE_OPTIONS = {"sessions": ("--all", "--since", "--client", "--project"), "archive": ()}
+"""The options that a source takes; sources that are not listed take the rest."""
 
 
-def _archive(call: Call, memory: Memory, path: str, dry_run: bool) -> None:
+def _import_archive(call: Call, memory: Memory, path: str, dry_run: bool) -> None:
     done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
     show_result(call, done, history.restore_json, history.show_restore)
     if done.forgotten and not done.forgotten.proof.is_clean:
         raise typer.Exit(StillThere.exit_code)
 
 
-def _compare(
+def _compare_searches(
     call: Call, found: SourceContents, root: Path, files: Files, queries: str | None, old: str | None
 ) -> None:
     if not queries:
         raise Usage("--old needs --compare", hint="add --compare FILE, with one query a line")
-    asked = queries_of(call, queries)
+    asked = read_queries(call, queries)
     index = old if old is None or re.match(r"https?://", old) else caller.absolute(call, old)
     backend = ask_backend(found, root, files, index, call.home)
     done = compare(found, backend, asked, now=call.now, progress=progress(call, "Embedding"))
     show_result(call, done, views_retain.comparison_json, views_retain.show_comparison)
 
 
-# -- sessions --------------------------------------------------------------------------------------------
-# `ua-memory import sessions`: find transcripts on this machine, tell what is in them, flush what is new.
+# -- import sessions -------------------------------------------------------------------------------------
+# `ua-memory import sessions`: find transcripts on this machine, show what is in them, flush what is new.
 
 
-def _sessions(
+def _import_sessions(
     call: Call, memory: Memory, path: str | None, since: str | None, clients: Sequence[str],
     project: str | None, *, dry_run: bool,
 ) -> None:  # fmt: skip
-    """Find, tell and, unless it is a dry run, flush: all where no `since`, client or project is named, on the
-    machine where no `path` is."""
+    """Find sessions below `path`, by default on this machine, show them, and flush them unless it is a dry
+    run. `since`, clients and project restrict them."""
     sessions.require_known(clients)
     if not memory.config.enabled:
-        off = memory.flush().notes  # it says so, and does nothing
+        off = memory.flush().notes  # that memory is switched off
         emit_json(call, views_retain.survey_json(dry_run, notes=off))
         return Screen(call).note(*off)
     day = parse_since(since, memory.store.now())
-    if not dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
+    if not dry_run:  # turns that hooks captured go before those of the transcripts
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
     if path is None:
         transcripts = sessions.on_machine(call, clients or sessions.READ)
@@ -160,17 +160,17 @@ def _sessions(
     with progress(call, "Reading sessions") as tell:
         open_ones = context.open_sessions(memory.store.bank.pending)
         found = memory.transcripts.survey(there, since=day, going=open_ones, tell=tell)
-    named = [one for one in found.sessions if not clients or one.family in clients]
-    chosen = [one for one in named if project is None or _is_of(call, one, project)]
+    of_clients = [one for one in found.sessions if not clients or one.family in clients]
+    chosen = [one for one in of_clients if project is None or _is_of_project(call, one, project)]
     fresh = [one for one in chosen if one.new or one.queued]
     views_retain.show_survey(Screen(call), found, chosen, f"{day:%Y-%m-%d}" if day else None, places)
     if dry_run:
-        return _preview(call, memory, found, chosen, fresh)
-    return _flush(call, memory, found, chosen, fresh)
+        return _preview_sessions(call, memory, found, chosen, fresh)
+    return _flush_sessions(call, memory, found, chosen, fresh)
 
 
-def _is_of(call: Call, one: FoundSession, project: str) -> bool:
-    """Whether it is of a project: by that one's name, or a folder above it."""
+def _is_of_project(call: Call, one: FoundSession, project: str) -> bool:
+    """Whether a session belongs to a project, given by its name or a folder above it."""
     folder = Path(one.session.cwd) if one.session.cwd else None
     named = caller.absolute(call, project).resolve()
     names = (one.project, folder.name if folder else "")
@@ -178,7 +178,7 @@ def _is_of(call: Call, one: FoundSession, project: str) -> bool:
     return below or project.casefold() in map(str.casefold, names)
 
 
-def _preview(
+def _preview_sessions(
     call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     kept, cost = memory.transcripts.preview(fresh, model=call.model(memory))
@@ -192,7 +192,7 @@ def _preview(
         screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
 
 
-def _flush(
+def _flush_sessions(
     call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     done: list[FlushedSession] = []
@@ -203,7 +203,7 @@ def _flush(
             # A line as each is done, which is all the progress one needs to see.
             views_retain.show_survey_flush(screen, one, flushed)
             call.stdout.flush()
-    finally:  # what was flushed before another one failed is told in any case
+    finally:  # also print what was flushed before an error
         emit_json(call, views_retain.survey_json(False, chosen, found, done))
         if done:
             views_retain.conclude_survey(screen, done)
@@ -211,11 +211,11 @@ def _flush(
                 note(call, views_retain.NO_MODEL)
 
 
-# -- compared --------------------------------------------------------------------------------------------
+# -- import --compare ------------------------------------------------------------------------------------
 
 
-def queries_of(call: Call, path: str) -> list[str]:
-    """The queries of a file, one a line; `-` reads standard input. Usage where there is none, NotFound."""
+def read_queries(call: Call, path: str) -> list[str]:
+    """The queries of a file, one a line; `-` reads standard input. Usage if there are none; NotFound."""
     try:
         data = given(call) if path == "-" else discovery.read(caller.absolute(call, path))
     except OSError as error:

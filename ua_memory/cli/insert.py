@@ -119,7 +119,7 @@ def vouch(
 # `ua-memory core`: the blocks of MEMORY.md.
 
 
-core_app = app.new(
+core_app = app.new_app(
     no_args_is_help=True, help="Core memory: the blocks of MEMORY.md, which every session begins with."
 )
 

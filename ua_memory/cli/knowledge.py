@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from ua_memory import caller, discovery
 from ua_memory.caller import Call, is_person, read_text
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
-from ua_memory.cli.search import ScopeOptions, editor_of, run_editor
+from ua_memory.cli.search import ScopeOptions, editor_command, run_editor
 from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 
 # -- observations ------------------------------------------------------------------------------------------
-# `ua-memory observations`: what is believed, and on what grounds.
+# `ua-memory observations`: statements that follow from several facts.
 
 
-observations_app = app.new(no_args_is_help=True, help="Observations: what follows from several facts.")
+observations_app = app.new_app(no_args_is_help=True, help="Observations: what follows from several facts.")
 
 ObservationId = Argument(..., metavar="^ID", help="The observation's block id.")
 
@@ -80,7 +81,7 @@ def observations_retire(
 # `ua-memory opinions`: what the agent came to think, with its reasons.
 
 
-opinions_app = app.new(no_args_is_help=True, help="The agent's opinions and their reasons.")
+opinions_app = app.new_app(no_args_is_help=True, help="The agent's opinions and their reasons.")
 
 OpinionId = Argument(..., metavar="^ID", help="The opinion.")
 
@@ -144,7 +145,7 @@ def opinions_drop(
 # `ua-memory directives`: the hard rules of reflect, in ua-memory.toml.
 
 
-directives_app = app.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
+directives_app = app.new_app(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
 
 
 Rule = Argument(..., metavar="RULE...", help="One rule.")
@@ -203,7 +204,7 @@ def directives_delete(call: Call, memory: Memory, number: int = Number) -> None:
 # `ua-memory pages`: knowledge pages, which are written from what memory knows.
 
 
-pages_app = app.new(
+pages_app = app.new_app(
     no_args_is_help=True, help="Knowledge pages: you say what one tracks, memory writes it, with its sources."
 )
 
@@ -315,7 +316,7 @@ def pages_refresh(
             show_one(memory.pages.refresh(one, **chosen))
         if not id:
             memory.pages.refresh_stale(every=every, done=show_one, **chosen)
-    finally:  # what was written before another one failed is told in any case
+    finally:  # also print what was written before an error
         if shapes:
             emit_json(call, {"pages": shapes})
     if not shapes:
@@ -329,7 +330,8 @@ def pages_refresh(
 # `ua-memory models`: mental models, which a person writes and no machine changes.
 
 
-models_app = app.new(no_args_is_help=True, help="Mental models: texts of your own that reflect uses first.")
+_MODELS_HELP = "Mental models: texts of your own that reflect uses first."
+models_app = app.new_app(no_args_is_help=True, help=_MODELS_HELP)
 
 ModelId = Argument(..., metavar="ID", help="The model's id: its file's name.")
 Text = Argument(
@@ -363,8 +365,8 @@ def models_create(
 
     Only a person may: agents are refused.
     """
-    body = _text(call, text, "")
-    done = memory.models.create(id, name or id, body, tag or (), by_person=_by_person(call))
+    body = _read_text(call, text, "")
+    done = memory.models.create(id, name or id, body, tag or (), by_person=_is_by_person(call))
     views.show_page_change(Screen(call), "Wrote", done)
 
 
@@ -377,15 +379,15 @@ def models_update(
     The file in memory/models/ may be edited as well.
     """
     before = memory.models.get(id)
-    body = None if name and not text else _text(call, text, before.body)
-    done = memory.models.update(id, name=name, body=body, by_person=_by_person(call))
+    body = None if name and not text else _read_text(call, text, before.body)
+    done = memory.models.update(id, name=name, body=body, by_person=_is_by_person(call))
     views.show_page_change(Screen(call), "Changed", done)
 
 
 @app.verb(models_app, "delete")
 def models_delete(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Delete a mental model; `ua-memory undo` restores it."""
-    views.show_page_change(Screen(call), "Deleted", memory.models.delete(id, by_person=_by_person(call)))
+    views.show_page_change(Screen(call), "Deleted", memory.models.delete(id, by_person=_is_by_person(call)))
 
 
 @app.verb(models_app, "refresh")
@@ -399,24 +401,24 @@ def models_refresh(call: Call, memory: Memory, id: str = ModelId) -> None:
     )
 
 
-def _by_person(call: Call) -> bool:
-    """A pipe of a person's is theirs; a shell that an agent runs says so in its environment."""
+def _is_by_person(call: Call) -> bool:
+    """Whether a person makes the call, also through a pipe. An agent's shell says so in its environment."""
     return caller_origin(call)[1] in ("terminal", "cli")
 
 
-def _text(call: Call, words: list[str] | None, before: str) -> str:
-    """The text: words, standard input, or what an editor leaves, which begins with what there was."""
+def _read_text(call: Call, words: list[str] | None, before: str) -> str:
+    """The text from the arguments, standard input, or the editor, which starts with the text `before`."""
     if words or not call.reads_terminal:
         return read_text(call, words)
-    edited = _edited(call, before) if _by_person(call) else before
+    edited = _edit_text(call, before) if _is_by_person(call) else before
     if edited == before:
         raise Usage("the editor saved nothing", hint="give the text as an argument, or by a pipe")
     return edited
 
 
-def _edited(call: Call, before: str) -> str:
-    """What the caller's editor makes of a text. Usage where there is none, or where it fails."""
-    words = editor_of(call, default="vi")
+def _edit_text(call: Call, before: str) -> str:
+    """Let the caller edit a text. Usage without an editor, or if it fails."""
+    words = editor_command(call, default="vi")
     with tempfile.TemporaryDirectory(prefix="ua-memory-") as folder:  # only its owner may look into it
         file = Path(folder) / "model.md"
         file.write_text(before, encoding="utf-8")
@@ -428,7 +430,7 @@ def _edited(call: Call, before: str) -> str:
 # `ua-memory entities`: the names of the bank, and the decisions about who is who.
 
 
-entities_app = app.new(no_args_is_help=True, help="Names and their aliases.")
+entities_app = app.new_app(no_args_is_help=True, help="Names and their aliases.")
 
 
 EntityName = Argument(..., metavar="NAME", help="A name.")
@@ -476,8 +478,8 @@ def entities_graph(
 # -- decisions ---------------------------------------------------------------------------------------------
 
 
-def _decision(verb: str, first: tuple[str, str], second: tuple[str, str], help: str) -> None:
-    """A verb that decides about two names: its arguments with what each is."""
+def _add_decision(verb: str, first: tuple[str, str], second: tuple[str, str], help: str) -> None:
+    """Add a verb that decides about two entities. `first` and `second` are its arguments with their help."""
     one, two = (Argument(..., metavar=word, help=says) for word, says in (first, second))
 
     def decide(call: Call, memory: Memory, name: str = one, other: str = two) -> None:
@@ -487,24 +489,25 @@ def _decision(verb: str, first: tuple[str, str], second: tuple[str, str], help: 
     app.verb(entities_app, verb, help=help)(decide)
 
 
-_decision("alias", ("NAME", "A name."), ("ALIAS", "The alias."), "Add an alias to a name.")
-_decision(
+_add_decision("alias", ("NAME", "A name."), ("ALIAS", "The alias."), "Add an alias to a name.")
+_add_decision(
     "merge",
     ("NAME", "The name that stays."),
     ("OTHER", "The name that becomes an alias."),
     "Merge two names.\n\n"
     "Only memory/entities.md changes: facts keep their words, and `undo` or `split` reverses it.",
 )
-_decision("split", ("NAME", "A name."), ("OTHER", "The other name."), "Mark two names as different.")
-_decision("rename", ("OLD", "The old name."), ("NEW", "Its name."), "Rename; the old name stays as an alias.")
+_add_decision("split", ("NAME", "A name."), ("OTHER", "The other name."), "Mark two names as different.")
+_RENAME_HELP = "Rename; the old name stays as an alias."
+_add_decision("rename", ("OLD", "The old name."), ("NEW", "Its name."), _RENAME_HELP)
 
 
 # -- model -------------------------------------------------------------------------------------------------
 # `ua-memory model test`: whether the model answers, and what that took.
 
 
-model_app = app.new(no_args_is_help=True, help="Try the model that reads conversations and texts.")
-NAME_ONE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
+model_app = app.new_app(no_args_is_help=True, help="Try the model that reads conversations and texts.")
+NO_MODEL_HINT = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
 model_app.callback()(lambda: None)  # a family although it has one member yet
 
 
@@ -513,7 +516,7 @@ def model_test(call: Call, memory: Memory) -> None:
     """Ask the model for one sentence, and show who answered, how long it took and what it cost."""
     model = call.model(memory)
     if model is None:
-        raise Usage("no model is configured", hint=NAME_ONE)
+        raise Usage("no model is configured", hint=NO_MODEL_HINT)
     show_result(call, memory.access.try_out(model), output.model_trial_json, output.show_model_trial)
 
 
@@ -559,13 +562,13 @@ def reflect(
     with output.progress(call, "Thinking"):
         found = memory.reflect(
             " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens,
-            schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
+            schema=_read_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
     show_result(call, found, hits.answer_json, hits.show_answer, explain)
 
 
-def _schema(call: Call, given: str | None) -> Any:
-    """The JSON of a schema file. Usage where it is none."""
+def _read_schema(call: Call, given: str | None) -> Any:
+    """Read a JSON schema from a file or standard input. Usage, NotFound."""
     if given is None:
         return None
     try:
@@ -581,7 +584,7 @@ def _schema(call: Call, given: str | None) -> Any:
 # `ua-memory consolidate`: facts into observations, by hand or every night.
 
 
-LOG = "consolidate.log"
+LOG_NAME = "consolidate.log"
 
 
 @app.verb()
@@ -609,20 +612,21 @@ def consolidate(
     """
     with ExitStack() as bar:
         if log:
-            _to_log(call, memory)
+            _print_to_log(call, memory)
         if dry_run:
             found = memory.observations.preview(model=call.model(memory), limit=limit, batch_api=batch_api)
             return show_result(call, found, views.preview_json, views.show_preview)
         if batch_api and call.model(memory) is None:
             raise Usage("no model is configured", hint="set ANTHROPIC_API_KEY")
-        told: dict[str, Any] = {}
+        printed: dict[str, Any] = {}
 
         def after(done: ConsolidationResult, model: Model | None) -> None:
             bar.close()
-            told.update(views.consolidated_json(done), pages=[])
+            printed.update(views.consolidated_json(done), pages=[])
             views.show_consolidated(Screen(call), done)
             if not done.ended:
-                memory.pages.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
+                show = partial(_show_refreshed, call, printed["pages"])
+                memory.pages.refresh_stale(model, done=show)
 
         tell = bar.enter_context(output.progress(call, "Considering facts"))
         try:
@@ -634,23 +638,23 @@ def consolidate(
             note(call, "interrupted; the answers are kept, and the next run continues from there")
             raise
         finally:
-            if told:
-                emit_json(call, told)
+            if printed:
+                emit_json(call, printed)
         if done.ended:
             raise done.ended
         return None
 
 
-def _to_log(call: Call, memory: Memory) -> None:
-    """From here on, whatever is said goes into a log: cron would mail it, or drop it."""
+def _print_to_log(call: Call, memory: Memory) -> None:
+    """Send all further output of the call to a log: cron would mail or drop it."""
     memory.store.make_state()
     memory.store.bank.local.mkdir(mode=0o700, exist_ok=True)
-    found = Log(memory.store.bank.local, LOG)
+    found = Log(memory.store.bank.local, LOG_NAME)
     found.say("consolidate")
     call.stdout = call.stderr = Lines(found)
 
 
-def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
-    """A page that was stale, as `pages refresh` tells it."""
-    shapes.append(views.refreshed_json(page, None))
+def _show_refreshed(call: Call, pages: list[Any], page: RefreshResult) -> None:
+    """Print a page's refresh, as `pages refresh` does, and add its JSON to `pages`."""
+    pages.append(views.refreshed_json(page, None))
     views.show_refreshed(Screen(call), page)

@@ -103,12 +103,12 @@ def retain(
         "client": client or through, "session": session, "request": request, "redo": redo,
         "metadata": dict(each.partition("=")[::2] for each in metadata or ()),
     }  # fmt: skip
-    items = _batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
-    carry_out(call, memory, items, wait=wait, dry_run=dry_run)
+    items = _read_items(call, memory, text, common) if batch else [_read_item(call, memory, text, common)]
+    retain_items(call, memory, items, wait=wait, dry_run=dry_run)
 
 
-def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, dry_run: bool) -> None:
-    """Retain texts now, or hand them over to a process behind, or only say what it would take."""
+def retain_items(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, dry_run: bool) -> None:
+    """Retain texts now or in a background process, or with `dry_run` print what it would do and cost."""
     model = call.model(memory)
     if dry_run:
         found = memory.documents.preview(items, model=model)
@@ -128,7 +128,7 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
 
 @contextmanager
 def _still_queued(call: Call, memory: Memory) -> Iterator[None]:
-    """Whoever interrupts the work is told what is safe in the queue."""
+    """On Ctrl-C, print what is still in the queue."""
     try:
         yield
     except KeyboardInterrupt:
@@ -138,24 +138,26 @@ def _still_queued(call: Call, memory: Memory) -> Iterator[None]:
         raise
 
 
-def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
-    if path := _file(call, words):
+def _read_item(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
+    if path := _named_file(call, words):
         return memory.documents.read(path, **{**common, "origin": "import"})
     return memory.documents.item(read_text(call, words), **common)
 
 
-def _file(call: Call, words: list[str] | None) -> Path | None:
-    """The file that the words name, None where they do not name one."""
+def _named_file(call: Call, words: list[str] | None) -> Path | None:
+    """The file that the words name; None if they are a text."""
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     try:
-        return path if path and path.exists() and not path.is_dir() else None  # a pipe is told to be none
+        return path if path and path.exists() and not path.is_dir() else None  # the reader refuses a pipe
     except (OSError, ValueError):  # a sentence is too long for a path
         return None
 
 
-def _batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[TextItem]:
+def _read_items(
+    call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]
+) -> list[TextItem]:
     """The texts of a file or of standard input, one JSON object a line. Usage, TooLarge."""
-    path = _file(call, words)
+    path = _named_file(call, words)
     if words and words != ["-"] and path is None:
         raise Usage("--batch needs a file or standard input", hint="ua-memory retain --batch FILE")
     return memory.documents.read_lines(given(call, path), **common)
@@ -199,14 +201,14 @@ def ingest(
                 if len(file) > 1:
                     error.hint = f"{error.hint or 'leave it out'}; nothing was ingested"
                 raise
-    carry_out(call, memory, items, wait=wait, dry_run=dry_run)
+    retain_items(call, memory, items, wait=wait, dry_run=dry_run)
 
 
 # -- watch -------------------------------------------------------------------------------------------------
 # `ua-memory watch`: files and folders outside the bank that are retained when they change.
 
 
-watch_app = app.new(no_args_is_help=True, help="Retain outside files when they change.")
+watch_app = app.new_app(no_args_is_help=True, help="Retain outside files when they change.")
 
 Paths = Argument(..., metavar="PATH...", help="Folders or files outside the bank.")
 
@@ -218,13 +220,13 @@ def watch_add(call: Call, memory: Memory, path: list[str] = Paths) -> None:
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
     added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
-    quiet = memory.config.watch_seconds if _daemon(call, memory) else None
+    quiet = memory.config.watch_seconds if _ensure_daemon(call, memory) else None
     emit_json(call, {"watched": [views.watched_json(each) for each in added]})
     views.show_added_paths(Screen(call), added, quiet)
 
 
-def _daemon(call: Call, memory: Memory) -> bool:
-    """Have a daemon, if the caller lets us; whether there is one."""
+def _ensure_daemon(call: Call, memory: Memory) -> bool:
+    """Start a daemon unless the caller has switched it off. True if one runs."""
     if (call.env.get("UA_MEMORY_DAEMON") or "auto") == "off":
         return False
     return in_background(memory.store.bank, call.env) or runs(memory.store.bank.local)
@@ -271,7 +273,7 @@ def watch_run(
 # `ua-memory flush`: save what matters of a conversation before its context is reset.
 
 
-@app.verb(opens=False)
+@app.verb(opens_bank=False)
 def flush(
     call: Call,
     transcript: str | None = Argument(
@@ -311,12 +313,12 @@ def flush(
         if transcript or detach or session or client:
             raise Usage("--again takes no transcript, session or client", hint="ua-memory flush --again")
         with caller.opened(call) as memory:
-            return _read_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
+            return _flush_again(call, memory, since, force=force, dry_run=dry_run, yes=yes)
     if since or yes:
         raise Usage("--since and --yes belong to --again", hint="ua-memory flush --again --since 30d")
     if detach:
         spawn.survive()
-    with caller.opened(call) as memory, _stream(call, memory, transcript) as stream:
+    with caller.opened(call) as memory, _open_transcript(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
         if stream is None and memory.config.enabled and not dry_run:  # what hooks left behind
             queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
@@ -324,18 +326,19 @@ def flush(
             found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
             show_result(call, found, views.flush_preview_json, views.show_flush_preview, cost)
         elif detach:
-            _detach(call, memory, memory.conversations.enqueue(stream, model=call.model(memory), **chosen))
+            found = memory.conversations.enqueue(stream, model=call.model(memory), **chosen)
+            _flush_detached(call, memory, found)
         else:
-            _flush(call, memory, partial(memory.flush, stream, **chosen))
+            _run_flush(call, memory, partial(memory.flush, stream, **chosen))
             # The next session's start, too, finds its words at hand where no daemon has read what is new.
             if behind and not runs(memory.store.bank.local):
                 memory.search_many(["what was kept"], by_words=True)
 
 
-def _read_again(
+def _flush_again(
     call: Call, memory: Memory, since: str | None, *, force: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Show what a model would read and its price, ask a person at a terminal, and have it read."""
+    """Have a model read sessions that none has read, after showing the price and asking on a terminal."""
     day, model = parse_day(since, "--since", memory.store.now()) or "", call.model(memory)
     found, cost = memory.conversations.unread_sessions(day, force=force, model=model)
     turns = sum(len(each.turns) for _, each in found)
@@ -351,18 +354,18 @@ def _read_again(
             for one in memory.conversations.read_again(found, model=model, tell=tell):
                 done.append(one)
                 views.show_flush(Screen(call), one)
-    finally:  # what was read before another one failed is told in any case
+    finally:  # also print what was read before an error
         if done:
             emit_json(call, views.flush_json(None, done, len(memory.queue.conversations())))
 
 
 @contextmanager
-def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes] | None]:
-    """The transcript, or None where nothing was given: no argument, and nothing on standard input."""
+def _open_transcript(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes] | None]:
+    """The transcript from a file or standard input; None if neither was given."""
     if not memory.config.enabled:
         yield None
     elif given is None or given == "-":
-        empty = given is None and (call.reads_terminal or not _begins(call.stdin))
+        empty = given is None and (call.reads_terminal or not _has_input(call.stdin))
         yield None if empty else call.stdin
     else:
         path = caller.absolute(call, given)
@@ -379,8 +382,8 @@ def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes]
             yield file
 
 
-def _begins(stream: Any) -> bool:
-    """Whether anything comes from a stream, without taking it."""
+def _has_input(stream: Any) -> bool:
+    """Whether a stream has any input, without consuming it."""
     if stream.seekable():
         start = stream.tell()
         found = bool(stream.read(1))
@@ -389,10 +392,10 @@ def _begins(stream: Any) -> bool:
     return bool(stream.peek(1))
 
 
-def _flush(
-    call: Call, memory: Memory, work: Callable[..., Flush | None], more: Mapping[str, Any] | None = None
+def _run_flush(
+    call: Call, memory: Memory, work: Callable[..., Flush | None], extra: Mapping[str, Any] | None = None
 ) -> None:
-    """Have `work` flush conversations, and tell of each; `more` is what the JSON has besides."""
+    """Flush conversations by `work` and print each; `extra` is added to the JSON."""
     done: list[FlushedSession] = []
     found: Flush | None = None
     model, finished = call.model(memory), False
@@ -400,17 +403,17 @@ def _flush(
         with _still_queued(call, memory), progress(call, "Reading turns") as tell:
             found = work(model=model, tell=tell, done=done.append)
         finished = True
-    finally:  # what was flushed before another one failed is told in any case
+    finally:  # also print what was flushed before an error
         if finished or done:
             shape = views.flush_json(found, done, len(memory.queue.conversations()))
-            emit_json(call, {**shape, **(more or {})})
+            emit_json(call, {**shape, **(extra or {})})
         for one in done:
             views.show_flush(Screen(call), one)
     views.conclude_flush(Screen(call), found, done, bool(model))
 
 
-def _detach(call: Call, memory: Memory, found: Flush | None) -> None:
-    """Have a process behind flush what is queued, and say so."""
+def _flush_detached(call: Call, memory: Memory, found: Flush | None) -> None:
+    """Start a background process that flushes the queue, and print that."""
     waiting = memory.queue.conversations()
     log = spawn.start_detached(memory.store.bank, call.env) if memory.config.enabled and waiting else ""
     emit_json(call, {**views.flush_json(found, [], len(waiting)), **({"log": log} if log else {})})
@@ -426,7 +429,7 @@ def _detach(call: Call, memory: Memory, found: Flush | None) -> None:
 # `ua-memory queue`: conversations that wait for their flush, and texts that wait to be retained.
 
 
-queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wait for a model.")
+queue_app = app.new_app(no_args_is_help=True, help="Conversations and texts that wait for a model.")
 
 
 @app.verb(queue_app, "list")
@@ -446,20 +449,20 @@ def queue_retry(
     """Flush and retain what is queued, now."""
     texts = [each for each in key or () if memory.queue.is_text(each)]
     turns = [each for each in key or () if each not in texts]
-    drawn: Sequence[RetainResult] = ()
+    retained: Sequence[RetainResult] = ()
     if texts or (not key and memory.queue.texts()):
         with _still_queued(call, memory), progress(call, "Reading chunks") as tell:
-            drawn = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
-    more = {"retained": [views.retain_json(one) for one in drawn]} if drawn or texts else {}
-    if drawn:
-        views.show_retain(Screen(call), drawn, modelled=call.model(memory) is not None)
+            retained = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
+    more = {"retained": [views.retain_json(one) for one in retained]} if retained or texts else {}
+    if retained:
+        views.show_retain(Screen(call), retained, modelled=call.model(memory) is not None)
 
     def retry(**how: Any) -> Flush | None:
         memory.queue.retry_conversations(turns, **how)
         return None if memory.config.enabled else memory.flush()  # it says so, and does nothing
 
-    if turns or (not key and (memory.queue.conversations() or not drawn)):
-        _flush(call, memory, retry, more)
+    if turns or (not key and (memory.queue.conversations() or not retained)):
+        _run_flush(call, memory, retry, more)
     else:
         emit_json(call, {**views.flush_json(None, [], len(memory.queue.conversations())), **more})
 

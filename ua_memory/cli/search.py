@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 # -- search ------------------------------------------------------------------------------------------------
-# `ua-memory search`: find facts and notes.
 
 
 Query = Argument(None, metavar="QUERY...", help='Words, a question, or a "phrase".')
@@ -52,7 +51,7 @@ Now = Option(None, metavar="TIME", help="Time of the query: 2026-11-21 or 2026-1
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeOptions:
-    """The options of days and tags; all are given where it is not a verb that makes it."""
+    """The options for days and tags."""
 
     since: str | None = Since
     until: str | None = Until
@@ -67,8 +66,8 @@ class ScopeOptions:
     tag_groups: str = Option("", metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.")
 
     def filters(self, call: Call, memory: Memory, asked_at: datetime | None = None, **more: Any) -> Filters:
-        """What they let through, with the caller's places filled in, and `more`. Usage for a date that is
-        none, for no such kind or mode, and for groups that are no JSON."""
+        """The search filters that the options ask for, with placeholders filled in, and `more`. Usage for an
+        invalid date, kind, mode or JSON."""
         now = asked_at or memory.store.now()
         since = parse_day(self.since, "--since", now)
         until = parse_day(self.until, "--until", now, end=True)
@@ -82,7 +81,7 @@ class ScopeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions(ScopeOptions):
-    """The options of days, tags and kinds."""
+    """The options for days, tags and kinds."""
 
     kind: list[str] | None = Option(
         None, "--kind", metavar="KIND",
@@ -134,23 +133,23 @@ def search(
     The index is updated first, so what was just written or edited is found. With filters and no query it
     lists what passes them, as `ua-memory list` does.
     """
-    filters = where.filters(call, memory, at(memory, now))
+    filters = where.filters(call, memory, query_time(memory, now))
     if interactive:
         from ua_memory.cli.web import pick
 
         first = {name: (getattr(where, name) or [""])[0] for name in ("tag", "kind", "source")}
         given = {"since": filters.since, "until": filters.until, **first}
         named = {name: value for name, value in given.items() if value}
-        memory.close()  # the thread of each search has a bank of its own
+        memory.close()  # each search thread opens the bank itself
         return pick(call, memory.store.bank.root, " ".join(query or ()), named)
     if why_not:
-        text = one(query)
+        text = join_query(query)
         found = memory.searching.why_not(text, why_not, limit=limit, min_score=min_score, filters=filters)
         emit_json(call, views.trace_json(text, found))
         return views.show_trace(Screen(call), found)
     if filters and not batch and not " ".join(query or ()).strip():
-        return show_list(call, memory, filters, limit or LISTED)
-    queries = _lines(call) if batch else [one(query)]
+        return show_list(call, memory, filters, limit or LIST_LIMIT)
+    queries = _read_batch(call) if batch else [join_query(query)]
     with progress(call, "Indexing") as tell:
         answers = memory.search_many(
             queries, limit=limit, min_score=min_score, filters=filters, progress=tell
@@ -166,30 +165,30 @@ def search(
     return None
 
 
-def at(memory: Memory, now: str | None) -> datetime | None:
-    """When a query was asked, None for now. Usage."""
+def query_time(memory: Memory, now: str | None) -> datetime | None:
+    """Parse the option `--now`; None if it is not given. Usage."""
     return parse_moment(now, "--now", memory.store.now()) if now else None
 
 
-def one(words: list[str] | None, verb: str = "search") -> str:
-    """The query that the words of a call are. Usage if they say nothing."""
+def join_query(words: list[str] | None, verb: str = "search") -> str:
+    """Join a query's words. Usage if there are none."""
     if not words or not " ".join(words).strip():
         raise Usage("the query is empty", hint=f'ua-memory {verb} "why did we leave Heroku"')
     return " ".join(words)
 
 
-def _lines(call: Call) -> list[str]:
-    """The queries of a batch. The end of the last line begins no query of its own. TooLarge."""
+def _read_batch(call: Call) -> list[str]:
+    """The queries of a batch, one a line of standard input. TooLarge."""
     rows = given(call).decode("utf-8", "replace").split("\n")
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
 
 # -- list --------------------------------------------------------------------------------------------------
-# `ua-memory list`, `today` and `yesterday`: what is remembered, without a query.
+# `ua-memory list`, `today` and `yesterday`: items without a query.
 
 
-LISTED = 20
-"""Items that are listed, if no number is given."""
+LIST_LIMIT = 20
+"""The default of `list --limit`."""
 
 
 @app.verb()
@@ -198,7 +197,7 @@ def list_(
     memory: Memory,
     *,
     query: list[str] | None = Argument(None, metavar="", hidden=True),
-    limit: int = Option(LISTED, "--limit", "-n", metavar="N", min=1, help="Number of items."),
+    limit: int = Option(LIST_LIMIT, "--limit", "-n", metavar="N", min=1, help="Number of items."),
     where: FilterOptions,
     person: str = Option("", metavar="NAME", help="About somebody or something, by name or alias."),
     session: str = Option("", metavar="ID", help="Said in this session."),
@@ -226,7 +225,7 @@ def list_(
 
 
 def show_list(call: Call, memory: Memory, filters: Filters, limit: int, **of: str) -> None:
-    """Print what passes the filters, the latest day first; `of` as `memory.list` takes it."""
+    """Print the items that pass the filters, the latest day first; `of` goes to `memory.list`."""
     with progress(call, "Indexing") as tell:
         found = memory.list(filters=filters, limit=limit, progress=tell, **of)
     today, filtered = memory.store.now().date(), bool(filters or any(of.values()))
@@ -262,7 +261,7 @@ def _show_day(call: Call, memory: Memory, ago: int) -> None:
 # `ua-memory sessions`: what was said, session by session.
 
 
-sessions_app = app.new(no_args_is_help=True, help="What was said, session by session.")
+sessions_app = app.new_app(no_args_is_help=True, help="What was said, session by session.")
 
 Project = Option("", metavar="NAME", help="Only of this project.", show_default=False)
 Begun = Option(None, metavar="DATE", help="Begun on this day or later: 2026-11-21, 30d.", show_default=False)
@@ -303,7 +302,7 @@ def sessions_search(
     tag = [f"project:{project}"] if project else None
     where = ScopeOptions(since=since, until=until, tag=tag, tags_match="all_strict", tag_groups="")
     filters = where.filters(call, memory, kinds=["session"])
-    text = one(query, "sessions search")
+    text = join_query(query, "sessions search")
     with progress(call, "Indexing") as tell:
         (answer,) = memory.search_many([text], limit=limit, filters=filters, progress=tell)
     emit_json(call, views.search_json(answer))
@@ -344,7 +343,6 @@ def sessions_off(call: Call, memory: Memory, yes: bool = Yes) -> None:
 
 
 # -- recall ------------------------------------------------------------------------------------------------
-# `ua-memory recall`: what search finds, as a block for a prompt.
 
 
 @app.verb()
@@ -378,17 +376,16 @@ def recall(
     hits, and at most 9,500 characters; with a budget, as many as its tokens hold. If nothing is found,
     nothing is printed.
     """
-    filters = where.filters(call, memory, at(memory, now))
+    filters = where.filters(call, memory, query_time(memory, now))
     with progress(call, "Indexing") as tell:
         found = memory.recall(
-            one(query, "recall"), budget=budget, max_tokens=max_tokens, limit=limit, min_score=min_score,
-            filters=filters, progress=tell,
+            join_query(query, "recall"), budget=budget, max_tokens=max_tokens, limit=limit,
+            min_score=min_score, filters=filters, progress=tell,
         )  # fmt: skip
     show_result(call, found, views.recall_json, views.show_recall)
 
 
 # -- explain -----------------------------------------------------------------------------------------------
-# `ua-memory explain`: how a query is read, without searching.
 
 
 @app.verb()
@@ -409,7 +406,6 @@ def explain(
 
 
 # -- get ---------------------------------------------------------------------------------------------------
-# `ua-memory get`: read from the bank.
 
 
 @app.verb()
@@ -433,22 +429,22 @@ def get(
 
 
 # -- edit and open -----------------------------------------------------------------------------------------
-# `ua-memory edit` and `open`: a note in the editor, in Obsidian, or in what the system opens it with.
+# `ua-memory edit` and `open`: a note in the editor, in Obsidian, or in the system's default program.
 
 
 Target = Argument(
     "", metavar="[TARGET]", help="A file, a page, a line, an id or a day, as for get.", show_default=False
 )
-PLUS = frozenset(
+PLUS_LINE_EDITORS = frozenset(
     "vi vim nvim gvim view nano pico emacs emacsclient micro kak joe mg ne jed gedit".split()  # noqa: SIM905
 )
-"""Editors that are told a line by `+LINE FILE`."""
-GOTO = frozenset("code code-insiders code-oss codium vscodium cursor windsurf".split())  # noqa: SIM905
-"""Editors that are told a line by `-g FILE:LINE`."""
-COLON = frozenset("hx helix subl sublime_text zed zeditor".split())  # noqa: SIM905
-"""Editors that take `FILE:LINE`."""
-SLOW = 10.0
-"""Seconds after which a program that opens something is taken to show it."""
+"""Editors that open a line by `+LINE FILE`."""
+GOTO_EDITORS = frozenset("code code-insiders code-oss codium vscodium cursor windsurf".split())  # noqa: SIM905
+"""Editors that open a line by `-g FILE:LINE`."""
+COLON_EDITORS = frozenset("hx helix subl sublime_text zed zeditor".split())  # noqa: SIM905
+"""Editors that open a line by `FILE:LINE`."""
+OPEN_TIMEOUT = 10.0
+"""Seconds after which a program that is still running is assumed to show the file."""
 
 
 @app.verb(json=False)
@@ -459,14 +455,14 @@ def edit(call: Call, memory: Memory, target: str = Target) -> None:
     hand: the next command sees it, and it is committed under your name. A day without a log (`edit today`)
     gets one when you save it.
     """
-    words = editor_of(call)
+    words = editor_command(call)
     file, line = memory.locate(target)
     memory.close()  # the editor may stay open for hours
-    run_editor(call, [*words, *at_line(words[0], str(file), line)])
+    run_editor(call, [*words, *open_at_line(words[0], str(file), line)])
 
 
-def editor_of(call: Call, default: str = "") -> list[str]:
-    """The caller's editor, with its arguments. Usage where there is none."""
+def editor_command(call: Call, default: str = "") -> list[str]:
+    """The caller's editor with its arguments. Usage if none is set."""
     named = next((one for one in map(call.env.get, ("VISUAL", "EDITOR")) if one and one.strip()), default)
     try:
         words = shlex.split(named)
@@ -477,18 +473,19 @@ def editor_of(call: Call, default: str = "") -> list[str]:
     return words
 
 
-def at_line(editor: str, file: str, line: int) -> list[str]:
-    """The arguments that open a file at a line, 0 for none; the file alone where it is not known how."""
+def open_at_line(editor: str, file: str, line: int) -> list[str]:
+    """The editor's arguments that open a file at a line (0 for none), or only the file for unknown
+    editors."""
     name = editor.rpartition("/")[2].removesuffix(".exe")
-    if line and name in PLUS:
+    if line and name in PLUS_LINE_EDITORS:
         return [f"+{line}", file]
-    if line and name in GOTO:
+    if line and name in GOTO_EDITORS:
         return ["-g", f"{file}:{line}"]
-    return [f"{file}:{line}" if line and name in COLON else file]
+    return [f"{file}:{line}" if line and name in COLON_EDITORS else file]
 
 
 def run_editor(call: Call, words: list[str]) -> None:
-    """Wait until an editor ends. Usage where it cannot be started, or fails."""
+    """Run an editor and wait for it. Usage if it cannot be started or fails."""
     call.stdout.flush()
     try:
         code = subprocess.run(words, env=dict(call.env), check=False).returncode
@@ -517,14 +514,14 @@ def open_(
         address = f"obsidian://open?path={quote(str(file), safe='')}"
     else:
         address = str(file if target else root)
-    if only or not _opens(call, address):
+    if only or not _open_with_system(call, address):
         Screen(call).raw(address)
     else:
         Screen(call).line("Opened ", (address, "path"))
 
 
-def _opens(call: Call, address: str) -> bool:
-    """Open a file, folder or link with the system's own program; whether that worked."""
+def _open_with_system(call: Call, address: str) -> bool:
+    """Open a file, folder or link with the system's default program. True if that worked."""
     tool = shutil.which("open" if sys.platform == "darwin" else "xdg-open", path=call.env.get("PATH"))
     if not tool:
         return False
@@ -534,7 +531,7 @@ def _opens(call: Call, address: str) -> bool:
             [tool, address], env=dict(call.env), stdin=quiet, stdout=quiet, stderr=quiet,
             start_new_session=True,
         )  # fmt: skip
-        return running.wait(SLOW) == 0
+        return running.wait(OPEN_TIMEOUT) == 0
     except subprocess.TimeoutExpired:
         return True
     except OSError:

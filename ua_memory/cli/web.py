@@ -1,4 +1,4 @@
-"""`ua-memory web`: the page."""
+"""`ua-memory web`, and `search -i`."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ if TYPE_CHECKING:
     from ua_memory.caller import Clock
     from ua_memory.config import Config
 
-HITS = 20
+PAGE_HITS = 20
 """Hits of a search."""
-OF_FILES = frozenset(
+CACHED_COMMANDS = frozenset(
     ("list", "log", "entities", "pages", "models", "observations", "opinions", "why", "blame")
 )
-"""Commands that print the same as long as the files are the same; what they printed is kept."""
-MOST_KNOWN = 64
-NAMING = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
-"""What JSON names things by: no words of anybody's."""
-PORT = "ua-memory web --port N"
-STOPS = 10.0
-"""Seconds in which a page must have ended that was told to."""
-FROM_INDEX = frozenset(("list", "search", "explain", "entities", "status", "stats"))
-"""Commands whose text comes from the index, which holds no secret."""
+"""Commands whose output depends only on the files; it is cached."""
+MOST_CACHED = 64
+UNMASKED_KEYS = frozenset(("path", "paths", "citation", "id", "link", "revision", "when"))
+"""Keys of JSON whose values are names, not text that may hold a secret."""
+PORT_HINT = "ua-memory web --port N"
+STOP_TIMEOUT = 10.0
+"""Seconds in which a page must exit that was told to stop."""
+MASKED_COMMANDS = frozenset(("list", "search", "explain", "entities", "status", "stats"))
+"""Commands whose text comes from the index, where secrets are masked already."""
 
 
 @app.verb(json=False)
@@ -76,60 +76,61 @@ def web(
     after the last request. It changes nothing without --write. Where it runs already, it is opened again.
     """
     local = memory.store.bank.local
-    running = _state(local) if is_locked(local / "web.lock") else {}
+    running = _read_state(local) if is_locked(local / "web.lock") else {}
     if stop:
-        return _stop(call, local, running)
+        return _stop_page(call, local, running)
     if running:
         if write and not running["write"]:
             hint = "ua-memory web --stop, then: ua-memory web --write"
             raise Usage("the page runs without --write", hint=hint)
-        return _open(call, local, int(running["port"]), no_open=no_open)
-    return _run(call, memory, port, write=write, no_open=no_open)
+        return _open_browser(call, local, int(running["port"]), no_open=no_open)
+    return _serve(call, memory, port, write=write, no_open=no_open)
 
 
-def _run(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -> None:
+def _serve(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool) -> None:
     """Serve in the foreground, and open the browser."""
     bank = memory.store.bank
     memory.store.make_state()
     use_one_arena()
     try:
         with process_lock(bank.local / "web.lock"):
-            at = _bound(port, int(_state(bank.local).get("port", 0)))
-            state = {"pid": os.getpid(), "port": at.getsockname()[1], "write": write}
+            listening = _bind(port, int(_read_state(bank.local).get("port", 0)))
+            state = {"pid": os.getpid(), "port": listening.getsockname()[1], "write": write}
             put_private(bank.local / "web.json", json.dumps(state))
             call.stdout.write(
                 f"Serving {bank.root} at http://{HOST}:{state['port']}/{'' if write else ' (read-only)'}\n"
             )
-            _open(call, bank.local, state["port"], no_open=no_open)
+            _open_browser(call, bank.local, state["port"], no_open=no_open)
             note(call, "Ctrl-C stops it")
             watch = Watch(bank.root, bank.local / "web", lambda: None, lambda _: None)
-            seen = SnapshotCache(watch.marks, watch.touched)
-            served = Served(
-                bank.root, {name: WebBank(call, bank.root, seen) for name in ("reads", "typing", "meaning")},
-                memory.store.history.head, watch.tend, _rest, write,
+            snapshots = SnapshotCache(watch.marks, watch.touched)
+            app_state = Served(
+                bank.root,
+                {name: WebBank(call, bank.root, snapshots) for name in ("reads", "typing", "meaning")},
+                memory.store.history.head, watch.tend, _free_memory, write,
             )  # fmt: skip
-            serve(served, OneTimeLink(bank.local), at, IDLE)
+            serve(app_state, OneTimeLink(bank.local), listening, IDLE)
     except AlreadyRuns:
         raise Busy("the page is starting", hint="ua-memory web") from None
 
 
-def _rest() -> None:
-    """The table of tokens alone takes 35 MB; it is read again when core memory is looked at."""
+def _free_memory() -> None:
+    """Free caches between requests: the table of tokens alone takes 35 MB."""
     clear_caches()
     trim()
 
 
-def _bound(port: int, last: int) -> socket.socket:
-    """A socket on the port that was asked for; else on the last one, or any, where that is taken."""
+def _bind(port: int, last: int) -> socket.socket:
+    """A socket on `port`; if that is 0, on the `last` port or, if it is taken, any."""
     with contextlib.suppress(Busy):
         if last and not port:
-            return bound(last, PORT)
-    return bound(port, PORT)
+            return bound(last, PORT_HINT)
+    return bound(port, PORT_HINT)
 
 
-def _open(call: Call, local: Path, port: int, *, no_open: bool) -> None:
-    """Open the browser on a one-time link, or print it. The link stands in a file that only its owner reads:
-    a list of processes shows the arguments of a browser."""
+def _open_browser(call: Call, local: Path, port: int, *, no_open: bool) -> None:
+    """Open the browser on a one-time link, or print it. The browser gets a file with the link, which only its
+    owner can read: a list of processes shows a browser's arguments."""
     import webbrowser
 
     url = f"http://{HOST}:{port}/enter?t={OneTimeLink(local).make()}"
@@ -142,8 +143,8 @@ def _open(call: Call, local: Path, port: int, *, no_open: bool) -> None:
     call.stdout.flush()
 
 
-def _state(local: Path) -> dict[str, Any]:
-    """What the page that ran last said of itself; {} where none did."""
+def _read_state(local: Path) -> dict[str, Any]:
+    """Process, port and mode of the page that ran last; {} if none did."""
     try:
         found = json.loads((local / "web.json").read_text("utf-8"))
         return {"pid": int(found["pid"]), "port": int(found["port"]) & 0xFFFF, "write": bool(found["write"])}
@@ -151,13 +152,13 @@ def _state(local: Path) -> dict[str, Any]:
         return {}
 
 
-def _stop(call: Call, local: Path, running: Mapping[str, Any]) -> None:
+def _stop_page(call: Call, local: Path, running: Mapping[str, Any]) -> None:
     if not running:
         call.stdout.write("No page runs for this bank.\n")
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(int(running["pid"]), signal.SIGTERM)
-    until = time.monotonic() + STOPS
+    until = time.monotonic() + STOP_TIMEOUT
     while is_locked(local / "web.lock"):
         if time.monotonic() > until:
             raise Busy("the page does not exit", where=f"process {running['pid']}", hint="kill it")
@@ -166,7 +167,7 @@ def _stop(call: Call, local: Path, running: Mapping[str, Any]) -> None:
 
 
 class WebBank:
-    """The bank as one thread of the page sees it: commands in this process, and the daemon's searches."""
+    """The bank for one thread of the page. Commands run in this process, searches in the daemon."""
 
     def __init__(self, call: Call, root: Path, snapshots: SnapshotCache | None = None) -> None:
         self._call, self.root, self._snapshots = call, root, snapshots
@@ -177,59 +178,59 @@ class WebBank:
         """See `web.pages.BankPages`. Secrets are masked, as in recall."""
         at = argv.index("--") if "--" in argv else len(argv)
         words = ["--bank", str(self.root), *argv[:at], "--json", *argv[at:]]
-        version = self._version() if argv[0] in OF_FILES or argv == ("core", "list") else ""
+        version = self._version() if argv[0] in CACHED_COMMANDS or argv == ("core", "list") else ""
         if version and (known := self._known.get(argv)) and known[0] == version:
             return known[1]
-        # What is added to the probes needs no model; in a process of its own others could read the question.
-        apart = argv[0] == "bench" and not any(each.startswith("--add=") for each in argv)
-        # `search` loads a model: the daemon's.
-        run = self._apart if apart else self._by_daemon if argv[0] == "search" else self._run
+        # Adding a probe needs no model, and a process's arguments would show the question to others.
+        in_subprocess = argv[0] == "bench" and not any(each.startswith("--add=") for each in argv)
+        # `search` needs a model, which the daemon has loaded.
+        run = self._apart if in_subprocess else self._by_daemon if argv[0] == "search" else self._run
         code, found, error = run(words)
         if code and not found:
             if not fails:
                 return {}
             raise Failed(code, error)
-        if argv[0] not in FROM_INDEX:
-            found = _masked(found, self._opened().config.redact)
+        if argv[0] not in MASKED_COMMANDS:
+            found = _mask(found, self._opened().config.redact)
         if version:
-            while len(self._known) >= MOST_KNOWN:
+            while len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
             self._known[argv] = version, found
         return found
 
     def _version(self) -> str:
-        """What stays the same as long as commands that only read the files print the same; '' where a file
-        may change unseen. Sessions, at which `why` ends, are written by renaming."""
+        """A key for cached output, which changes with the files; '' if changes may go unseen. Sessions, which
+        `why` cites, are replaced by renaming, which changes their folder's time."""
         store = self._opened().store
-        proof = store.survey().proof
+        files_version = store.survey().proof
         try:
-            said = store.bank.sessions.stat().st_mtime_ns
+            sessions_changed = store.bank.sessions.stat().st_mtime_ns
         except OSError:
-            said = 0
-        return proof and f"{store.history.head()} {proof} {said} {self.today()}"
+            sessions_changed = 0
+        return files_version and f"{store.history.head()} {files_version} {sessions_changed} {self.today()}"
 
     def by_words(self, query: str, filters: Mapping[str, str]) -> dict[str, Any]:
         """See `web.pages.BankPages`."""
 
-        def one(name: str) -> list[str]:
+        def as_list(name: str) -> list[str]:
             return [filters[name]] if name in filters else []
 
         memory = self._opened()
-        where = memory.filters(
+        by = memory.filters(
             since=filters.get("since"), until=filters.get("until"),
-            tags=one("tag"), kinds=one("kind"), sources=one("source"),
+            tags=as_list("tag"), kinds=as_list("kind"), sources=as_list("source"),
         )  # fmt: skip
-        found = memory.search_many([query], limit=HITS, filters=where, by_words=True)
+        found = memory.search_many([query], limit=PAGE_HITS, filters=by, by_words=True)
         out = io.StringIO()
         call = replace(self._call, stdout=out, terminals=frozenset())
         call.link_names = memory.store.link_names
         print_json(call, search_json(found[0], explain=True))
-        return _read(out.getvalue(), "")[0]
+        return _parse_output(out.getvalue(), "")[0]
 
     def by_meaning(self, query: str, filters: Mapping[str, str]) -> dict[str, Any] | None:
         """See `web.pages.BankPages`."""
         given = options(filters, tuple(filters))
-        words = ["--bank", str(self.root), "search", "--json", "--explain", "-n", str(HITS), *given]
+        words = ["--bank", str(self.root), "search", "--json", "--explain", "-n", str(PAGE_HITS), *given]
         code, found, _ = self._by_daemon([*words, "--", query])
         return found if code == 0 else None
 
@@ -242,47 +243,47 @@ class WebBank:
         return f"{self._opened().store.now():%Y-%m-%d}"
 
     def _by_daemon(self, words: list[str]) -> tuple[int | None, dict[str, Any], dict[str, Any]]:
-        """As `_run`, by the daemon; the code is None where none takes it: one is started then."""
-        said: dict[int, list[str]] = {1: [], 2: []}
+        """As `_run`, by the daemon. If none accepts the command, one is started and the exit code is None."""
+        printed: dict[int, list[str]] = {1: [], 2: []}
 
-        def keep(chunks: Any) -> int:
+        def collect(chunks: Any) -> int:
             for number, text in chunks:
-                said.get(number, []).append(text)
+                printed.get(number, []).append(text)
             return 0
 
         mode = self._call.env.get("UA_MEMORY_DAEMON") or "auto"
         code: int | None = None
         if mode != "off":
             with contextlib.suppress(NoAnswer):
-                code = exchange(words, None, write=keep)[0]
+                code = exchange(words, None, write=collect)[0]
             if code is None:
                 in_background(self._opened().store.bank, self._call.env, warm=True)
-        return (code, *_read(*map("".join, said.values()))) if code is not None else (code, {}, {})
+        return (code, *_parse_output(*map("".join, printed.values()))) if code is not None else (code, {}, {})
 
     def _apart(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
-        """As `_run`, in a process of its own, which may load a model."""
+        """As `_run`, in a subprocess, which may load a model."""
         done = subprocess.run(
             [sys.executable, "-P", "-m", "ua_memory", *words], env=dict(self._call.env), cwd=self.root,
             stdin=subprocess.DEVNULL, capture_output=True, check=False,
         )  # fmt: skip
-        return done.returncode, *_read(done.stdout.decode(), done.stderr.decode())
+        return done.returncode, *_parse_output(done.stdout.decode(), done.stderr.decode())
 
     def _run(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:
-        """(exit code, what was printed, the error) of a command run here."""
+        """Run a command in this process: (exit code, the JSON printed, the error)."""
         out, err = io.StringIO(), io.StringIO()
-        person = frozenset({"stdin"})  # whoever has the cookie; an agent that started the page stays an agent
+        person = frozenset({"stdin"})  # the cookie's owner; an agent that started the page stays an agent
         call = Call(
             argv=words, cwd=self.root, home=self._call.home, env=self._call.env, stdin=io.BytesIO(),
             stdout=out, stderr=err, terminals=person, now=self._call.now, opener=self._lent,
         )  # fmt: skip
         code = app.run(call)
-        if tokens.unload():  # 35 MB; what was counted is known as long as it stays the same
+        if tokens.unload():  # 35 MB; the counts are cached
             trim()
-        return code, *_read(out.getvalue(), err.getvalue())
+        return code, *_parse_output(out.getvalue(), err.getvalue())
 
     @contextlib.contextmanager
     def _lent(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
-        """The bank, which stays open for the next command, unless its settings have changed."""
+        """An opener for `Call`: the bank stays open for the next command unless its settings change."""
         yield self._opened(config, now)
 
     def _opened(self, config: Config | None = None, now: Clock | None = None) -> Memory:
@@ -296,29 +297,29 @@ class WebBank:
         return self._memory
 
 
-# -- picking -----------------------------------------------------------------------------------------------
-# `ua-memory search -i`: searching as one types, in a terminal, over the same data as the page.
+# -- search -i ---------------------------------------------------------------------------------------------
+# Search as you type, in a terminal, over the same data as the page.
 
 
-MEANING = 0.18
-"""Seconds after the last key in which the daemon is asked for what is found by meaning."""
-AGAIN = 2.0
-"""Seconds after which a daemon is asked again that was not there yet."""
-ALTERNATE, NORMAL = "\x1b[?1049h\x1b[?2004h", "\x1b[?2004l\x1b[?1049l"
-"""Switch to the terminal's other screen, where it marks what is pasted, and back."""
-PASTE, PASTED = "\x1b[200~", "\x1b[201~"
-HELP = "↑↓ choose · Enter open · Ctrl-E edit · Ctrl-Y print its id · Esc leave"
-KEYS = {
+SEMANTIC_DELAY = 0.18
+"""Seconds after the last key before the daemon is asked for a semantic search."""
+RETRY_DELAY = 2.0
+"""Seconds after which a daemon that was not running yet is asked again."""
+ENTER_SCREEN, LEAVE_SCREEN = "\x1b[?1049h\x1b[?2004h", "\x1b[?2004l\x1b[?1049l"
+"""Switch to the terminal's alternate screen with bracketed paste, and back."""
+PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
+PICKER_HELP = "↑↓ choose · Enter open · Ctrl-E edit · Ctrl-Y print its id · Esc leave"
+KEY_ACTIONS = {
     "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down",
     "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back", "\x15": "clear", "\x1b": "leave",
     "\x03": "leave", "\x04": "leave", "\x05": "edit", "\x19": "print",
 }  # fmt: skip
-"""What keys send, and what they do. Other control sequences do nothing."""
-_KEY = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
+"""What keys send → their actions. Other control sequences do nothing."""
+_KEY_SEQUENCE = re.compile(r"\x1b[\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)
 
 
 class Picker:
-    """A query that is typed, and its hits, one of them chosen."""
+    """A terminal interface with a query being typed, its hits, and the chosen one."""
 
     def __init__(self, call: Call, root: Path, query: str, filters: Mapping[str, str]) -> None:
         self.call, self.filters, self.query = call, filters, query
@@ -327,7 +328,7 @@ class Picker:
         self.at, self.by, self.shown = 0, "words", ""
 
     def run(self) -> str:
-        """Until somebody leaves: what is to be printed then."""
+        """Run until the person leaves, and return what to print then."""
         import termios
         import tty
         from concurrent.futures import ThreadPoolExecutor
@@ -340,7 +341,7 @@ class Picker:
                     plain = termios.tcgetattr(fd)
                     plain[3] &= ~(termios.ISIG | termios.IEXTEN)  # Ctrl-C and Ctrl-Y are keys as any other
                     termios.tcsetattr(fd, termios.TCSADRAIN, plain)
-                    self.call.stdout.write(ALTERNATE)
+                    self.call.stdout.write(ENTER_SCREEN)
                     done = self._keys(fd, thread)
                     self._restore(fd, before)
                     if done not in ("enter", "edit"):
@@ -353,11 +354,11 @@ class Picker:
         import termios
 
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
-        self.call.stdout.write(NORMAL)
+        self.call.stdout.write(LEAVE_SCREEN)
         self.call.stdout.flush()
 
     def _keys(self, fd: int, thread: Executor) -> str:
-        """Follow what is typed until a key says that something else is to be done; that key's name."""
+        """Read keys and search until one ends the loop, and return its action."""
         import select
 
         asked: Future[dict[str, Any] | None] | None = None
@@ -365,7 +366,7 @@ class Picker:
         self.shown = ""
         if not self.found["results"]:
             self._search()
-        due = time.monotonic() + MEANING
+        due = time.monotonic() + SEMANTIC_DELAY
         while True:
             self._show()
             wait = 0.05 if asked else max(due - time.monotonic(), 0) if self.by != "meaning" else None
@@ -375,14 +376,14 @@ class Picker:
                     asked = thread.submit(self.meaning.by_meaning, self.query, self.filters)
                 elif asked.done():
                     self._take(asked.result())
-                    asked, due = None, time.monotonic() + AGAIN
+                    asked, due = None, time.monotonic() + RETRY_DELAY
                 continue
             before = self.query
-            for key in _KEY.findall(utf8.decode(os.read(fd, 1 << 16))):
-                if key in (PASTE, PASTED):
-                    pasting = key == PASTE
+            for key in _KEY_SEQUENCE.findall(utf8.decode(os.read(fd, 1 << 16))):
+                if key in (PASTE_START, PASTE_END):
+                    pasting = key == PASTE_START
                 key = " " if pasting and key in "\r\n\t" else key
-                name = "" if pasting else KEYS.get(key, "")
+                name = "" if pasting else KEY_ACTIONS.get(key, "")
                 if name not in ("", "back", "clear", "leave") and self.query != before:
                     self._search()
                     before = self.query
@@ -394,13 +395,13 @@ class Picker:
                 elif name in ("back", "clear") or key.isprintable():
                     query = {"back": self.query[:-1], "clear": ""}.get(name, self.query + key)
                     self.query = query[:LONGEST_QUERY]
-            if self.query != before:  # once for all that was typed or pasted meanwhile
+            if self.query != before:  # once for everything typed or pasted meanwhile
                 self._search()
-            due, asked = time.monotonic() + MEANING, None
+            due, asked = time.monotonic() + SEMANTIC_DELAY, None
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """The hit that is chosen."""
+        """The chosen hit."""
         rows: list[dict[str, Any]] = self.found["results"]
         return rows[self.at] if self.at < len(rows) else None
 
@@ -410,7 +411,7 @@ class Picker:
         self.at, self.by = 0, "words"
 
     def _take(self, found: dict[str, Any] | None) -> None:
-        """Take what was found by meaning; the hit that is chosen stays chosen, if it is among it."""
+        """Show the hits of a semantic search. The chosen hit stays chosen if it is among them."""
         before = self.chosen
         self.by = "meaning" if found else "words"
         if found:
@@ -457,8 +458,8 @@ class Picker:
             console.print(
                 Text(f"    {printable(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True
             )
-        told = f"by {self.by} · {HELP}" if self.query.strip() else HELP
-        console.print(Text(told, "dim"), no_wrap=True, overflow="ellipsis", end="")
+        status = f"by {self.by} · {PICKER_HELP}" if self.query.strip() else PICKER_HELP
+        console.print(Text(status, "dim"), no_wrap=True, overflow="ellipsis", end="")
         if out.getvalue() != self.shown:
             self.shown = out.getvalue()
             self.call.stdout.write(f"\x1b[H\x1b[J{self.shown}")
@@ -466,24 +467,24 @@ class Picker:
 
 
 def pick(call: Call, root: Path, query: str, filters: Mapping[str, str]) -> None:
-    """Search as one types; what was chosen to be printed is printed at the end. Usage without a terminal."""
+    """Search as the person types, and print what they chose to print. Usage without a terminal."""
     if not {"stdin", "stdout"} <= call.terminals:
         raise Usage("-i needs a terminal", hint="ua-memory search WORDS")
     if chosen := Picker(call, root, query, filters).run():
         call.stdout.write(f"{chosen}\n")
 
 
-def _read(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a command printed, and its error, {} where there is none."""
+def _parse_output(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parse a command's output: (its JSON, its error or {})."""
     error = next((line for line in err.splitlines()[::-1] if line.startswith('{"error"')), "")
     return json.loads(out or "{}"), json.loads(error)["error"] if error else {}
 
 
-def _masked(value: Any, patterns: Mapping[str, str]) -> Any:
+def _mask(value: Any, patterns: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return masked(value, patterns) if len(value) > 8 else value
     if isinstance(value, list):
-        return [_masked(each, patterns) for each in value]
+        return [_mask(each, patterns) for each in value]
     if isinstance(value, dict):
-        return {key: each if key in NAMING else _masked(each, patterns) for key, each in value.items()}
+        return {key: each if key in UNMASKED_KEYS else _mask(each, patterns) for key, each in value.items()}
     return value

@@ -1,6 +1,6 @@
-"""Without a daemon: what only needs files and words is answered by `glance`, before anything heavy is loaded.
+"""Hooks and recall without a daemon: the read-only keyword search answers, and nothing heavy is loaded.
 
-What it cannot answer for certain is left to the command itself, which opens the bank.
+What it cannot answer is left to the command itself, which opens the bank.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from ua_memory.recall.readonly import ReadOnlySearch
 
 
-NICE = 10
-"""How far a flush that nobody waits for stands back: the next session may be starting."""
+FLUSH_NICENESS = 10
+"""The niceness of a detached flush: the next session may be starting."""
 
 
-def hook(words: list[str], data: bytes, *, start: bool) -> bool:
-    """Answer a client's event, if need be by the command itself, and tell whether there is something to hand
-    over. With `start` there is a daemon next time."""
+def answer_hook(words: list[str], data: bytes, *, start_next: bool) -> bool:
+    """Answer a client's event, by opening the bank if need be. True if a flush is due. `start_next` starts a
+    daemon for the next event."""
     from ua_memory.hooks import events
 
     try:
         event = events.hook_event(data, option(words, "--client"), os.getcwd())  # noqa: PTH109
         if event is None or event.kind == "subagent":
             return False
-        bank, settings = _bank(words)
+        bank, settings = _find_bank(words)
         if not settings.enabled:
             return False
-        if _has_notes(settings):
-            return _by_bank(words, data, start=start)
-        begin = event.session and not event.agent
-        want = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
-        if begin and event.kind != "stop":
-            context.record_event(bank.pending, event, int(option(words, "--pid") or 0), want=want)
-        text = "" if want else _reply(event, settings, bank)
+        if _has_warnings(settings):
+            return _answer_with_bank(words, data, start_next=start_next)
+        is_session = event.session and not event.agent
+        flush_kind = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
+        if is_session and event.kind != "stop":
+            context.record_event(bank.pending, event, int(option(words, "--pid") or 0), want=flush_kind)
+        reply = "" if flush_kind else _reply_text(event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
         return False
-    except (OSError, ValueError, UaMemoryError):  # the command says it in the bank's log
-        text = None
-    if text is None:
-        return _by_bank(words, data, start=start)
-    if text and event:
-        _print(sys.stdout, events.reply(event, text))
-    if start and not want:
+    except (OSError, ValueError, UaMemoryError):  # the command writes it to the bank's log
+        reply = None
+    if reply is None:
+        return _answer_with_bank(words, data, start_next=start_next)
+    if reply and event:
+        _print(sys.stdout, events.reply(event, reply))
+    if start_next and not flush_kind:
         start_daemon(bank)
-    start_of = event.session if event and event.kind == "start" else ""
-    return bool(want) or bool(start_of and context.others_wait(bank.pending, start_of))
+    started_session = event.session if event and event.kind == "start" else ""
+    return bool(flush_kind) or bool(started_session and context.others_wait(bank.pending, started_session))
 
 
-def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
-    """Answer an event by opening the bank in this process; True if something is to be handed over."""
+def _answer_with_bank(words: list[str], data: bytes, *, start_next: bool) -> bool:
+    """Answer an event by opening the bank in this process. True if a flush is due."""
     from ua_memory.daemon.spawn import InProcess
     from ua_memory.hooks import capture
 
@@ -71,41 +71,41 @@ def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
     if call.debug:  # the command says what went wrong
         from ua_memory.cli.app import in_process
 
-        in_process(words, data, then=start)
+        in_process(words, data, start_next=start_next)
     call.opener = opener = InProcess(call.env)
     pid = int(option(words, "--pid") or 0)
     due = capture.answer_event(call, option(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
-    if start and opener.bank:
+    if start_next and opener.bank:
         start_daemon(opener.bank)
     return due
 
 
 def recall(words: list[str]) -> bool:
-    """Answer a recall without options, and tell whether that could be done. A daemon is there next time."""
-    at = words.index("recall") + 1
-    if any(word.startswith("-") for word in words[at:]) or not " ".join(words[at:]).strip():
+    """Answer a recall without options; False if it needs the bank. A daemon is started for the next one."""
+    start = words.index("recall") + 1
+    if any(word.startswith("-") for word in words[start:]) or not " ".join(words[start:]).strip():
         return False
     try:
-        bank, settings = _bank(words)
-        counted = settings.min_score or settings.recall_budget or settings.recall_max_tokens
-        found = None if counted or _has_notes(settings) else _glance(bank, settings)
+        bank, settings = _find_bank(words)
+        has_limits = settings.min_score or settings.recall_budget or settings.recall_max_tokens
+        index = None if has_limits or _has_warnings(settings) else _open_index(bank, settings)
     except UaMemoryError:
         return False
-    if found is None:
+    if index is None:
         return False
-    wanted = noise.read_query(" ".join(words[at:]), settings.long_query, settings.longest_query)
-    text = found.recall(wanted.text, settings.search_limit)
+    wanted = noise.read_query(" ".join(words[start:]), settings.long_query, settings.longest_query)
+    text = index.recall(wanted.text, settings.search_limit)
     _print(sys.stdout, f"{text}\n" if text else "")
-    said = "keyword search only: no daemon runs yet" if text else "nothing found by keywords"
-    for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
+    note = "keyword search only: no daemon runs yet" if text else "nothing found by keywords"
+    for each in filter(None, (wanted.why, "" if wanted.skipped else note)):
         _print(sys.stderr, f"ua-memory: {each}\n")
     start_daemon(bank)
     return True
 
 
-def _has_notes(settings: Any) -> bool:
-    """Whether something is to be told of the settings: of those that are known already there is not."""
+def _has_warnings(settings: Any) -> bool:
+    """Whether settings are invalid or untrusted. Cached ones are neither, and have no such attributes."""
     return bool(getattr(settings, "problems", ()) or getattr(settings, "untrusted", {}))
 
 
@@ -124,8 +124,8 @@ def _call(words: list[str], data: bytes | None = None) -> Call:
     return call
 
 
-def _bank(words: list[str]) -> tuple[Bank | Folders, Any]:
-    """The folders of the bank that is meant, and its settings: as they are known, else read and noted."""
+def _find_bank(words: list[str]) -> tuple[Bank | Folders, Any]:
+    """The bank's folders and settings: cached, else read and cached."""
     try:
         cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
         home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
@@ -144,33 +144,33 @@ def _bank(words: list[str]) -> tuple[Bank | Folders, Any]:
     return bank, settings
 
 
-def _glance(bank: Bank | Folders, settings: Any) -> ReadOnlySearch | None:
+def _open_index(bank: Bank | Folders, settings: Any) -> ReadOnlySearch | None:
     from ua_memory.recall import readonly
 
     return readonly.open_index(bank, settings.few, settings.redact)
 
 
-def _reply(event: Event, settings: Any, bank: Bank | Folders) -> str | None:
-    """What an event is answered; None where it takes the bank to tell, or to do."""
+def _reply_text(event: Event, settings: Any, bank: Bank | Folders) -> str | None:
+    """The text that answers an event; None if that needs the bank."""
     if event.kind == "stop":
         return None
-    found = _glance(bank, settings)
-    if found is None:
+    index = _open_index(bank, settings)
+    if index is None:
         return None
     if event.kind == "start":
-        known = found.of_project(context.project(event), context.whole_bank(event, bank, settings))
-        return context.start_text(event, bank, found.core, found, known)
-    text = _recalled(found, event, settings, bank)
+        known = index.of_project(context.project(event), context.whole_bank(event, bank, settings))
+        return context.start_text(event, bank, index.core, index, known)
+    text = _recalled_text(index, event, settings, bank)
     if text:
         context.save_recalled(bank, event, text)
     return text
 
 
-def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Bank | Folders) -> str | None:
+def _recalled_text(index: ReadOnlySearch, event: Event, settings: Any, bank: Bank | Folders) -> str | None:
     if event.agent:
         return ""
     if settings.auto_recall_tags or settings.auto_recall_tag_groups or event.group:
-        return None  # what may be recalled takes filters, which are the bank's
+        return None  # filters need the bank's index
     wanted = noise.read_query(event.prompt, settings.long_query, settings.longest_query)
     if wanted.long and wanted.skipped:
         from pathlib import Path
@@ -178,33 +178,32 @@ def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Bank | F
         from ua_memory.daemon.spawn import Log
 
         Log(Path(bank.local), "hook.log").say(wanted.why)
-    but = context.session_in_view(bank.pending, event)
-    most = noise.PASSAGES if settings.sessions_recall else 0
+    current_session = context.session_in_view(bank.pending, event)
+    max_passages = noise.PASSAGES if settings.sessions_recall else 0
     project = context.project(event)
-    asked = context.without_name(wanted.text, project)
-    return found.for_prompt(asked, settings.search_limit, project, but, most)
+    query = context.without_name(wanted.text, project)
+    return index.for_prompt(query, settings.search_limit, project, current_session, max_passages)
 
 
-# -- the next time ---------------------------------------------------------------------------------------
+# -- detached processes ----------------------------------------------------------------------------------
 
 
 def flush_detached(words: list[str]) -> None:
-    """Flush what is due, by a process that nobody waits for and that outlives the client. It has the model
-    that the client's environment names."""
+    """Start a flush that outlives the client, with the model that the client's environment names."""
     if not _fork_detached():
         return
     try:
         from ua_memory.daemon.spawn import start_detached
 
-        bank, _ = _bank(words)
-        os.nice(NICE)
+        bank, _ = _find_bank(words)
+        os.nice(FLUSH_NICENESS)
         start_detached(bank, os.environ, "flush", "--behind")
     finally:
         os._exit(0)
 
 
 def _fork_detached() -> bool:
-    """Whether this is the process that goes on: in a session of its own, nothing of the caller's open."""
+    """Fork. True in the child, which has its own session and none of the caller's streams."""
     if os.fork():
         return False
     try:
@@ -218,7 +217,7 @@ def _fork_detached() -> bool:
 
 
 def start_daemon(found: Bank | Folders) -> None:
-    """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
+    """Start a daemon for the next command, with its model loaded, from a detached process."""
     try:
         if time.time() - os.stat(f"{found.local}/daemon.started").st_mtime < 30:  # noqa: PTH116
             return
