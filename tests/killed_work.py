@@ -228,7 +228,7 @@ def _answers(store: Store, acknowledged: bool) -> None:
 
 def _left(store: Store) -> None:
     """What a killed export leaves: a bundle with all of the history."""
-    folder = store.bank.state / aside.FOLDER
+    folder = store.bank.state / aside.WORK_FOLDER
     folder.mkdir(parents=True)
     (folder / "trail.bundle").write_text("".join(FACTS))
 
@@ -401,7 +401,7 @@ def _restored(store: Store, acknowledged: bool) -> None:
     assert "theirs" in on_disk(store) or not acknowledged
     restore(store)
     once(on_disk(store), {"mine", "theirs", *FACTS})
-    assert not (store.bank.state / aside.FOLDER).exists(), "what a killed import unpacked is swept up"
+    assert not (store.bank.state / aside.WORK_FOLDER).exists(), "what a killed import unpacked is swept up"
 
 
 WORK = {

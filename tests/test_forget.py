@@ -450,14 +450,14 @@ def test_a_revision_at_the_same_time_leaves_the_record_of_a_forget(
     left = there.store.bank.pending / "forget-0123.tmp"
     left.parent.mkdir(exist_ok=True)
     left.write_text(SAID)
-    write = swap.write
+    write = swap.write_new
 
     def interrupted(file: Path, *args: Any, **kwargs: Any) -> None:
         write(file, *args, **kwargs)
         if file.name.startswith("forget-"):
-            pending.set_aside(file.parent)
+            pending.set_aside_unreadable(file.parent)
 
-    monkeypatch.setattr(swap, "write", interrupted)
+    monkeypatch.setattr(swap, "write_new", interrupted)
     assert forget(there, f"^{fact.id}").proof.is_clean
     assert not list(there.store.bank.pending.glob("forget-*"))
 

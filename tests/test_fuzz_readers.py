@@ -207,11 +207,11 @@ def test_any_record_is_read_or_set_aside_whole(data: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / name).write_bytes(data)
-        assert pending.found(folder) == []
-        pending.set_aside(folder)
-        pending.owed(pending.found(folder))
+        assert pending.read_records(folder) == []
+        pending.set_aside_unreadable(folder)
+        pending.uncommitted_contents(pending.read_records(folder))
         if name.startswith("revision-") and name.endswith(".json"):
-            assert [file.read_bytes() for file in pending.unreadable(folder)] == [data]
+            assert [file.read_bytes() for file in pending.unreadable_records(folder)] == [data]
 
 
 @given(st.lists(anything, max_size=4).map(b"\n".join), st.booleans())

@@ -148,7 +148,7 @@ def test_an_unreadable_record_is_named_and_kept(there: Bank) -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"revision-{KEY}.json").write_text("not a record")
     there.insert("one")
-    aside = pending.unreadable(folder)
+    aside = pending.unreadable_records(folder)
     assert [file.read_text() for file in aside] == ["not a record"]
     assert "cannot be read" in "".join(health.pending_revisions(there.store))
     found = check(there, "pending", mend=True)
@@ -167,7 +167,7 @@ def leave(there: Bank, prefix: str, data: bytes, folder: str = "memory", key: st
 
 
 @pytest.mark.parametrize("folder", ["memory", "memory/deep", "."])
-@pytest.mark.parametrize("prefix", [swap.FRESH, swap.OUT])
+@pytest.mark.parametrize("prefix", [swap.TEMP_PREFIX, swap.SWAP_PREFIX])
 def test_leftovers_that_the_trail_has_are_swept(there: Bank, prefix: str, folder: str) -> None:
     there.insert("one")
     there.path("memory/deep").mkdir()
@@ -182,12 +182,15 @@ def test_leftovers_that_the_trail_has_are_swept(there: Bank, prefix: str, folder
 
 def test_what_was_half_written_is_swept(there: Bank) -> None:
     there.insert("one")
-    file, empty = leave(there, swap.FRESH, there.bytes()[:30]), leave(there, swap.FRESH, b"", key=f"1{KEY}")
+    file, empty = (
+        leave(there, swap.TEMP_PREFIX, there.bytes()[:30]),
+        leave(there, swap.TEMP_PREFIX, b"", key=f"1{KEY}"),
+    )
     assert check(there, "leftovers", mend=True).ok
     assert not file.exists() and not empty.exists()
 
 
-@pytest.mark.parametrize("prefix", [swap.FRESH, swap.OUT])
+@pytest.mark.parametrize("prefix", [swap.TEMP_PREFIX, swap.SWAP_PREFIX])
 def test_a_leftover_that_only_exists_here_is_kept(there: Bank, prefix: str) -> None:
     """I3: it may be a person's save, or the only copy of what was promised."""
     there.insert("one")
@@ -202,8 +205,8 @@ def test_what_a_record_still_needs_is_no_leftover(there: Bank) -> None:
     there.insert("one")
     folder = there.store.bank.pending
     folder.mkdir(exist_ok=True)
-    (folder / f"revision-{KEY}{pending.UNREADABLE}").write_text("set aside")
-    file = leave(there, swap.OUT, there.bytes())
+    (folder / f"revision-{KEY}{pending.UNREADABLE_SUFFIX}").write_text("set aside")
+    file = leave(there, swap.SWAP_PREFIX, there.bytes())
     assert check(there, "leftovers", mend=True).ok
     assert file.exists()
 
@@ -300,7 +303,7 @@ def test_mending_all_at_once_deletes_nothing_of_the_truth(
     there.write("- mine\n", "memory/notes.md")
     owe(there, monkeypatch)
     there.store.bank.state.chmod(0o755)
-    leave(there, swap.FRESH, b"half")
+    leave(there, swap.TEMP_PREFIX, b"half")
     before = {p: p.read_bytes() for p in there.root.rglob("*.md")}
     health.checkup(there.store, mend=True)
     assert {p: p.read_bytes() for p in there.root.rglob("*.md")} == before

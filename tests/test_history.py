@@ -124,7 +124,7 @@ def test_an_empty_commit_with_its_trailer(trail: History) -> None:
 )
 def test_messages_of_all_kinds(trail: History, subject: str) -> None:
     commit(trail, {"a.md": b"1"})
-    text = flight.message(
+    text = flight.format_message(
         subject, "a body\n\nMemory-Op: fake\n\nend", {"Memory-Op": ["test"], "Facts": ["^a", "^b\nX: y"]}
     )
     made = commit(trail, {"a.md": b"2"}, text)

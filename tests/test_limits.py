@@ -222,9 +222,11 @@ def test_there_are_only_so_many_directives(memory: Memory, monkeypatch: pytest.M
 
 
 def test_a_commit_names_so_many_facts() -> None:
-    from ua_memory.store.commit import NAMED, brief
+    from ua_memory.store.commit import NAMED_FACTS, fact_trailers
 
-    assert brief(["^a"] * NAMED) == ["^a"] * NAMED and brief(["^a"] * (NAMED + 1)) == [str(NAMED + 1)]
+    assert fact_trailers(["^a"] * NAMED_FACTS) == ["^a"] * NAMED_FACTS and fact_trailers(
+        ["^a"] * (NAMED_FACTS + 1)
+    ) == [str(NAMED_FACTS + 1)]
 
 
 def test_json_in_json() -> None:

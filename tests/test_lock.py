@@ -41,7 +41,7 @@ def waiting(file: Path) -> int:
 
 
 def test_who_waits_longest_comes_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "LOOK_SECONDS", 60)
+    monkeypatch.setattr(lock, "POLL_SECONDS", 60)
     file, came = tmp_path / "lock", list[int]()
 
     def take(number: int) -> None:

@@ -660,7 +660,7 @@ def test_a_changed_archive_is_refused_before_a_byte_is_written(
     was = tree(two), heads(two)
     with pytest.raises(Malformed, match="not imported"):
         restore(two.store, file)
-    assert (tree(two), heads(two)) == was and not (two.store.bank.state / aside.FOLDER).exists()
+    assert (tree(two), heads(two)) == was and not (two.store.bank.state / aside.WORK_FOLDER).exists()
     assert not (tmp_path / "evil.md").exists()
 
 

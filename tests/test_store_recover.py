@@ -87,24 +87,24 @@ def test_a_damaged_record_is_set_aside_and_blocks_nothing(
     kept = file.read_bytes()
     insert(store, "third")
     assert sorted(on_disk(store)) == ["first", "second", "third"]
-    assert [p.read_bytes() for p in pending.unreadable(store.bank.pending)] == [kept]
+    assert [p.read_bytes() for p in pending.unreadable_records(store.bank.pending)] == [kept]
     insert(store, "fourth")
-    assert len(pending.unreadable(store.bank.pending)) == 1
+    assert len(pending.unreadable_records(store.bank.pending)) == 1
 
 
 def test_a_record_can_be_read_by_a_person_and_holds_any_bytes(tmp_path: Path) -> None:
     change = pending.FileChange("memory/a.md", None, b"caf\xc3\xa9\n", b"\xff\r\n", None, b"x", (b"1", None))
-    record = pending.InFlight("00000000000000000001-ab", "r", (change,), (), written=True)
+    record = pending.PendingRevision("00000000000000000001-ab", "r", (change,), (), written=True)
     pending.save(tmp_path, record)
-    assert pending.found(tmp_path) == [record]
+    assert pending.read_records(tmp_path) == [record]
     file = next(tmp_path.iterdir())
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_keys_follow_each_other_also_when_the_clock_is_set_back(tmp_path: Path) -> None:
     ahead = "99999999999999999990-ab"
-    pending.save(tmp_path, pending.InFlight(ahead, "r", (), ()))
-    assert pending.new_key(tmp_path, "00") > ahead
+    pending.save(tmp_path, pending.PendingRevision(ahead, "r", (), ()))
+    assert pending.next_key(tmp_path, "00") > ahead
 
 
 # -- commits that are owed -------------------------------------------------------------------------------

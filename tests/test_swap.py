@@ -15,7 +15,7 @@ from truth import finish, python
 from ua_memory.errors import CannotWrite, TooLarge
 from ua_memory.store import files as reading
 from ua_memory.store import swap
-from ua_memory.store.files import abandoned, is_half_written, read
+from ua_memory.store.files import is_half_written, is_unused, read
 
 
 def put(file: Path, data: bytes | None) -> bytes | None:
@@ -145,13 +145,13 @@ def test_who_has_a_file_open_is_seen(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_bytes(b"1")
     assert not is_half_written(file, b"1")
-    assert abandoned(file)
+    assert is_unused(file)
     with held_open(file, "r+"):
         assert is_half_written(file, b"1")
-        assert not abandoned(file)
+        assert not is_unused(file)
     with held_open(file, "r"):
         assert not is_half_written(file, b"1")
-        assert not abandoned(file)
+        assert not is_unused(file)
 
 
 @pytest.mark.skipif(not hasattr(reading.fcntl, "F_SETLEASE"), reason="no leases here")
@@ -180,7 +180,7 @@ def test_who_truncates_a_file_that_is_being_read_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An editor opens it just after it was seen to be at rest: what is read is the old file, whole."""
-    file, whole = tmp_path / "a.md", reading._whole
+    file, whole = tmp_path / "a.md", reading._read_all
     file.write_bytes(b"old\n")
     children = []
 
@@ -192,7 +192,7 @@ def test_who_truncates_a_file_that_is_being_read_waits(
         return whole(handle)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "_whole", slowly)
+        patch.setattr(reading, "_read_all", slowly)
         assert read(file) == b"old\n"
     finish(children)
     assert read(file) == b"new"
@@ -202,9 +202,9 @@ def test_without_leases_the_last_change_decides(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delattr(reading.fcntl, "F_SETLEASE", raising=False)
     file = tmp_path / "a.md"
     file.write_bytes(b"1")
-    assert not abandoned(file)
+    assert not is_unused(file)
     os.utime(file, (1, 1))
-    assert abandoned(file)
+    assert is_unused(file)
     assert read(file) == b"1"
 
 

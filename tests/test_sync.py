@@ -78,7 +78,7 @@ def test_nothing_changed_is_told_by_stats_alone(tmp_path: Path, monkeypatch: pyt
     with an_index(store) as index:
         index.refresh()
         settled(index)
-        monkeypatch.setattr("ua_memory.store.files.listing", lambda _: pytest.fail("files were listed"))
+        monkeypatch.setattr("ua_memory.store.files.list_names", lambda _: pytest.fail("files were listed"))
         monkeypatch.setattr(type(store), "read", lambda *_: pytest.fail("a file was read"))
         assert counts(index.refresh()) == (0, 0, 0)
 

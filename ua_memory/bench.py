@@ -957,7 +957,7 @@ class Probes:
         with writing(self._last):
             make_private(self._last.parent)
             data = json.dumps({"figures": kept, "ranks": ranks}).encode()
-            swap.put(self._last, data, self._last.with_suffix(".new"))
+            swap.replace_file(self._last, data, self._last.with_suffix(".new"))
 
 
 def _key(probe: Probe) -> str:

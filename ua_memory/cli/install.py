@@ -245,7 +245,7 @@ def apply_steps(steps: Iterable[InstallStep]) -> None:
         beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
             # ~/.claude.json holds a login: the temporary file must not be readable by others
-            swap.write(beside, step.after, None if step.before is None else target.stat())
+            swap.write_new(beside, step.after, None if step.before is None else target.stat())
             _check_unchanged(step)
             beside.replace(target)
         finally:

@@ -139,7 +139,7 @@ class OutsideFiles:
             found = session_items(data, path, self.masked)
             if found is not None or self.is_session(path):
                 return found or [], ()
-        read = document.parse(files.searched(data)[0], path)
+        read = document.parse(files.searchable_part(data)[0], path)
         items = items_of(read, self.masked, logs)
         if is_outside(path):  # its ids are another bank's: they must not be cited or changed from here
             # Takes 40 ms, which banks without outside files do not need.
@@ -173,7 +173,7 @@ class OutsideFiles:
                 for name, row in zip(self._names, rows, strict=True)
                 if row and stat.S_ISREG(row[0]) and name.endswith(b".md")
             )
-            self._stamp = discovery.stamp(rows) if files.settled(rows, began) else ""
+            self._stamp = discovery.stamp(rows) if files.is_settled(rows, began) else ""
         others, stamp = self._files, self._stamp
         if sessions:
             others, stamp = (*others, *sessions[0]), stamp and sessions[1] and f"{stamp}-{sessions[1]}"
@@ -193,7 +193,7 @@ class OutsideFiles:
                 names = [os.fsencode(entry.path)[1:] for entry in entries if _is_session(entry.name)]
             found = zip(names, discovery.look("", names), strict=True)
             self._session_files = tuple(FileStat("/" + os.fsdecode(n), *row[1:]) for n, row in found if row)
-            self._session_stamp = discovery.stamp(rows) if files.settled(rows, began) else ""
+            self._session_stamp = discovery.stamp(rows) if files.is_settled(rows, began) else ""
         return self._session_files, self._session_stamp
 
     def is_session(self, path: str) -> bool:

@@ -66,7 +66,7 @@ from ua_memory.knowledge.lineage import CitingStep, cut, plain
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document, lines
 from ua_memory.records import Fact, Place, Problem, ref_of
-from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
+from ua_memory.store.files import RACY_NS, UNSEARCHED_MESSAGE, searchable_part
 from ua_memory.store.lock import synchronized
 from ua_memory.text.wording import untrusted
 
@@ -263,8 +263,8 @@ def _parse_items(
 ) -> tuple[list[IndexItem], str]:
     """(items of a file, its problems as text). Also stores the names that it settles, and reports the part
     that is too long to be searched."""
-    data, line = (data, 0) if store.is_session(path) else searched(data)
-    unsearched = [Problem(path, line, UNSEARCHED)] if line else []
+    data, line = (data, 0) if store.is_session(path) else searchable_part(data)
+    unsearched = [Problem(path, line, UNSEARCHED_MESSAGE)] if line else []
     done.failed += unsearched
     if lines.kind_of(path) is lines.FileKind.ENTITIES:
         index_items.replace_settled(words.db, document.parse(data, path).records, store.masked)

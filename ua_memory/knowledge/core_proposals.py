@@ -246,7 +246,7 @@ class CoreProposals:
                 )
             make_private(file.parent)
             data = json.dumps(asdict(made), ensure_ascii=False, indent=1).encode()
-            swap.put(file, data, file.with_suffix(pending.FRESH))
+            swap.replace_file(file, data, file.with_suffix(pending.TEMP_SUFFIX))
 
     def _drop(self, decided: Iterable[CoreProposal]) -> None:
         for one in decided:
@@ -314,7 +314,7 @@ def forget_edits(store: Store, holds: Callable[[str], bool]) -> int:
 
 
 def _edits(store: Store) -> Iterator[WaitingEdit]:
-    for file in swap.beside(store.bank.pending, PREFIX):
+    for file in swap.files_with_prefix(store.bank.pending, PREFIX):
         if file.suffix == ".json":
             with contextlib.suppress(OSError, ValueError, TypeError):
                 yield WaitingEdit(**json.loads(file.read_bytes()))

@@ -690,7 +690,7 @@ class SessionFiles:
 
     def _write(self, found: SessionFile) -> None:
         with writing(found.path):
-            swap.put(found.path, show(found), self._fresh)
+            swap.replace_file(found.path, show(found), self._fresh)
 
 
 def _summed_up(found: SessionFile, turns: tuple[SessionTurn, ...]) -> SessionFile:

@@ -94,7 +94,7 @@ class Answers:
             if not rest:
                 self.file.unlink(missing_ok=True)
             elif rest != self.all():
-                swap.put(self.file, encode_rows(map(asdict, rest)), self.file.with_suffix(".rest"))
+                swap.replace_file(self.file, encode_rows(map(asdict, rest)), self.file.with_suffix(".rest"))
 
 
 def _read(row: Mapping[str, Any]) -> BatchOutcome | None:
@@ -558,7 +558,7 @@ class BatchFile:
         """Note a batch; it is on the disk when this returns."""
         make_private(self.file.parent)
         data = json.dumps(to_row(posted)).encode("utf-8", "replace")
-        swap.put(self.file, data, self.file.with_suffix(".new"))
+        swap.replace_file(self.file, data, self.file.with_suffix(".new"))
 
     def clear(self) -> None:
         """Let go of it."""

@@ -255,7 +255,7 @@ class Jobs:
         file = self._file(job)
         with contextlib.suppress(OSError):  # the work is done all the same
             make_private(file.parent)
-            swap.put(file, json.dumps(row).encode(), file.with_suffix(f".{os.getpid()}"))
+            swap.replace_file(file, json.dumps(row).encode(), file.with_suffix(f".{os.getpid()}"))
 
     def _file(self, job: str) -> Path:
         return self._store.bank.local / f"job-{job}.json"
@@ -510,7 +510,7 @@ class TurnQueue:
             path.unlink(missing_ok=True)
             swap.sync_folder(self.folder)  # else they are queued again after a loss of power
             return
-        swap.put(path, encode_rows(rows), path.with_suffix(".rest"))
+        swap.replace_file(path, encode_rows(rows), path.with_suffix(".rest"))
 
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound; Busy while it is being flushed."""

@@ -372,7 +372,7 @@ def save_watched(store: Store, watched: list[WatchedPath]) -> None:
             file.unlink(missing_ok=True)
             return
         data = json.dumps([asdict(one) for one in watched], ensure_ascii=False, indent=1)
-        swap.put(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
+        swap.replace_file(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
 
 
 def watched_files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:

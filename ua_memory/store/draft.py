@@ -21,7 +21,7 @@ from ua_memory.records import Fact, Passage, Record
 from ua_memory.store import saves, swap
 from ua_memory.store.files import read
 from ua_memory.store.lock import synchronized
-from ua_memory.store.merge3 import changes
+from ua_memory.store.merge3 import diff_hunks
 from ua_memory.store.saves import DroppedLine, Edit
 from ua_memory.store.scan import FileSurvey, bytes_on_disk
 from ua_memory.text import redaction
@@ -175,7 +175,7 @@ class Draft:
     def _cleansed(self, before: bytes, after: bytes) -> bytes:
         """`after` with secrets taken out of what `before` does not have; their own lines stay as they are."""
         pieces: list[bytes] = []
-        for old, new, same in changes(before, after):
+        for old, new, same in diff_hunks(before, after):
             pieces += new if same else self._cleansed_hunk(old, new)
         return b"".join(pieces)
 
@@ -347,7 +347,7 @@ class EditInspector:
                 return
             rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
             newest = json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode()
-            swap.put(self._seen_file, newest, self._seen_file.with_suffix(".fresh"))
+            swap.replace_file(self._seen_file, newest, self._seen_file.with_suffix(".fresh"))
 
     def _seen_edits(self) -> dict[str, list[str]]:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""Reading a file that an editor may have half written, and the digest that tells that no file changed."""
+"""Reading a file that an editor may be writing, and listing the memory files with their `stat`."""
 
 from __future__ import annotations
 
@@ -19,69 +19,65 @@ from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import CannotWrite, TooLarge
 
 # -- reading -----------------------------------------------------------------------------------------------
-# Reading a file that a person's editor may have half written.
-#
-# On Linux a lease tells whether somebody has a file open for writing. Where there are none (macOS, network
-# file systems, other people's files) what is left is the age of the last change.
+# On Linux a lease shows whether a process has a file open for writing. Elsewhere (macOS, network file
+# systems, other people's files) there is only the time of the last change.
 
 
 MAX_FILE = 64 * 1024 * 1024
-"""Bytes. A larger file stays as it is, unread, and is named."""
+"""Bytes. A larger file is not read, and is reported."""
 MAX_INDEXED = 16 * 1024 * 1024
-"""Bytes of a file that are searched; of small lines they take 1.4 GB while they are read."""
-STILL_NS = 2_000_000_000
-"""Without leases, an exchanged-away file that was written to so recently may be written to again."""
-UNSEARCHED = f"the file is larger than {MAX_INDEXED >> 20} MB: the rest is not searched; split it"
+"""So many bytes of a file are indexed; with short lines, that takes 1.4 GB of memory."""
+QUIET_NS = 2_000_000_000
+"""Without leases, a file counts as unused if nobody has written to it for so long."""
+UNSEARCHED_MESSAGE = f"the file is larger than {MAX_INDEXED >> 20} MB: the rest is not searched; split it"
 
 _F_SETSIG = 10
 _WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 0.5)
-_EMPTY_ALONE = 9
-"""After so many of the waits a file that somebody has open for writing is read as it stands, unless it is
-empty: between truncating and writing, a busy machine may keep an editor waiting for long."""
-_BETWEEN_NAMES = 6
-"""So many of the waits are given to a file that is missing: an editor that renames the old one away
-and then writes the new one leaves none for a moment."""
+_READ_OPEN_AFTER = 9
+"""After so many waits a file that is open for writing is read anyway, unless it is empty: on a busy machine,
+an editor may be stopped for long between truncating and writing."""
+_MISSING_WAITS = 6
+"""So often a missing file is waited for: some editors rename the old file away before they write the new."""
 
 
 def read(file: Path, *, expected: bool = False) -> bytes | None:
-    """A file's bytes once nobody is in the midst of writing it; None where there is none.
+    """A file's bytes, once nobody is writing to it; None if there is none.
 
-    `expected` tells that it was there before. CannotWrite where the file system refuses to read it,
-    TooLarge beyond `MAX_FILE`.
+    `expected`: the file existed before, so wait for it. CannotWrite if it cannot be read, TooLarge above
+    `MAX_FILE`.
     """
     for turn, wait in enumerate((*_WAITS, 0)):
         try:
-            # The lease is held while it is read: who opens the file to shorten and write it waits so long.
+            # While the lease is held, an editor that opens the file for writing is blocked.
             with discovery.open_regular(file) as handle, _lease(handle.fileno(), "F_RDLCK") as free:
-                alone = turn >= _EMPTY_ALONE and os.fstat(handle.fileno()).st_size
+                alone = turn >= _READ_OPEN_AFTER and os.fstat(handle.fileno()).st_size
                 if free is not False or alone or turn == len(_WAITS):
-                    data = _whole(handle)
+                    data = _read_all(handle)
                     break
         except (FileNotFoundError, NotADirectoryError):
-            if not expected or turn >= _BETWEEN_NAMES:
+            if not expected or turn >= _MISSING_WAITS:
                 return None
         except OSError as error:
             hint = f"chmod u+rw {quote(str(file))}" if error.errno == errno.EACCES else None
             said = f"cannot be read: {error.strerror or error}"
             raise CannotWrite(said, where=str(file), hint=hint) from error
-        # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
+        # An editor that truncates and then writes leaves an empty file for a moment.
         time.sleep(wait)
     if len(data) > MAX_FILE:
         raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), hint="split the file")
     return data
 
 
-def _whole(handle: BinaryIO) -> bytes:
-    """What there is to read, up to a byte beyond `MAX_FILE`; room is taken for no more than that."""
+def _read_all(handle: BinaryIO) -> bytes:
+    """All bytes, at most one more than `MAX_FILE`."""
     size = os.fstat(handle.fileno()).st_size
     data = handle.read(min(size, MAX_FILE) + 1)
-    # It was appended to since it was measured.
+    # It may have grown since `fstat`.
     return data + handle.read(MAX_FILE + 1 - len(data)) if size < len(data) <= MAX_FILE else data
 
 
-def searched(data: bytes) -> tuple[bytes, int]:
-    """What is searched of a file, its whole lines up to `MAX_INDEXED`, and the line on which the rest begins,
-    0 where there is none."""
+def searchable_part(data: bytes) -> tuple[bytes, int]:
+    """(the whole lines of a file up to `MAX_INDEXED`, the number of the first line after them or 0)."""
     if len(data) <= MAX_INDEXED:
         return data, 0
     begun = data[: data.rfind(b"\n", 0, MAX_INDEXED) + 1]
@@ -89,34 +85,35 @@ def searched(data: bytes) -> tuple[bytes, int]:
 
 
 def is_half_written(file: Path, data: bytes) -> bool:
-    """Whether a file is not as it was read: somebody is writing it, or has since."""
+    """Whether a file is being written, or no longer has these bytes."""
     try:
         with discovery.open_regular(file) as handle, _lease(handle.fileno(), "F_RDLCK") as free:
-            return free is False or _whole(handle) != data
+            return free is False or _read_all(handle) != data
     except OSError:
         return False
 
 
-def abandoned(file: Path) -> bool:
-    """Whether nobody has the file open any more, so that nothing can still be written to it."""
+def is_unused(file: Path) -> bool:
+    """Whether no process has the file open, so that nothing can be written to it any more."""
     try:
         with file.open("rb+") as handle, _lease(handle.fileno(), "F_WRLCK") as free:
             if free is not None:
                 return free
-        # Compared with the stamp of the file alone: no time of a memory comes from this clock.
-        return time.time_ns() - file.stat().st_mtime_ns > STILL_NS
+        # This clock is compared with the file's time only; no time in a memory comes from it.
+        return time.time_ns() - file.stat().st_mtime_ns > QUIET_NS
     except OSError:
         return True
 
 
 @contextlib.contextmanager
 def _lease(fd: int, kind: str) -> Iterator[bool | None]:
-    """Hold a lease; whether it could be had, which nobody's open file forbids; None where there are none."""
+    """Hold a lease. Yields whether it was granted (False: the file is open elsewhere); None if
+    unsupported."""
     if not hasattr(fcntl, "F_SETLEASE"):
         yield None
         return
     try:
-        # A broken lease is announced by a signal; SIGURG is the one that is ignored by default.
+        # The kernel sends a signal when it breaks a lease; SIGURG is ignored by default.
         fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, kind))
     except OSError as error:
@@ -125,16 +122,16 @@ def _lease(fd: int, kind: str) -> Iterator[bool | None]:
     try:
         yield True
     finally:
-        with contextlib.suppress(OSError):  # the kernel took it away from who kept it too long
+        with contextlib.suppress(OSError):  # the kernel has revoked it after a while
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
-# -- proof -------------------------------------------------------------------------------------------------
-# The cheap proof that no file has changed: one digest over a `stat` of each, and of each folder with them.
+# -- stat --------------------------------------------------------------------------------------------------
+# One digest over the `stat` of all files and folders shows whether anything has changed.
 #
-# A folder's time changes when a name in it comes or goes, so the names need not be listed again. A file or
-# folder that changed within 50 ms of being looked at may change again under the same time stamp; while
-# there is such a one, nothing is proven.
+# A folder's time changes when a name in it is added or removed, so names need not be listed again. A file
+# that changed less than 50 ms before its `stat` may change again with the same time stamp (as git's "racy"
+# files).
 
 
 RACY_NS = 50_000_000
@@ -142,7 +139,7 @@ RACY_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """A truth file as `stat` sees it. A held file has no times and its blob id in place of the inode."""
+    """The `stat` of a memory file. A held file has no times, and its blob id as the inode."""
 
     path: str
     size: int
@@ -155,26 +152,27 @@ class FileStat:
         return max(self.mtime_ns, self.ctime_ns)
 
 
-def listing(root: Path) -> list[bytes]:
-    """Every folder and file of a bank's truth, as bytes below its root; those that may come, too."""
-    # With "./" a name at the top cannot be mistaken for one below.
+def list_names(root: Path) -> list[bytes]:
+    """The names of all memory files and folders, relative to the root; the top ones even if they are
+    missing."""
+    # The "./" distinguishes files at the top from those in folders.
     names = [b"./" + os.fsencode(name) for name in (*CORE_NAMES, SETTINGS)]
     top = root / LOGS
     names.append(os.fsencode(LOGS))
     if top.is_dir() and not top.is_symlink():
         with contextlib.suppress(PermissionError):
-            names += _below(os.fsencode(top), os.fsencode(LOGS))
+            names += _list_below(os.fsencode(top), os.fsencode(LOGS))
     return names
 
 
-def closed(root: Path, folders: Iterable[bytes]) -> set[str]:
-    """Those of a bank's folders that may not be looked into: what lies there is not gone."""
+def unreadable_folders(root: Path, folders: Iterable[bytes]) -> set[str]:
+    """The folders that cannot be read or entered: their files are not deleted, only invisible."""
     found = set()
     for name in folders:
         folder = os.fsencode(root) + b"/" + name
         try:
             os.scandir(folder).close()
-            os.lstat(folder + b"/.")  # to list names is not enough
+            os.lstat(folder + b"/.")  # permission to list names is not enough
         except PermissionError:
             found.add(os.fsdecode(name))
         except OSError:  # gone since
@@ -182,14 +180,12 @@ def closed(root: Path, folders: Iterable[bytes]) -> set[str]:
     return found
 
 
-def settled(rows: Sequence[discovery.Row], began_ns: int) -> bool:
-    """Whether nothing changed later than 50 ms before a look began, the listing of its names included. The
-    beginning is by the file system's own clock: its time at the end would let a change during a slow look
-    pass for an old one."""
+def is_settled(rows: Sequence[discovery.Row], began_ns: int) -> bool:
+    """Whether nothing changed later than 50 ms before a scan began, by the file system's clock."""
     return all(row is None or max(row[2], row[3]) < began_ns - RACY_NS for row in rows)
 
 
-def _below(folder: bytes, prefix: bytes) -> list[bytes]:
+def _list_below(folder: bytes, prefix: bytes) -> list[bytes]:
     found: list[bytes] = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -197,9 +193,9 @@ def _below(folder: bytes, prefix: bytes) -> list[bytes]:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 found.append(prefix + b"/" + entry.name)
-                # Removed since, or not ours to look into: `closed` tells.
+                # Removed meanwhile, or without permission: see `unreadable_folders`.
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-                    found += _below(entry.path, prefix + b"/" + entry.name)
+                    found += _list_below(entry.path, prefix + b"/" + entry.name)
             elif entry.name.endswith(b".md"):
                 found.append(prefix + b"/" + entry.name)
     return found

@@ -18,70 +18,70 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from ua_memory.errors import Busy, writing
 
 # -- lock --------------------------------------------------------------------------------------------------
-# The one writer lock of a bank: an advisory lock on a file, which the system gives back when we die.
+# The writer lock of a bank: an advisory lock (`flock`) on a file, which the kernel releases if we die.
 #
-# Who has to wait stands in the system's own queue, first come, first served. Looking again and again until
-# it is free took a third of two cores where 64 processes waited, and left it to chance who came next.
+# Waiting processes are in the kernel's queue, first come, first served. Polling took a third of two cores
+# with 64 waiting processes, and the next one was chosen by chance.
 
 
-LOOK_SECONDS = 0.5
-"""So often who waits looks by itself, too: not every file system has a queue that can be relied on, and where
-no thread can be started there is nobody to stand in it."""
+POLL_SECONDS = 0.5
+"""A waiting process also polls at this interval: not every file system has a reliable queue, and no thread
+may be available to wait in it."""
 
 
 @contextlib.contextmanager
 def locked(file: Path, seconds: float) -> Iterator[None]:
-    """Hold the lock, waited for up to `seconds`. Busy names who holds it; CannotWrite."""
+    """Hold the lock, waiting up to `seconds`. Busy names the process that holds it; CannotWrite."""
     with contextlib.ExitStack() as opened:
         fd = _open(file)
         opened.callback(os.close, fd)
         if not _try(fd, file):
-            place = _Place(_open(file))
-            opened.callback(place.leave)
-            _wait(place, fd, file, time.monotonic() + seconds)
-        _sign(fd)
+            queued = _QueuedLock(_open(file))
+            opened.callback(queued.release)
+            _wait_for_lock(queued, fd, file, time.monotonic() + seconds)
+        _write_pid(fd)
         yield
 
 
-class _Place:
-    """A place in the system's queue. Nobody can wait there for a limited time, so a thread does."""
+class _QueuedLock:
+    """A place in the kernel's queue. `flock` has no timeout, so a thread waits."""
 
     def __init__(self, fd: int) -> None:
         self._fd, self._left, self._over = fd, False, False
         self._came, self._one_at_a_time = threading.Event(), threading.Lock()
         self._held = False
         try:
-            threading.Thread(target=self._stand, name="waits for the lock", daemon=True).start()
-        except RuntimeError:  # no more threads to be had: who waits looks by itself
+            threading.Thread(target=self._acquire, name="waits for the lock", daemon=True).start()
+        except RuntimeError:  # no thread available: polling has to do
             self._over = True
 
-    def _stand(self) -> None:
+    def _acquire(self) -> None:
         with contextlib.suppress(OSError):
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             self._held = True
         with self._one_at_a_time:
             self._over = True
-            if self._left:  # too late: on to the next
+            if self._left:  # nobody wants it any more
                 os.close(self._fd)
         if self._held:
             self._came.set()
 
-    def comes(self, seconds: float) -> bool:
-        """Whether the lock is ours within so many seconds."""
+    def wait(self, seconds: float) -> bool:
+        """Whether the lock was acquired within so many seconds."""
         return self._came.wait(seconds)
 
-    def leave(self) -> None:
-        """Give up the lock, or the place in the queue: at the latest when its turn comes."""
+    def release(self) -> None:
+        """Release the lock; if it is not acquired yet, as soon as it is."""
         with self._one_at_a_time:
             self._left = True
             if self._over:
                 os.close(self._fd)
 
 
-def _wait(place: _Place, fd: int, file: Path, deadline: float) -> None:
+def _wait_for_lock(queued: _QueuedLock, fd: int, file: Path, deadline: float) -> None:
     while True:
         left = deadline - time.monotonic()
-        if place.comes(max(0.0, min(left, random.uniform(0.5, 1) * LOOK_SECONDS))) or _try(fd, file):
+        if queued.wait(max(0.0, min(left, random.uniform(0.5, 1) * POLL_SECONDS))) or _try(fd, file):
             return
         if time.monotonic() > deadline:
             holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
@@ -102,26 +102,25 @@ def _try(fd: int, file: Path) -> bool:
     return True
 
 
-def _sign(fd: int) -> None:
-    # For the message of who waits; a full disk must not be found out here.
+def _write_pid(fd: int) -> None:
+    # For the error message of others. It is optional, so a full disk must not fail here.
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
         os.pwrite(fd, str(os.getpid()).encode(), 0)
 
 
 # -- work folder -------------------------------------------------------------------------------------------
-# A folder in the state for what is packed or unpacked whole: one process at a time has it, and what a
-# killed one left there goes before the next one works.
+# A folder for packing and unpacking archives: one process at a time uses it, and leftovers are removed first.
 
 
-FOLDER = "archive"
+WORK_FOLDER = "archive"
 
 
 @contextlib.contextmanager
 def work_folder(state: Path, seconds: float) -> Iterator[Path]:
-    """An empty, private folder for the length of the block. Busy after this many seconds."""
-    with locked(state / f"{FOLDER}.lock", seconds):
-        folder = state / FOLDER
+    """An empty private folder that exists within the block. Busy after so many seconds."""
+    with locked(state / f"{WORK_FOLDER}.lock", seconds):
+        folder = state / WORK_FOLDER
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
             folder.mkdir(mode=0o700)
@@ -132,19 +131,17 @@ def work_folder(state: Path, seconds: float) -> Iterator[Path]:
 
 
 def remove_work_folder(state: Path) -> None:
-    """Remove the folder of a killed process, which may contain all of the history. A living one removes
-    its own."""
-    if (state / FOLDER).exists():
+    """Remove the folder of a killed process, which may contain the whole history."""
+    if (state / WORK_FOLDER).exists():
         with contextlib.suppress(Busy), work_folder(state, 0):
             pass
 
 
 # -- thread locks ------------------------------------------------------------------------------------------
-# One thread at a time in the methods of an object that several threads share.
 
 
 class HasLock(Protocol):
-    """An object with a lock that its methods hold; hold it to make several calls atomic."""
+    """An object whose `synchronized` methods hold its lock; hold it yourself to make several calls atomic."""
 
     lock: RLock
 
@@ -155,11 +152,11 @@ S = TypeVar("S", bound=HasLock)
 
 
 def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """The method, run by one thread at a time."""
+    """Decorate a method to be run by one thread at a time."""
 
     @wraps(work)
-    def done(shared: S, /, *args: P.args, **named: P.kwargs) -> R:
+    def locked_call(shared: S, /, *args: P.args, **named: P.kwargs) -> R:
         with shared.lock:
             return work(shared, *args, **named)
 
-    return done
+    return locked_call

@@ -1,8 +1,7 @@
-"""Three-way merge by lines, in which changes that only touch do not conflict.
+"""Three-way merge by lines, in which changes of adjacent lines do not conflict.
 
-git's own merge calls neighbouring changes a conflict, and in an append-only log everything is a
-neighbour: taking back the last but one fact, or two writers at the end of a day. Here hunks conflict
-only if they change the same lines or insert at the same spot.
+git's merge reports adjacent changes as a conflict, and in an append-only log every change is adjacent to
+another. Here hunks conflict only if they change the same lines or insert at the same spot.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from io import BytesIO
 
 from ua_memory.markdown.lines import alike
 
-Settle = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
+ResolveConflict = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
-    """Lines of the base that both sides changed, each in its way, or the spot where both `inserted` some;
-    `line` counts from 1 in the base."""
+class LineConflict:
+    """Lines that both sides changed differently, or `inserted` at the same spot; `line` is of the base, from
+    1."""
 
     line: int
     ours: tuple[bytes, ...]
@@ -30,12 +29,12 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The merged bytes; where both sides changed the same lines, theirs and then ours. Lines that both
-    `inserted` at one spot are no clash."""
+    """The merged bytes; in a conflict, theirs and then ours. Lines that both sides `inserted` at the same
+    spot are listed apart from the conflicts."""
 
     data: bytes
-    clashes: tuple[Clash, ...] = ()
-    inserted: tuple[Clash, ...] = ()
+    conflicts: tuple[LineConflict, ...] = ()
+    inserted: tuple[LineConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,46 +45,48 @@ class _Hunk:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
-    """Apply to `base` what changed towards `ours` and towards `theirs`; nothing either side added is lost."""
+    """Merge three-way by lines; nothing that either side added is lost."""
     if ours in (base, theirs):
         return Merged(theirs)
     if theirs == base:
         return Merged(ours)
-    out, met = merge_parts(lines_of(base), lines_of(ours), lines_of(theirs))
-    clashes, inserted = (tuple(c for c in met if c.inserted is kind) for kind in (False, True))
-    return Merged(b"".join(out), clashes, inserted)
+    out, conflicts = merge_parts(split_lines(base), split_lines(ours), split_lines(theirs))
+    clashing, inserted = (tuple(c for c in conflicts if c.inserted is kind) for kind in (False, True))
+    return Merged(b"".join(out), clashing, inserted)
 
 
 def merge_parts(
-    old: list[bytes], ours: list[bytes], theirs: list[bytes], settle: Settle | None = None
-) -> tuple[list[bytes], list[Clash]]:
-    """The same of texts cut into parts of any size. `settle` says what stands where both sides changed or
-    inserted something: of (base, ours, theirs) there; else theirs and then ours."""
+    old: list[bytes], ours: list[bytes], theirs: list[bytes], resolve: ResolveConflict | None = None
+) -> tuple[list[bytes], list[LineConflict]]:
+    """Merge sequences of parts (lines or larger): (the result, the conflicts).
+
+    `resolve(base, ours, theirs)` gives the result for a conflict; by default theirs and then ours.
+    """
     left, right = _hunks(old, ours), _hunks(old, theirs)
     out: list[bytes] = []
-    clashes: list[Clash] = []
+    conflicts: list[LineConflict] = []
     at = 0
     while left or right:
-        start, end, mine, yours = _next_group(left, right)
+        start, end, mine, yours = _pop_overlapping(left, right)
         out += old[at:start]
-        one, other = _side(old, start, end, mine), _side(old, start, end, yours)
+        one, other = _apply_hunks(old, start, end, mine), _apply_hunks(old, start, end, yours)
         if mine and yours and one != other:
-            clashes.append(Clash(start + 1, tuple(one), tuple(other), inserted=start == end))
-            out += settle(old[start:end], one, other) if settle else _both(one, other)
+            conflicts.append(LineConflict(start + 1, tuple(one), tuple(other), inserted=start == end))
+            out += resolve(old[start:end], one, other) if resolve else _keep_both(one, other)
         else:
             out += one if mine else other
         at = end
-    return out + old[at:], clashes
+    return out + old[at:], conflicts
 
 
-def lines_of(data: bytes) -> list[bytes]:
-    """The lines of a content, split at newlines alone: a lone carriage return is part of its line. A final
-    newline that is missing is added, since that is no change."""
+def split_lines(data: bytes) -> list[bytes]:
+    """Lines with their newline, split at `\\n` only. A missing final newline is added, so that it makes no
+    difference."""
     return BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
 
 
-def changes(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[bytes], bool]]:
-    """The two as stretches of whole lines: (lines before, lines after, whether they are the same)."""
+def diff_hunks(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[bytes], bool]]:
+    """Both contents as alternating runs of lines: (lines before, lines after, whether they are equal)."""
     old, new = BytesIO(before).readlines(), BytesIO(after).readlines()
     at = to = 0
     for hunk in _hunks(old, new):
@@ -100,14 +101,14 @@ def changes(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[byt
 def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
     head = alike(old, new)
     tail = alike(old[head:][::-1], new[head:][::-1])
-    # Only the stretch that differs is compared: a short change costs no more in a long file.
+    # Without the common beginning and end, a short change in a long file is cheap to compare.
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     codes = SequenceMatcher(None, a, b, autojunk=len(a) > 5000).get_opcodes()
     return [_Hunk(head + i, head + j, tuple(b[k:m])) for tag, i, j, k, m in codes if tag != "equal"]
 
 
-def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_Hunk], list[_Hunk]]:
-    """Take the next hunk and all that overlap with it, from either side."""
+def _pop_overlapping(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_Hunk], list[_Hunk]]:
+    """Remove the first hunk and all that overlap with it from both lists: (start, end, left's, right's)."""
     first = min(filter(None, (left, right)), key=lambda side: (side[0].start, side[0].end))
     hunk = first.pop(0)
     start, end = hunk.start, hunk.end
@@ -124,7 +125,7 @@ def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_
 
 def _overlap(start: int, end: int, hunk: _Hunk) -> bool:
     if start == end or hunk.start == hunk.end:
-        # An insertion clashes with another at the same spot, and with a change around it, not beside it.
+        # An insertion conflicts with one at the same spot and with a change around it, not beside it.
         return (
             (start == end == hunk.start == hunk.end)
             or start < hunk.start < end
@@ -133,7 +134,7 @@ def _overlap(start: int, end: int, hunk: _Hunk) -> bool:
     return hunk.start < end and start < hunk.end
 
 
-def _side(old: list[bytes], start: int, end: int, hunks: Sequence[_Hunk]) -> list[bytes]:
+def _apply_hunks(old: list[bytes], start: int, end: int, hunks: Sequence[_Hunk]) -> list[bytes]:
     out, at = [], start
     for hunk in hunks:
         out += old[at : hunk.start]
@@ -142,12 +143,12 @@ def _side(old: list[bytes], start: int, end: int, hunks: Sequence[_Hunk]) -> lis
     return out + old[at:end]
 
 
-def _both(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
-    """Theirs and then ours, or the one that holds the other whole."""
-    if _holds(theirs, ours):
+def _keep_both(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    """Theirs and then ours; only one of them if it contains the other."""
+    if _contains(theirs, ours):
         return theirs
-    return ours if _holds(ours, theirs) else theirs + ours
+    return ours if _contains(ours, theirs) else theirs + ours
 
 
-def _holds(long: list[bytes], short: list[bytes]) -> bool:
+def _contains(long: list[bytes], short: list[bytes]) -> bool:
     return any(long[n : n + len(short)] == short for n in range(len(long) - len(short) + 1))

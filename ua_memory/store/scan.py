@@ -93,7 +93,7 @@ def _save(cache: Path, name: str, what: Any) -> None:
     with contextlib.suppress(OSError):
         _make_cache(cache)
         fresh = cache / f"{name}.{os.getpid()}-{threading.get_ident()}.fresh"
-        swap.put(cache / name, sealed(marshal.dumps(what)), fresh, durably=False)
+        swap.replace_file(cache / name, sealed(marshal.dumps(what)), fresh, durably=False)
 
 
 def _make_cache(cache: Path) -> None:
@@ -296,7 +296,7 @@ def names(root: Path) -> list[bytes]:
     """The names of all files and folders, but for what lies in `files.closed` ones. CannotWrite where the
     file system fails."""
     try:
-        return store_files.listing(root)
+        return store_files.list_names(root)
     except OSError as error:
         with writing(os.fsdecode(error.filename or root)):
             raise
@@ -320,14 +320,14 @@ def full_scan(
     rows = discovery.look(bank.root, listed)
     unsure = _racy(zip(listed, rows, strict=True), began)
     snapshot = Snapshot(bank.root, CachedDiff(listed, "" if unsure else discovery.stamp(rows)), rows, unsure)
-    owed = pending.owed(pending.found(bank.pending)) if waiting else {}
+    owed = pending.uncommitted_contents(pending.read_records(bank.pending)) if waiting else {}
     blobs, unread = hash_files(bank, snapshot.files)
     try:
         # By its id: the branch may move meanwhile, and move back.
         commit = head.partition(" ")[0]
         trail = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
         trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
-        unread |= _below(store_files.closed(bank.root, _folders(listed, rows)), trail)
+        unread |= _below(store_files.unreadable_folders(bank.root, _folders(listed, rows)), trail)
         out = {path for path, data in owed.items() if data is None} | unread
         mine = {path: name for path, name in trail.items() if path not in out}
         changed = diff_to_head(bank.root, blobs.keys() | mine.keys(), blobs, mine)

@@ -20,11 +20,11 @@ from ua_memory.git.repository import MACHINE, Revision
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
-from ua_memory.store.commit import WriteContext, leave_files, remove_leftovers, resume, write_files
+from ua_memory.store.commit import WriteContext, leave_files, remove_leftovers, resume_write, write_files
 from ua_memory.store.draft import Draft, EditInspector, Result
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
-from ua_memory.store.pending import FileChange, InFlight
+from ua_memory.store.pending import FileChange, PendingRevision
 from ua_memory.store.scan import FileSurvey, SnapshotCache, survey
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
@@ -150,7 +150,7 @@ class Store:
         horizon = time.time_ns() - int(quiet * 1e9)
         recent = {path for path in chosen if seen.changed[path] > horizon} if quiet else set()
         chosen -= {path for path in recent if not self._inspector.is_stale(path)}
-        if not chosen and pending.at_rest(self.bank.pending):
+        if not chosen and pending.is_empty(self.bank.pending):
             return Result(self.history.head())
         with contextlib.ExitStack() as stack:
             try:
@@ -187,7 +187,7 @@ class Store:
             make_private(self.bank.state)
             if self.bank.state.name == BESIDE and not (self.bank.state / ".gitignore").exists():
                 with contextlib.suppress(FileExistsError):
-                    swap.write(self.bank.state / ".gitignore", b"*\n", mode=0o600)
+                    swap.write_new(self.bank.state / ".gitignore", b"*\n", mode=0o600)
 
     def require_settled(self) -> None:
         """Make the commits that are still missing. GitFailed if that is not possible now: the newest
@@ -195,7 +195,7 @@ class Store:
         if pending.keys(self.bank.pending):
             with self.revision("settle", door="store"):
                 pass
-        owed = sum(bool(record.commits) for record in pending.found(self.bank.pending))
+        owed = sum(bool(record.commits) for record in pending.read_records(self.bank.pending))
         if owed:
             raise GitFailed(
                 f"{counted(owed, 'revision')} are not committed yet"
@@ -210,7 +210,7 @@ class Store:
     def answered(self, request: str) -> Revision | None:
         """The revision that carried out a request id; its `id` is empty while its commit is missing."""
         request = self.redacted(request)
-        for record in pending.found(self.bank.pending):
+        for record in pending.read_records(self.bank.pending):
             if record.request == request and record.commits:
                 own = record.commits[-1]
                 return Revision(
@@ -218,7 +218,7 @@ class Store:
                     own.when,
                     own.author[0],
                     own.message.partition("\n")[0],
-                    store_commit.trailers(own),
+                    store_commit.commit_trailers(own),
                     tuple(own.files),
                 )
         found = self.history.with_trailer("Request", request)
@@ -250,14 +250,14 @@ class Store:
         now, began = git_history.moment(self.history), self._began[0]
         return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
 
-    def _git_moved(self, record: InFlight) -> bool:
+    def _git_moved(self, record: PendingRevision) -> bool:
         """Whether a git may have moved files since a revision began."""
         if not self.bank.own:
             return False
         now = git_history.moment(self.history)
         return git_history.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
-    def _is_by_git(self, record: InFlight, path: str, came: bytes | None) -> bool:
+    def _is_by_git(self, record: PendingRevision, path: str, came: bytes | None) -> bool:
         """Whether a git may have put this content into a file since a revision began. `git add` and `git
         status` write the index as a checkout does, but put nothing in place: what no commit has is a person's
         save."""
@@ -267,7 +267,7 @@ class Store:
             return came is None or self.history.has_committed(path, came)
         return False
 
-    def _await_switch(self, record: InFlight) -> None:
+    def _await_switch(self, record: PendingRevision) -> None:
         """Wait for a git that came in between, until HEAD names the branch that it goes to."""
         self._begin()
         for _ in range(git_history.HEAD_TRIES):
@@ -275,7 +275,7 @@ class Store:
                 return
             time.sleep(git_history.PAUSE)
 
-    def _follow_git(self, record: InFlight, *, moved: bool = False) -> None:
+    def _follow_git(self, record: PendingRevision, *, moved: bool = False) -> None:
         """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
         for, and no file of another has it. On that branch the file has it, though git may have put back what
         was there before. Where git switches again within this, it is looked at again."""
@@ -296,8 +296,8 @@ class Store:
                         placed[change.path] = there
                         changes.append(FileChange(change.path, now, there, there, now, there))
                 if changes:
-                    key = pending.new_key(self.bank.pending, secrets.token_hex(4))
-                    back = InFlight(key, key, tuple(changes), (), branch=before.branch)
+                    key = pending.next_key(self.bank.pending, secrets.token_hex(4))
+                    back = PendingRevision(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
                     self._finish(write_files(back, self._context))
             if git_history.moment(self.history).head == before.head:
@@ -309,8 +309,8 @@ class Store:
         notes, redacted = [*draft.notes, *store_commit.put_back_notes(draft)], dict(draft.redacted)
         if draft.answered:
             return Result(draft.answered.id or None, draft.answered.paths, tuple(notes), redacted)
-        key = pending.new_key(self.bank.pending, secrets.token_hex(4))
-        commits = store_commit.commits(draft, self.now(), request or key, self.history.person)
+        key = pending.next_key(self.bank.pending, secrets.token_hex(4))
+        commits = store_commit.compose_commits(draft, self.now(), request or key, self.history.person)
         changes = []
         for path, t in draft.touched.items():
             aim = draft.files.get(path, t.start)
@@ -321,7 +321,7 @@ class Store:
         began, head = self._began
         if self._has_switched():
             raise Busy("git has switched branches", where=str(self.history.git_dir), hint="try again")
-        record = InFlight(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
+        record = PendingRevision(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
         landed = write_files(record, self._context)
         if moved := self._git_moved(landed):
@@ -336,7 +336,9 @@ class Store:
             )
         return Result(done, tuple(draft.changed()), tuple(notes), redacted)
 
-    def _commit(self, record: InFlight, head: str | None = None) -> tuple[str | None, GitFailed | None]:
+    def _commit(
+        self, record: PendingRevision, head: str | None = None
+    ) -> tuple[str | None, GitFailed | None]:
         """Make a record's commits (W7) and drop it (W8); or, where git refuses, keep it and say why.
 
         `head` is the revision that the record starts from, if that is known: on any other one its commits are
@@ -351,7 +353,7 @@ class Store:
             parent = self.history.tip(target) if self.history.exists else None
             try:
                 self.history.create()
-                commits = store_commit.commits_due(
+                commits = store_commit.commits_to_make(
                     record, self.history, parent, moved=head is None or parent != head
                 )
                 kept = self.history.not_loose(change.trail for change in record.changes)
@@ -375,11 +377,11 @@ class Store:
 
         What is still owed then is returned as {path: bytes that the trail would have}.
         """
-        pending.set_aside(self.bank.pending)
+        pending.set_aside_unreadable(self.bank.pending)
         with contextlib.suppress(GitFailed):
             self.history.mend_index()
         stuck = False
-        for record in pending.found(self.bank.pending):
+        for record in pending.read_records(self.bank.pending):
             stands = False
             with contextlib.suppress(GitFailed):
                 stands = not stuck and store_commit.is_committed(record, self.history)
@@ -388,7 +390,9 @@ class Store:
                 self._began = self._position()
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
-                record = leave_files(record, self._context, there) if away else resume(record, self._context)
+                record = (
+                    leave_files(record, self._context, there) if away else resume_write(record, self._context)
+                )
             self._began = self._position()
             if stands or not record.commits:
                 with contextlib.suppress(GitFailed):  # it may have died before it came to the index
@@ -400,9 +404,9 @@ class Store:
                 self._stuck = self._commit(record)[1]
                 stuck = self._stuck is not None  # the rest stays owed, in order
             self._follow_git(record)
-        return pending.owed(pending.found(self.bank.pending)) if stuck else {}
+        return pending.uncommitted_contents(pending.read_records(self.bank.pending)) if stuck else {}
 
-    def _finish(self, record: InFlight) -> None:
+    def _finish(self, record: PendingRevision) -> None:
         """Drop the record once nobody can still write into a file that was exchanged away.
 
         The commit stands: where the disk refuses now, the next command does this.
@@ -416,7 +420,7 @@ class Store:
                 self._began = replace(began, index=git_history.moment(self.history).index), head
                 record, done = remove_leftovers(record, self._context)
             if done:
-                pending.drop(self.bank.pending, record.key)
+                pending.delete(self.bank.pending, record.key)
 
     def tidy(self) -> None:
         """Pack the history from time to time, or in the background."""

@@ -1,8 +1,8 @@
 """Replacing a file that a person may be saving at the same moment, without losing either side.
 
-The new bytes and the old file change places in one step, and what comes out is looked at: if it is
-not what was compared before, it is a person's save, and the caller merges it. Comparing first and
-renaming then loses one save in two hundred; comparing earlier loses one in six (docs/decisions/0002).
+The new and the old file are exchanged in one system call, and the old bytes are read afterwards: if they are
+not what was expected, they are a person's save, which the caller merges. To compare first and then rename
+loses one save in two hundred (docs/decisions/0002).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pathlib import Path
 from ua_memory.errors import writing
 from ua_memory.store.files import read
 
-FRESH, OUT = ".ua-fresh-", ".ua-out-"
-"""Names beside the target. FRESH is being written and may be thrown away; OUT is complete, and after the
-exchange holds what was there before, perhaps the only copy of a person's save."""
-MOVED = ".moved-"
-"""Behind an OUT name where a file system has no exchange: what was moved aside, until the end of the step."""
+TEMP_PREFIX, SWAP_PREFIX = ".ua-fresh-", ".ua-out-"
+"""Prefixes of files beside the target. TEMP is incomplete and may be deleted. SWAP is complete; after the
+exchange it has the old content, perhaps the only copy of a person's save."""
+MOVED_SUFFIX = ".moved-"
+"""Suffix of an old file that was moved aside, on file systems without an exchange."""
 
 _AT_FDCWD, _EXCHANGE = -100, 2
 
 
-def write(
+def write_new(
     file: Path, data: bytes, like: os.stat_result | None = None, *, mode: int = 0o666, durably: bool = True
 ) -> None:
-    """A whole new file, fsynced; with the mode and owner of the file it is to replace, if there is one.
+    """Create a file and fsync it, with the mode and owner of `like`, the `stat` of the file it replaces.
 
     The folder is not fsynced: the caller does that once for all of its files.
     """
@@ -51,11 +51,11 @@ def write(
         os.close(fd)
 
 
-def put(file: Path, data: bytes, fresh: Path, *, mode: int = 0o600, durably: bool = True) -> None:
-    """A file of ours in place of what was there: whole, and if `durably` on the disk on return. `fresh` is
-    its name until then; what a killed process left under that name goes. OSError."""
+def replace_file(file: Path, data: bytes, fresh: Path, *, mode: int = 0o600, durably: bool = True) -> None:
+    """Replace a file of ours atomically, through the temporary file `fresh`; fsynced if `durably`.
+    OSError."""
     fresh.unlink(missing_ok=True)
-    write(fresh, data, mode=mode, durably=durably)
+    write_new(fresh, data, mode=mode, durably=durably)
     fresh.replace(file)
     if durably:
         sync_folder(file.parent)
@@ -71,15 +71,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def stage(file: Path, data: bytes, out: Path) -> None:
-    """Write the new content of `file` next to it, whole and fsynced, under the name `out` (step W4)."""
+    """Write the new content of `file` next to it as `out`, fsynced (step W4)."""
     with writing(file):
         _make_folder(file.parent)
-        like = None  # no file, or an editor renames it between two questions
+        like = None  # no file, or an editor is renaming it
         with contextlib.suppress(FileNotFoundError):
             like = file.stat()
-        fresh = out.with_name(f"{FRESH}{out.name.removeprefix(OUT)}-{secrets.token_hex(3)}")
+        fresh = out.with_name(f"{TEMP_PREFIX}{out.name.removeprefix(SWAP_PREFIX)}-{secrets.token_hex(3)}")
         try:
-            write(fresh, data, like)
+            write_new(fresh, data, like)
             fresh.rename(out)
         except OSError:
             with contextlib.suppress(OSError):
@@ -88,8 +88,8 @@ def stage(file: Path, data: bytes, out: Path) -> None:
 
 
 def swap_in(file: Path, out: Path) -> None:
-    """Let `out` and `file` change places (step W5). Where there was no `file`, both names stand for the
-    new one afterwards; where there is no `out`, the file goes and becomes it."""
+    """Exchange `out` and `file` (step W5). Without an old `file`, both names are the new one afterwards;
+    without `out`, the file is renamed to it."""
     with writing(file):
         if file.is_dir():
             raise IsADirectoryError(errno.EISDIR, "is a folder", str(file))
@@ -97,11 +97,11 @@ def swap_in(file: Path, out: Path) -> None:
             with contextlib.suppress(FileNotFoundError):
                 file.rename(out)
         else:
-            _change_places(out, file)
+            _swap(out, file)
 
 
 def sync_swapped(folder: Path) -> None:
-    """Make what `swap_in` did in a folder durable."""
+    """Make the renames of `swap_in` in a folder durable."""
     with writing(folder):
         if folder.exists():
             sync_folder(folder)
@@ -120,8 +120,8 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def beside(folder: Path, *prefixes: str) -> list[Path]:
-    """The files in a folder whose names begin with one of these, sorted; none where there is no folder."""
+def files_with_prefix(folder: Path, *prefixes: str) -> list[Path]:
+    """The files of a folder whose names begin with one of these, sorted; none without a folder."""
     with writing(folder):
         try:
             return [folder / name for name in sorted(os.listdir(folder)) if name.startswith(prefixes)]  # noqa: PTH208
@@ -136,7 +136,7 @@ def _make_folder(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _change_places(out: Path, file: Path) -> None:
+def _swap(out: Path, file: Path) -> None:
     while True:
         with contextlib.suppress(FileExistsError):
             os.link(out, file)
@@ -147,10 +147,10 @@ def _change_places(out: Path, file: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Let two files change names in one step, or as nearly so as the file system can.
+    """Exchange two names atomically, or nearly so if the file system has no such call.
 
-    Without an exchange, the old file is first moved aside whole, so that no save is overwritten; one that
-    comes within that gap is moved aside too and is what comes out, the older stays beside for the caller.
+    Then the old file is first moved aside, so that no save is overwritten. A save within that gap is moved
+    aside too, and is what ends up under the name `one`.
     """
     call = exchange_call()
     if call is not None:
@@ -160,7 +160,7 @@ def exchange(one: Path, other: Path) -> None:
         if code not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
             raise OSError(code, os.strerror(code), str(other))
     for turn in count():
-        moved = one.with_name(f"{one.name}{MOVED}{turn}")
+        moved = one.with_name(f"{one.name}{MOVED_SUFFIX}{turn}")
         other.rename(moved)
         with contextlib.suppress(FileExistsError):
             os.link(one, other)

@@ -39,7 +39,7 @@ from ua_memory.records import (
     ref_of,
 )
 from ua_memory.store import saves
-from ua_memory.store.files import MAX_FILE, UNSEARCHED, searched
+from ua_memory.store.files import MAX_FILE, UNSEARCHED_MESSAGE, searchable_part
 from ua_memory.store.scan import valid_name
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
@@ -290,8 +290,8 @@ def file_problems(
         read.add(path)
         document = markdown_document.parse(data, path)
         if path not in same:
-            if rest := searched(data)[1]:
-                yield Problem(path, rest, UNSEARCHED)
+            if rest := searchable_part(data)[1]:
+                yield Problem(path, rest, UNSEARCHED_MESSAGE)
             yield from document.problems
             for one in document.statements:
                 if one.id and is_generated(one.id):

@@ -36,7 +36,7 @@ from ua_memory.markdown import document
 from ua_memory.paths import is_truth
 from ua_memory.records import Problem
 from ua_memory.store import pending, swap
-from ua_memory.store.files import closed, searched
+from ua_memory.store.files import searchable_part, unreadable_folders
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 
@@ -56,9 +56,9 @@ APPENDED = 1000
 def state_problems(store: Store) -> Iterator[Problem]:
     """What is damaged, or left lying, in the state folder and beside the files; nothing is changed."""
     folder = store.bank.pending
-    there = {record.key for record in pending.found(folder)}
+    there = {record.key for record in pending.read_records(folder)}
     lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
-    for file in (*lost, *pending.unreadable(folder)):
+    for file in (*lost, *pending.unreadable_records(folder)):
         yield Problem(str(file), 1, "an unfinished revision cannot be read: copy what you need from it")
     for file, key in unreadable_turns(store):
         yield Problem(str(file), 1, f"waiting turns cannot be read: see `ua-memory queue list` ({key})")
@@ -79,7 +79,7 @@ def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
         below = Path(here).relative_to(root).as_posix()
         folders |= {f"{below}/{name}" for name in inner}
         files += [f"{below}/{name}" for name in sorted(names) if name.endswith(".md") and name[0] != "."]
-    shut = closed(root, map(os.fsencode, folders))
+    shut = unreadable_folders(root, map(os.fsencode, folders))
     for folder in sorted(shut):
         yield folder, "Permission denied", f"chmod u+rwx {quote(str(root / folder))}"
     for path in files:
@@ -149,9 +149,16 @@ def _held(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]
                 data = file.read_bytes()
                 contents[blob_id(data)] = data
                 disk[path] = (index.get(path, ("100644", ""))[0], blob_id(data))
-    for record in reversed(pending.found(store.bank.pending)):
+    for record in reversed(pending.read_records(store.bank.pending)):
         for change in record.changes:
-            for side in (change.start, change.aim, change.trail, change.placed, change.wanted, *change.taken):
+            for side in (
+                change.start,
+                change.aim,
+                change.trail,
+                change.placed,
+                change.wanted,
+                *change.merged,
+            ):
                 contents |= {blob_id(side): side} if side is not None else {}
             disk.pop(change.path, None)
             if change.trail is not None:
@@ -254,7 +261,7 @@ def pending_revisions(store: Store) -> Iterator[str]:
     """One line for each revision that is owed a commit."""
     for key in pending.keys(store.bank.pending):
         yield f"revision {key} is not committed yet"
-    for file in pending.unreadable(store.bank.pending):
+    for file in pending.unreadable_records(store.bank.pending):
         yield f"{file.name} cannot be read"
     for _ in store.bank.pending.glob("forget-*.json"):
         yield "a forget was interrupted"
@@ -340,7 +347,7 @@ def _settings(store: Store) -> Seen:
 
 
 def _in_flight(store: Store) -> Seen:
-    owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
+    owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable_records(store.bank.pending)
     owed += len([*store.bank.pending.glob("forget-*.json")])
     if aside:
         seen = f"an unfinished revision cannot be read: {aside[0]}"
@@ -383,12 +390,14 @@ def _leftovers(store: Store) -> Seen:
 
 def _stray(store: Store) -> list[Path]:
     """Files beside the truth that a killed write left and no record in `pending/` needs any more."""
-    root, aside = store.bank.root, pending.unreadable(store.bank.pending)
+    root, aside = store.bank.root, pending.unreadable_records(store.bank.pending)
     needed = [*pending.keys(store.bank.pending), *(file.stem.removeprefix("revision-") for file in aside)]
     folders = [root, *(Path(folder) for folder, _, _ in os.walk(root / LOGS))]
     found = (file for folder in folders for file in folder.glob(".ua-*") if file.is_file())
     return [
-        f for f in found if f.name.startswith((swap.FRESH, swap.OUT)) and not any(k in f.name for k in needed)
+        f
+        for f in found
+        if f.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX)) and not any(k in f.name for k in needed)
     ]
 
 
@@ -596,7 +605,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
         return None
     owned, _ = files.items(path, data)
     names = {(item.key, name, *how) for item in owned for name, how in index_items.names_of(item).items()}
-    records = document.parse(searched(data)[0], path).records if path == ENTITIES else ()
+    records = document.parse(searchable_part(data)[0], path).records if path == ENTITIES else ()
     settled = index_items.settled_names(records, files.masked)
     words = {(item.key, fts_text(item.text), fts_text(item.context)) for item in owned}
     cites = {(item.key, block) for item in owned for block in index_items.citations_of(item)}

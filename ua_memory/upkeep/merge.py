@@ -44,7 +44,7 @@ from ua_memory.records import (
 from ua_memory.store import swap
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.files import MAX_FILE
-from ua_memory.store.merge3 import lines_of, merge_parts
+from ua_memory.store.merge3 import merge_parts, split_lines
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
@@ -147,7 +147,7 @@ def token_key(part: bytes) -> Key | None:
 def _split_file(
     data: bytes, path: str, found: dict[Key, MergeUnit], seen: Counter[Key]
 ) -> Iterator[tuple[Key | None, bytes]]:
-    lines = lines_of(data)
+    lines = split_lines(data)
     if not path.endswith(".md"):
         yield from ((None, line) for line in lines)
         return
@@ -237,7 +237,7 @@ def _merge_both(base: MergeUnit | None, ours: MergeUnit, theirs: MergeUnit, path
     if isinstance(ours.record, CoreBlock):
         # Both versions of a line are kept, one below the other.
         both = merge_sequences(
-            lines_of(base.lines) if base else None, lines_of(ours.lines), lines_of(theirs.lines)
+            split_lines(base.lines) if base else None, split_lines(ours.lines), split_lines(theirs.lines)
         )
         unit = _parse_unit(theirs.key, path, b"".join(both))
         return UnitResult(replace(unit or theirs, path=path), why="both")
@@ -963,7 +963,7 @@ def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[
             else:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 fresh = file.with_name(f".ua-{file.name[:100]}.fresh")
-                swap.put(file, data, fresh, mode=0o666)
+                swap.replace_file(file, data, fresh, mode=0o666)
     return notes
 
 

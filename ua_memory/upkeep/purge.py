@@ -288,7 +288,7 @@ def record_purge(store: Store, one: Unfinished) -> None:
     rest = [replace(each, done=each.done or one.done) for each in rest]
     rows = [asdict(each) for each in (*rest, one)]
     with writing(file):
-        swap.put(file, json.dumps(rows, indent=1).encode(), file.with_suffix(".fresh"))
+        swap.replace_file(file, json.dumps(rows, indent=1).encode(), file.with_suffix(".fresh"))
 
 
 # -- purges of another machine ---------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def all_files(store: Store) -> Iterator[tuple[str, Path]]:
     for file in _walk(bank.root / "memory"):
         yield "files", file
     for file in sorted(bank.root.iterdir()):
-        ours = is_truth(file.name) or file.name.startswith((swap.FRESH, swap.OUT))
+        ours = is_truth(file.name) or file.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX))
         if ours and file.is_file() and not file.is_symlink():
             yield "files", file
     folders = {"pending": bank.pending, "index": bank.index, "cache": bank.cache, "local": bank.local}
@@ -505,7 +505,7 @@ class Cleanup:
         }  # fmt: skip
         file = folder / f"{RECORD_PREFIX}{secrets.token_hex(8)}.json"
         with writing(file):
-            swap.put(file, json.dumps(row).encode(), file.with_suffix(TEMP_SUFFIX))
+            swap.replace_file(file, json.dumps(row).encode(), file.with_suffix(TEMP_SUFFIX))
         return file
 
     @contextmanager

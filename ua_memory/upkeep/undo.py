@@ -22,7 +22,7 @@ from ua_memory.paths import is_truth
 from ua_memory.records import CoreBlock, Entity, MentalModel, Page, Record
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Result
-from ua_memory.store.merge3 import Clash, merge
+from ua_memory.store.merge3 import LineConflict, merge
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
@@ -115,13 +115,13 @@ def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool
     return UndoResult(done, draft.result)
 
 
-def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[str, Clash]]:
+def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[str, LineConflict]]:
     """Write the files without a revision's changes into the draft, or return conflicts with later ones."""
     if done.trailer("Memory-Op") == "init":
         raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
     names = _draft_entities(draft) if ENTITIES in done.paths else ()
-    clashes: list[tuple[str, Clash]] = []
+    clashes: list[tuple[str, LineConflict]] = []
     for path in done.paths:
         clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
     if clashes:
@@ -169,7 +169,9 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
                 raise Conflict("it would restore what was forgotten", where=name, hint=hint)
 
 
-def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:
+def _take_back_file(
+    store: Store, draft: Draft, path: str, parent: str | None, sha: str
+) -> tuple[LineConflict, ...]:
     """Write a file without one revision's changes into the draft; or return the conflicts."""
     then = store.history.read(sha, path)
     before = store.history.read(parent, path) if parent else None
@@ -183,7 +185,7 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
         base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then
         merged = merge(base, now or b"", before or b"")
         draft.write(path, merged.data, restored=True)
-        return merged.clashes if _may_keep_both(merged.data, path) else merged.clashes + merged.inserted
+        return merged.conflicts if _may_keep_both(merged.data, path) else merged.conflicts + merged.inserted
     # Facts are removed one by one: at the end of a log the lines around them change with every revision.
     changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
     # The key of a core block includes its value: a missing key means that the value was changed.
@@ -191,7 +193,9 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
     changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
     if changed:
         lines = _lines(now or b"")
-        return tuple(Clash(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed)
+        return tuple(
+            LineConflict(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed
+        )
     left = _remove_records(
         now or b"", path, [there[key] for key in added if key in there], then or b"", before or b""
     )
@@ -285,7 +289,7 @@ def _decode(lines: Sequence[bytes]) -> str:
     return b"".join(lines).decode("utf-8", "replace").rstrip("\n")
 
 
-def _conflict_message(clashes: Sequence[tuple[str, Clash]]) -> str:
+def _conflict_message(clashes: Sequence[tuple[str, LineConflict]]) -> str:
     count = len(clashes)
     parts = [f"{count} place{'s were' if count > 1 else ' was'} changed again since:"]
     for path, clash in clashes[:SHOWN_CONFLICTS]:

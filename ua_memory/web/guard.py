@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.paths import make_private
-from ua_memory.store.swap import put
+from ua_memory.store.swap import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,7 @@ NO_LINK = b"not signed in: run `ua-memory web` for a new link\n"
 
 def put_private(file: Path, text: str) -> None:
     """Write a file that only its owner reads. OSError."""
-    put(file, text.encode(), file.with_name(f"{file.name}.{os.getpid()}"))
+    replace_file(file, text.encode(), file.with_name(f"{file.name}.{os.getpid()}"))
 
 
 class OneTimeLink:
