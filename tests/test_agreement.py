@@ -11,8 +11,8 @@ from banks import NOON
 from scripted_model import DONE, SAID, Scripted, keep
 
 from ua_memory.records import Fact, Place
-from ua_memory.reflect.evidence import EvidencePiece, judge
-from ua_memory.reflect.proposals import RefusedProposal, checked
+from ua_memory.reflect.evidence import EvidencePiece, check_answer
+from ua_memory.reflect.proposals import RefusedProposal, check_proposal
 from ua_memory.retain.extractor import ChunkExtractor, TextContext, split_text
 from ua_memory.retain.subagent import MemoryView, run_subagent
 from ua_memory.text.grounding import disagreement
@@ -71,7 +71,7 @@ def reflected(claim: Claim) -> bool:
         for number, text in enumerate(claim.spoken, 1)
     }  # fmt: skip
     cited = [number for number, piece in pieces.items() if claim.quote in piece.text]
-    answer = judge(f"{claim.text} {cited}", pieces, "What is known?", found=True, checked=())
+    answer = check_answer(f"{claim.text} {cited}", pieces, "What is known?", found=True, checked=())
     return not answer.cut
 
 
@@ -83,7 +83,7 @@ def consolidated(claim: Claim) -> bool:
     label = next(each for each, (_, fact) in facts.items() if claim.quote in fact.text)
     given = {"do": "create", "text": claim.text, "proofs": [{"fact": label, "quote": claim.quote}]}
     try:
-        checked(given, facts, {}, "new")
+        check_proposal(given, facts, {}, "new")
     except RefusedProposal:
         return False
     return True

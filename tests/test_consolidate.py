@@ -37,10 +37,16 @@ from ua_memory.llm.model import Endpoint, price, user
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Place
 from ua_memory.reflect.consolidate import ConsolidationRun
-from ua_memory.reflect.decide import Answers, asked, plan, stretches
+from ua_memory.reflect.decide import Answers, fact_groups, plan, question
 from ua_memory.reflect.decide import BatchOutcome as Answer
-from ua_memory.reflect.decide import FactStretch as Stretch
-from ua_memory.reflect.proposals import KnownObservation, Operation, OperationApplier, checked, marks
+from ua_memory.reflect.decide import FactGroup as Stretch
+from ua_memory.reflect.proposals import (
+    KnownObservation,
+    Operation,
+    OperationApplier,
+    check_proposal,
+    fact_marks,
+)
 from ua_memory.reflect.proposals import RefusedProposal as Refused
 from ua_memory.text import tokens
 from ua_memory.upkeep import audit
@@ -78,7 +84,7 @@ def test_what_cannot_be_done_gives_no_line_an_id_and_the_rest_is_done(two: tuple
     bank = two[0]
     bank.write("- The gate code is kept by Bruno.\n- Bruno has a spare key.\n", NOTES := "memory/notes.md")
     beliefs = observations.all_observations(bank.store)
-    gate, key = (marks(fact)[0] for fact in beliefs.facts if fact.place.path == NOTES)
+    gate, key = (fact_marks(fact)[0] for fact in beliefs.facts if fact.place.path == NOTES)
     ops = [
         Operation("create", "new:1", "Bruno keeps all.", ((gate, "The gate code"), (key, "a spoon"))),
         Operation("create", "new:2", "Bruno has keys.", ((key, "a spare key"),)),
@@ -337,7 +343,9 @@ def test_beliefs_that_share_no_word_are_not_merged() -> None:
     }
 
     def merged(*others: str) -> Any:
-        return checked({"do": "merge", "observation": "o1", "others": list(others)}, {}, beliefs, "new")
+        return check_proposal(
+            {"do": "merge", "observation": "o1", "others": list(others)}, {}, beliefs, "new"
+        )
 
     assert merged("o2").others == ("^b",)  # by the words of their proofs
     with pytest.raises(Refused, match="o3 has no word of o1"):
@@ -525,7 +533,7 @@ def test_an_answer_has_room_for_all_facts_of_a_portion_however_short(facts_: int
 
 def test_an_observation_that_is_too_long_to_be_shown_hides_no_other() -> None:
     beliefs = [KnownObservation("a", "Noor tea " * 900, ""), KnownObservation("b", "Noor likes tea.", "")]
-    (stretch,) = stretches([Fact("Noor bought tea.", id="k7m2q9x4tb")], beliefs)
+    (stretch,) = fact_groups([Fact("Noor bought tea.", id="k7m2q9x4tb")], beliefs)
     assert [belief.name for belief in stretch.beliefs.values()] == ["b"]
 
 
@@ -833,7 +841,7 @@ def test_equal_lines_of_two_days_are_not_taken_for_each_other() -> None:
     )
     stretch = Stretch("", {}, ((first, more[0]), (more[1],)), "")
     told = [user("Decide on f1 to f2."), user("Decide on f3.")]
-    assert [asked(stretch, portion, {}) for portion in stretch.portions] == told
+    assert [question(stretch, portion, {}) for portion in stretch.portions] == told
 
 
 def test_a_batch_keeps_to_the_budget(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from killing import in_child
 from ua_memory.knowledge import observations
 from ua_memory.records import Fact, Place
 from ua_memory.reflect import proposals as considered
-from ua_memory.reflect.proposals import at_odds, comparable, in_order, plain, says_the_same
+from ua_memory.reflect.proposals import as_sentence, comparable, group_related, may_contradict, says_the_same
 
 DAYS = {
     "2026-11-10": ["**Create Gumroad account** — Power Prompts ready to ship", "Lunch was late."],
@@ -128,7 +128,7 @@ def test_the_dry_run_writes_nothing(tmp_path: Path) -> None:
 def test_compared_facts_are_still_new_to_a_model(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     memory.consolidate()
-    done = considered.read(bank.store)
+    done = considered.considered(bank.store)
     waiting = [f for f in observations.all_observations(bank.store).facts if done.waits(f, modelled=True)]
     assert len(waiting) == 6
     assert memory.observations.counts().waiting == 0
@@ -155,15 +155,15 @@ def fact(text: str, **more: Any) -> Fact:
 )
 def test_alike_and_at_odds(one: str, other: str, same: bool, odds: bool) -> None:
     left, right = comparable(fact(one)), comparable(fact(other))
-    assert (says_the_same(left, right), at_odds(left, right)) == (same, odds)
-    assert (says_the_same(right, left), at_odds(right, left)) == (same, odds)
+    assert (says_the_same(left, right), may_contradict(left, right)) == (same, odds)
+    assert (says_the_same(right, left), may_contradict(right, left)) == (same, odds)
     apart = comparable(fact(other, tags=("scope:work",)))
     assert not says_the_same(left, apart)
-    assert not at_odds(left, apart)
+    assert not may_contradict(left, apart)
 
 
 def test_list_marks_and_emphasis_are_no_words() -> None:
-    assert plain("[x] **Done:** the _thing_ with __care__") == "Done: the _thing_ with care"
+    assert as_sentence("[x] **Done:** the _thing_ with __care__") == "Done: the _thing_ with care"
 
 
 WORDS = st.lists(
@@ -183,7 +183,7 @@ def test_every_fact_stands_in_one_place_of_its_scope(rows: list[tuple[list[str],
         )
         for n, (words, scope) in enumerate(rows)
     ]
-    ordered = in_order(facts)
+    ordered = group_related(facts)
     assert sorted(f.place.line for each in ordered for f in each) == list(range(len(facts)))
     assert all(len({observations.scope_of(f) for f in each}) == 1 for each in ordered)
 
@@ -196,7 +196,7 @@ MARKS = st.integers(0, 10**6).map(
 @settings(max_examples=max(20, settings().max_examples // 10))
 @given(st.sets(MARKS, max_size=99))
 def test_names_come_back_out_of_the_trailers(marks: set[str]) -> None:
-    assert set(considered._names(considered.lines(marks))) == marks
+    assert set(considered._parse_trailers(considered.trailer_values(marks))) == marks
 
 
 LINES = st.lists(WORDS.map(" ".join), min_size=1, max_size=5)

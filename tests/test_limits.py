@@ -205,7 +205,7 @@ def test_names_and_rules() -> None:
         (pages.LONGEST["id"], lambda text: pages.path_of("page", text)),
         (pages.LONGEST["name"], lambda text: pages.line(text, "name")),
         (pages.LONGEST["source_query"], lambda text: pages.line(text, "source_query")),
-        (directives.LONGEST_DIRECTIVE, directives._checked),
+        (directives.LONGEST_DIRECTIVE, directives._check_rule),
         (opinions.LONGEST, opinions._worded),
         (flight.MAX_REQUEST, flight.request_id),
     ):
@@ -215,7 +215,7 @@ def test_names_and_rules() -> None:
 
 
 def test_there_are_only_so_many_directives(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.reflect.reflection.MOST", 1)
+    monkeypatch.setattr("ua_memory.reflect.reflection.MOST_DIRECTIVES", 1)
     memory.directives.add("Never name a customer.")
     with pytest.raises(Usage):
         memory.directives.add("Always say when.")
@@ -354,13 +354,13 @@ def test_a_header_of_an_archive() -> None:
 def test_a_schema() -> None:
     import json
 
-    from ua_memory.reflect.reflection import LONGEST, shape
+    from ua_memory.reflect.reflection import LONGEST_SCHEMA, parse_schema
 
     schema = {"type": "object", "description": ""}
-    schema["description"] = "x" * (LONGEST - len(json.dumps(schema)))
-    assert shape(schema)
+    schema["description"] = "x" * (LONGEST_SCHEMA - len(json.dumps(schema)))
+    assert parse_schema(schema)
     with pytest.raises(Usage):
-        shape({**schema, "description": f"x{schema['description']}"})
+        parse_schema({**schema, "description": f"x{schema['description']}"})
 
 
 def test_an_event(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from ua_memory.mcp.memory_tool import MemoryTool, MemoryToolError
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.reflect import refresh as staleness
-from ua_memory.reflect.proposals import persons
+from ua_memory.reflect.proposals import observations_by_person
 from ua_memory.store.store import Store
 from ua_memory.upkeep import archive, audit
 from ua_memory.upkeep import init as bank
@@ -155,7 +155,7 @@ def test_what_a_persons_forgetting_and_undo_revise_stays_a_machines(there: Bank)
         assert {*author(there, "", one.place.path)} == {"ua-memory"}
         BankHistory(there.store, "test").undo(take_back, by_person=True)
     assert {*author(there, "", one.place.path)} == {"ua-memory"} and one.text in there.text(one.place.path)
-    assert not persons(there.store, observations.all_observations(there.store).live)
+    assert not observations_by_person(there.store, observations.all_observations(there.store).live)
 
 
 def test_a_line_of_a_file_that_was_renamed_stays_its_writers(there: Bank) -> None:

@@ -72,7 +72,7 @@ def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
     fact = Fact(attack, "aaaaaaaaaa", place=Place(DAY, 1, 1))
     brief = asking.TextContext(datetime(2026, 11, 21, tzinfo=UTC), title=attack, context=attack)
     sheet = PageEditor(attack.encode(), "memory/pages/a.md", ["person"] * 9, 0)
-    (stretch,) = stretches.stretches([fact], [])
+    (stretch,) = stretches.fact_groups([fact], [])
     shown = {
         ("transcript",): said(model.asked[0]),
         ("text",): asking.prompt_text(attack, brief),
@@ -80,7 +80,7 @@ def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
             sheet, attack, [Evidence(1, fact, True, str)], str
         ),
         ("memory",): stance.user_message([attack], ["Answer."]),
-        ("facts", "observations"): said(stretches.opening(stretch)),
+        ("facts", "observations"): said(stretches.shared_messages(stretch)),
     }
     for names, prompt in shown.items():
         assert marks(prompt, *names) == ["open", "close"] * len(names), names

@@ -19,7 +19,7 @@ from ua_memory.knowledge import opinions
 from ua_memory.llm.ledger import Ledger
 from ua_memory.llm.model import Endpoint, prompts
 from ua_memory.llm.tools import schema
-from ua_memory.reflect.evidence import LAYERS, SINCE, EvidenceCollector
+from ua_memory.reflect.evidence import LAYERS, NEWER, EvidenceCollector
 
 LOG = """\
 # 2026-11-20
@@ -166,8 +166,8 @@ def test_read_shows_what_a_stale_belief_must_be_held_against(tmp_path: Path) -> 
     for layer in LAYERS:
         found.search(layer, "Does Bob?", 8, 800)
     stale = next(one for one in found.pieces.values() if one.id == "ffffffffff")
-    behind = found.around(stale.number)
-    assert len(behind) == SINCE and {one.said for one in behind} == {"2026-11-21"}
+    behind = found.related(stale.number)
+    assert len(behind) == NEWER and {one.said for one in behind} == {"2026-11-21"}
     assert all(found.pieces[one.number] == one for one in behind)
 
 

@@ -297,7 +297,7 @@ def test_a_page_that_is_saved_meanwhile_is_not_overwritten(
 ) -> None:
     from ua_memory.reflect import refresh as writing
 
-    plain = writing.write
+    plain = writing.write_with_model
 
     def meanwhile(*given: Any) -> Any:
         with (shell.cwd / PAGE).open("a") as file:
@@ -305,7 +305,7 @@ def test_a_page_that_is_saved_meanwhile_is_not_overwritten(
         return plain(*given)
 
     number = evidence(shell)("Heroku")
-    monkeypatch.setattr(writing, "write", meanwhile)
+    monkeypatch.setattr(writing, "write_with_model", meanwhile)
     call = {"calls": [append("S0", ("The API is at Fly.io.", [number]))]}
     done, _ = refresh(shell, call, code=6)
     assert "saved meanwhile" in done.err and text(shell).endswith("---\n\nTyped while the model thought.\n")

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ua_memory.errors import Malformed
-from ua_memory.reflect.sections import Owner, PageEditor, mark, own_sentences, plain
+from ua_memory.reflect.sections import Owner, PageEditor, escape_line, placeholder, uncited_sentences
 from ua_memory.reflect.sections import RefusedEdit as Refused
 
 PATH = "memory/pages/infra.md"
@@ -42,10 +42,10 @@ def test_without_an_operation_nothing_changes() -> None:
 
 def test_each_operation_changes_its_own_lines() -> None:
     page = sheet(BODY)
-    page.append("S1", f"Four. {mark(4)}")
+    page.append("S1", f"Four. {placeholder(4)}")
     page.append("S0", "Five.")
     page.append("S1", "- six", after="P3")
-    page.replace("P2", f"Uno. {mark(1)}")
+    page.replace("P2", f"Uno. {placeholder(1)}")
     page.remove("P5")
     page.rename("S2", "Later")
     new = page.add_section("New")
@@ -55,7 +55,7 @@ def test_each_operation_changes_its_own_lines() -> None:
         "Four. [[x#^4]]\n\n\n## Later\n\n## New\n\nSeven.\n"
     )
     page.remove_section(new.ref)
-    page.prune()
+    page.remove_empty_headings()
     assert "## New" not in body(page) and "## Later" not in body(page) and "## Hosts" in body(page)
 
 
@@ -97,7 +97,7 @@ def test_a_page_that_is_full_takes_what_makes_it_shorter() -> None:
 
 def test_a_contradiction_is_a_box_below_a_persons_words() -> None:
     page = sheet("\nMine: it runs here.\n\nOurs.\n", theirs="Mine")
-    page.contradict("P1", f"It moved. {mark(3)}")
+    page.contradict("P1", f"It moved. {placeholder(3)}")
     box = "> [!question] Memory has it otherwise\n> It moved. [[x#^3]]\n"
     assert body(page) == f"\nMine: it runs here.\n\n{box}\nOurs.\n"
     page.append("S0", "Beside it.", after="P1")
@@ -134,7 +134,7 @@ def test_a_sentence_cannot_become_syntax_nor_a_citation() -> None:
         "---",
     ):
         page = sheet("\nx\n")
-        page.append("S0", plain(text))
+        page.append("S0", escape_line(text))
         again = sheet(body(page))
         assert len(again.units) == 2 and not again.units[1].sentences, text
 
@@ -143,7 +143,7 @@ def test_sentences_of_a_unit() -> None:
     page = sheet(f"\n- One is it. {LINK} Two, v1.2 {LINK}{LINK}. Three\n")
     (unit,) = page.units
     assert [s.text for s in unit.sentences] == ["One is it.", "Two, v1.2"]
-    assert own_sentences(unit)[:2] == ["One is it.", "Two, v1.2"]
+    assert uncited_sentences(unit)[:2] == ["One is it.", "Two, v1.2"]
 
 
 LINES = st.sampled_from(

@@ -10,7 +10,7 @@ from scripted_model import DONE, Answer, Scripted
 from ua_memory.errors import ModelMisbehaved
 from ua_memory.records import Fact, Place
 from ua_memory.reflect import refresh as briefing
-from ua_memory.reflect.refresh import Evidence, write
+from ua_memory.reflect.refresh import Evidence, write_with_model
 from ua_memory.reflect.refresh import PageDraft as Written
 from ua_memory.reflect.sections import PageEditor
 
@@ -32,7 +32,7 @@ def worked(*answers: Answer, body: str = BODY) -> tuple[PageEditor, Written, Scr
         body.encode(), PATH, ["person" if "Mine" in row else "ours" for row in body.split("\n")], 500
     )
     model = Scripted(*answers, DONE)
-    return sheet, write(model, sheet, "where does it run", evidence(), str), model
+    return sheet, write_with_model(model, sheet, "where does it run", evidence(), str), model
 
 
 def said(*sentences: tuple[str, list[int]]) -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_each_day_of_the_evidence_may_be_the_one_that_yesterday_is_said_on() -> 
     fact = Fact("The API moved yesterday.", id="a" * 10, place=Place("memory/2026-11-21.md", 3, 3))
     sheet = PageEditor(b"", PATH, [], 500)
     model = Scripted([append("S0", ("The API moved on 2026-11-20.", [1]))], DONE)
-    assert write(model, sheet, "x", [Evidence(1, fact, True, str)], str).refused == []
+    assert write_with_model(model, sheet, "x", [Evidence(1, fact, True, str)], str).refused == []
     assert b"2026-11-20" in sheet.data({1: "[1]"})
 
 

@@ -1,4 +1,4 @@
-"""One consolidation: new facts are compared with the observations; and its preview."""
+"""Consolidation: one run updates the observations from new facts; its preview; the observations of a bank."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from ua_memory.reflect.decide import (
     BatchFile,
     BatchOutcome,
     Decider,
-    FactStretch,
+    FactGroup,
     ObservationDraft,
-    asked,
-    opening,
-    stretches,
+    fact_groups,
+    question,
+    shared_messages,
 )
 from ua_memory.reflect.proposals import (
     KnownObservation,
     ObservationChange,
     OperationApplier,
-    fold,
-    mark,
-    persons,
+    compare_facts,
+    fact_mark,
+    observations_by_person,
 )
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.lock import locked
@@ -61,19 +61,18 @@ from ua_memory.text import tokens
 from ua_memory.text.wording import counted
 
 # -- consolidate -------------------------------------------------------------------------------------------
-# One consolidation: the facts that no run has considered, held against what is believed, in one commit.
+# One run compares the facts that no run has considered with the observations, and makes one commit:
 #
-#     the facts that wait → answers (asked, or left by a killed run) → operations → one revision
+#     waiting facts → answers (asked now, or saved by a killed run) → operations → one revision
 #
-# A model's answers are durable before the next question is asked. Whatever ends a run early, what was
-# answered is committed with the facts it is about, and the rest waits for the next run. Without a model,
-# facts are only compared.
+# Each answer of the model is saved before the next question. If a run ends early, what was answered is
+# committed, and the other facts wait for the next run. Without a model facts are only compared.
 
 
 CLAIM = "consolidation.lock"
-PART = 4
-"""One in so many observations may be retired in a run that nobody watches."""
-_ENDS = (BudgetSpent, KeyRejected, ModelMisbehaved, ModelRefused, ModelUnavailable, RequestRejected)
+RETIRABLE_PART = 4
+"""A run may retire one in so many observations without a person's consent."""
+_RUN_ERRORS = (BudgetSpent, KeyRejected, ModelMisbehaved, ModelRefused, ModelUnavailable, RequestRejected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +80,9 @@ class ConsolidationResult:
     """What a run did. `facts` were considered, `left` still wait; `by` names the model, '' without one.
 
     `at_odds` are pairs of facts that may contradict each other, the newer first; `refused` is what a model
-    proposed and could not prove; `aside` the facts no answer could be had for, with the reason; `held` how
-    many observations wait for a person's word to be retired, `stale` how many rest on nothing
-    recent. `ended` is the error that ended the run early, `posted` how many facts a batch is
-    under way with.
+    proposed without proof; `aside` are facts without an answer, with the reason; `held` is how many
+    observations are to be retired once a person accepts it, `stale` how many have no recent evidence. `ended`
+    is the error that ended the run early, `posted` how many facts a pending batch has.
     """
 
     by: str = ""
@@ -109,24 +107,24 @@ class ConsolidationResult:
 
 @dataclass(slots=True)
 class ConsolidationWork:
-    """The work of a run: the facts to consider, oldest first, those that this run takes, and by their
-    marks those that no model has decided on yet."""
+    """The work of a run: the facts to consider, oldest first, those that this run takes, and by mark those
+    that no model has decided on yet."""
 
     beliefs: ObservationIndex
     waiting: list[Fact]
     taken: list[Fact]
     undecided: Mapping[str, Fact]
-    theirs: frozenset[str]
+    by_person: frozenset[str]
     """The names of the observations that a person worded."""
 
     def known(self) -> list[KnownObservation]:
-        """The observations that hold, as a model is shown them."""
-        return [_belief(each, name_of(each) in self.theirs) for each in self.beliefs.live]
+        """The current observations, as a model is shown them."""
+        return [_known(each, name_of(each) in self.by_person) for each in self.beliefs.live]
 
 
 class ConsolidationRun:
-    """One run over a bank. `accept` allows more than a quarter to be retired, `retry` includes facts that
-    were set aside."""
+    """One consolidation of a bank. `accept` allows more than a quarter of the observations to be retired,
+    `retry` includes facts that were set aside."""
 
     def __init__(
         self, store: Store, *, door: str, model: Model | None = None, clean: Callable[[str], str] = str,
@@ -136,45 +134,45 @@ class ConsolidationRun:
         self.store, self.door, self.model, self.clean = store, door, model, clean
         self.retry, self.accept, self.limit, self.tell = retry, accept, limit, tell
         self.answers = Answers(store.bank.pending)
-        self.box = BatchFile(store.bank.pending)
+        self.batch_file = BatchFile(store.bank.pending)
         self.batch_api, self.posted = batch_api, set[str]()
-        self.sketch = ObservationDraft()
+        self.overlay = ObservationDraft()
 
     def run(self) -> ConsolidationResult:
-        """Consolidate. Busy if another run is active; what the store raises. What a model raises ends the
+        """Consolidate. Busy if another run is active; what the store raises. An error of the model ends the
         run and is in the result."""
-        with self._claimed():
-            # What a killed run left is finished first: what it wrote is not there to be read before.
+        with self._claim():
+            # Finish a killed run's revision first, whose changes cannot be read before.
             self.store.require_settled()
             work = self.work()
-            usage, ended = self._ask(work, self._usable(work))
-            if self.model:  # a person may have saved while it thought
+            usage, ended = self._ask(work, self._usable_answers(work))
+            if self.model:  # a person may have edited files meanwhile
                 work = self.work()
             held = [answer for answer in self.answers.all() if answer.held]
-            return self._write(work, self._usable(work), held, usage, ended)
+            return self._write(work, self._usable_answers(work), held, usage, ended)
 
     def work(self) -> ConsolidationWork:
-        """What there is to do now."""
-        beliefs, done = all_observations(self.store), proposals.read(self.store)
+        """The facts that wait now, and the current observations."""
+        beliefs, done = all_observations(self.store), proposals.considered(self.store)
         each = {
-            mark(fact): fact for fact in beliefs.facts
+            fact_mark(fact): fact for fact in beliefs.facts
             if done.waits(fact, modelled=self.model is not None, retry=self.retry)
         }  # fmt: skip
-        open_ = {mark(f): f for f in beliefs.facts if done.waits(f, modelled=True, retry=True)}
+        undecided = {fact_mark(f): f for f in beliefs.facts if done.waits(f, modelled=True, retry=True)}
         waiting = sorted(each.values(), key=lambda f: (day_of(f), f.place.path, f.place.line))
-        theirs = frozenset(map(name_of, persons(self.store, beliefs.live)))
-        return ConsolidationWork(beliefs, waiting, waiting[: self.limit], open_, theirs)
+        by_person = frozenset(map(name_of, observations_by_person(self.store, beliefs.live)))
+        return ConsolidationWork(beliefs, waiting, waiting[: self.limit], undecided, by_person)
 
-    def stretches(self, work: ConsolidationWork, facts: Sequence[Fact]) -> list[FactStretch]:
+    def fact_groups(self, work: ConsolidationWork, facts: Sequence[Fact]) -> list[FactGroup]:
         """The groups of facts that a model would be asked about."""
-        return list(stretches(facts, work.known(), self.store.config.mission))
+        return list(fact_groups(facts, work.known(), self.store.config.mission))
 
     # -- asking ----------------------------------------------------------------------------------------
 
-    def _usable(self, work: ConsolidationWork) -> list[BatchOutcome]:
-        """The answers whose facts all still wait, as they were: what was edited since is asked about anew."""
-        there = [answer for answer in self.answers.all() if not answer.held]
-        return [answer for answer in there if work.undecided.keys() >= answer.rests_on]
+    def _usable_answers(self, work: ConsolidationWork) -> list[BatchOutcome]:
+        """The saved answers whose facts still wait, unedited; edited facts are asked about again."""
+        saved = [answer for answer in self.answers.all() if not answer.held]
+        return [answer for answer in saved if work.undecided.keys() >= answer.rests_on]
 
     def _ask(
         self, work: ConsolidationWork, usable: Sequence[BatchOutcome]
@@ -185,44 +183,45 @@ class ConsolidationRun:
         known = {belief.name: belief for belief in work.known()}
         for answer in usable:
             for operation in answer.operations:
-                self.sketch.take(operation, known, [by_mark[each] for each, _ in operation.proofs])
-        have = {each for answer in usable for each in answer.facts}
-        asking = Decider(self.model, self.answers, self.sketch, self.clean)
+                self.overlay.add(operation, known, [by_mark[each] for each, _ in operation.proofs])
+        decided = {each for answer in usable for each in answer.facts}
+        decider = Decider(self.model, self.answers, self.overlay, self.clean)
         done = 0
         try:
-            late = self._collected(asking, work, have)
-            facts = [fact for fact in work.taken if mark(fact) not in have]
+            unanswered = self._collect_batch(decider, work, decided)
+            facts = [fact for fact in work.taken if fact_mark(fact) not in decided]
             if self.batch_api:
-                fresh = [fact for fact in facts if mark(fact) not in late]
+                fresh = [fact for fact in facts if fact_mark(fact) not in unanswered]
                 if not self.posted:
-                    found = decide.post(self.box, self.model, self.stretches(work, fresh), self.store.now())
+                    groups = self.fact_groups(work, fresh)
+                    found = decide.post(self.batch_file, self.model, groups, self.store.now())
                     self.posted = found.marks if found else set()
-                facts = [fact for fact in facts if mark(fact) in late]
-            for stretch in self.stretches(work, facts):
-                for number in asking.decide(stretch):
+                facts = [fact for fact in facts if fact_mark(fact) in unanswered]
+            for group in self.fact_groups(work, facts):
+                for number in decider.decide(group):
                     done += number
                     if self.tell:
                         self.tell(done, len(facts))
-        except _ENDS as error:
-            return asking.usage, error
+        except _RUN_ERRORS as error:
+            return decider.usage, error
         finally:
-            asking.close()
-        return asking.usage, None
+            decider.close()
+        return decider.usage, None
 
-    def _collected(self, asking: Decider, work: ConsolidationWork, have: set[str]) -> set[str]:
-        """Take in what an earlier run posted: `have` gets what is decided, or still under way. Returns the
-        facts of it that were given no answer."""
-        there = self.box.there(now := self.store.now())
-        if there is None:
+    def _collect_batch(self, decider: Decider, work: ConsolidationWork, decided: set[str]) -> set[str]:
+        """Save the answers of a batch that an earlier run has posted. Adds to `decided` the facts that are
+        decided or still pending; returns those without an answer."""
+        saved = self.batch_file.read(now := self.store.now())
+        if saved is None:
             return set()
         before = {each for answer in self.answers.all() for each in answer.facts}
         known = {belief.name: belief for belief in work.known()}
-        if not asking.collect(self.box, there, work.undecided, known, before, now):
-            self.posted = there.marks & work.undecided.keys()
-            have |= self.posted
+        if not decider.collect(self.batch_file, saved, work.undecided, known, before, now):
+            self.posted = saved.marks & work.undecided.keys()
+            decided |= self.posted
             return set()
-        have |= {each for answer in self.answers.all() for each in answer.facts}
-        return there.marks - have
+        decided |= {each for answer in self.answers.all() for each in answer.facts}
+        return saved.marks - decided
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -231,68 +230,71 @@ class ConsolidationRun:
         usage: Tokens, ended: UaMemoryError | None,
     ) -> ConsolidationResult:  # fmt: skip
         aside = {answer.facts[0]: answer.aside for answer in answers if answer.aside}
-        waits = {mark(fact) for fact in work.waiting}
-        shown = {each for answer in answers if not answer.aside for each in answer.facts}
+        waits = {fact_mark(fact) for fact in work.waiting}
+        decided = {each for answer in answers if not answer.aside for each in answer.facts}
         operations = [operation for answer in answers for operation in answer.operations]
-        # One that has lost its proofs is held without any, and looked at anew in each run.
-        lost = {op.observation for answer in held for op in answer.operations if op.lost}
-        held = [answer for answer in held if not any(op.lost for op in answer.operations)]
+        # Observations without proofs are held again in each run.
+        lost = {op.observation for answer in held for op in answer.operations if op.without_proof}
+        held = [answer for answer in held if not any(op.without_proof for op in answer.operations)]
         operations += [op for answer in held for op in answer.operations] if self.accept else []
-        folded = fold(work.beliefs, work.taken, self.clean) if self.model is None else None
-        compared = {mark(fact) for fact in work.taken} - shown if folded else set()
+        folded = compare_facts(work.beliefs, work.taken, self.clean) if self.model is None else None
+        compared = {fact_mark(fact) for fact in work.taken} - decided if folded else set()
         operations += folded.operations if folded else ()
         with self.store.revision("consolidate", door=self.door) as draft:
-            applying = self.applying(draft, work, () if self.accept else lost)
-            applying.apply(operations)
-            applying.mend()
-            if applying.changes or shown or compared or aside:
-                applying.trends()
-            names = {proposals.CONSIDERED: shown, proposals.COMPARED: compared, proposals.ASIDE: set(aside)}
-            self._say(draft, applying.changes, names)
-            draft.even_if_empty = bool(shown or compared or aside)
+            applier = self.applier(draft, work, () if self.accept else lost)
+            applier.apply(operations)
+            applier.remove_lost_proofs()
+            if applier.changes or decided or compared or aside:
+                applier.update_trends()
+            names = {proposals.CONSIDERED: decided, proposals.COMPARED: compared, proposals.ASIDE: set(aside)}
+            self._describe(draft, applier.changes, names)
+            draft.even_if_empty = bool(decided or compared or aside)
         kept = held if not self.accept else ()
-        self.answers.keep_only([*kept, *(BatchOutcome((), (op,), held=True) for op in applying.held)])
+        self.answers.keep_only([*kept, *(BatchOutcome((), (op,), held=True) for op in applier.held)])
         wrote = bool(draft.changed()) or draft.even_if_empty
-        done = shown | compared
+        done = decided | compared
         return ConsolidationResult(
             by=self.model.name if self.model else "",
             facts=len(done),
             left=len(waits - done - aside.keys() - self.posted),
-            changes=tuple(applying.changes),
+            changes=tuple(applier.changes),
             at_odds=folded.at_odds if folded else (),
             refused=tuple(each for answer in answers for each in answer.refused),
             aside=tuple((work.undecided[each], why) for each, why in aside.items()),
-            held=len(applying.held) + sum(len(answer.operations) for answer in kept),
-            stale=sum(each.trend == "stale" for each in {o.id: o for o in applying.now.values()}.values()),
+            held=len(applier.held) + sum(len(answer.operations) for answer in kept),
+            stale=sum(each.trend == "stale" for each in {o.id: o for o in applier.now.values()}.values()),
             revision=draft.result.revision if wrote else None,
             paths=tuple(sorted(draft.changed())),
             committed=wrote,
-            notes=(*applying.notes, *draft.result.notes),
+            notes=(*applier.notes, *draft.result.notes),
             redacted=draft.result.redacted,
             usage=usage,
             ended=ended,
             posted=len(self.posted),
         )
 
-    def applying(
+    def applier(
         self, draft: Draft, work: ConsolidationWork, waiting: Collection[str] = ()
     ) -> OperationApplier:
-        """The operations' side of an open revision; `waiting` are the names that wait for a person's word."""
+        """An applier for an open revision; `waiting` are the names of observations that a person has to
+        accept first."""
         live = len(work.beliefs.live)
-        spare = live if self.accept else max(1, live // PART)
-        return OperationApplier(draft, work.beliefs, self.store.now().date(), spare, waiting, work.theirs)
+        spare = live if self.accept else max(1, live // RETIRABLE_PART)
+        return OperationApplier(draft, work.beliefs, self.store.now().date(), spare, waiting, work.by_person)
 
-    def _say(self, draft: Draft, changes: Sequence[ObservationChange], names: Mapping[str, set[str]]) -> None:
+    def _describe(
+        self, draft: Draft, changes: Sequence[ObservationChange], names: Mapping[str, set[str]]
+    ) -> None:
         count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
         draft.subject = f"consolidate: {summarize(changes, count)}"
         draft.body = "\n".join(
             f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
         )
-        draft.trailers |= {key: proposals.lines(each) for key, each in names.items() if each}
+        draft.trailers |= {key: proposals.trailer_values(each) for key, each in names.items() if each}
         draft.facts = list(dict.fromkeys(f"^{change.after.id}" for change in changes))
 
     @contextmanager
-    def _claimed(self) -> Iterator[None]:
+    def _claim(self) -> Iterator[None]:
         self.store.make_state()
         file = self.store.bank.state / CLAIM
         with ExitStack() as stack:
@@ -305,13 +307,13 @@ class ConsolidationRun:
 
 
 def summarize(changes: Sequence[ObservationChange], facts: int) -> str:
-    """`2 created, 1 strengthened, of 9 facts`, or `nothing new, of 9 facts`."""
+    """A summary such as `2 created, 1 strengthened, of 9 facts`, or `nothing new, of 9 facts`."""
     each = Counter(change.how for change in changes)
     said = ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing new"
     return f"{said}, of {counted(facts, 'fact')}"
 
 
-def _belief(observation: Observation, theirs: bool) -> KnownObservation:
+def _known(observation: Observation, theirs: bool) -> KnownObservation:
     evidence = (*(proof.quote for proof in observation.proofs), *(was.text for was in observation.was))
     days = tuple(was.until for was in observation.was)
     return KnownObservation(
@@ -321,13 +323,12 @@ def _belief(observation: Observation, theirs: bool) -> KnownObservation:
 
 
 # -- preview -----------------------------------------------------------------------------------------------
-# A dry run of a consolidation: the diff of one without a model, and the price of one with it.
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a run would do to `waiting` facts; `diff` and `changes` are those of a run without a model,
-    `estimate` the cost of a model, None without one."""
+    """What a run would do to `waiting` facts: `diff` and `changes` of a run without a model, and `estimate`,
+    the cost of one with a model, None without one."""
 
     waiting: int
     taken: int
@@ -337,50 +338,50 @@ class Preview:
     estimate: Estimate | None
 
 
-_SAYS = 400
-"""Tokens of an answer, about."""
+_ANSWER_TOKENS = 400
+"""Tokens that an answer usually has."""
 
 
 def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
     """What a run would do. Writes and sends nothing."""
     work = run.work()
-    folded = fold(work.beliefs, work.taken, run.clean)
+    folded = compare_facts(work.beliefs, work.taken, run.clean)
     with run.store.revision("consolidate", door=run.door) as draft:
         draft.trial = True
-        applying = run.applying(draft, work)
+        applying = run.applier(draft, work)
         applying.apply(folded.operations)
-        applying.mend()
+        applying.remove_lost_proofs()
     cost, facts = None, work.waiting
     if model:
-        done = proposals.read(run.store)
+        done = proposals.considered(run.store)
         facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
-        cost = estimate(run.stretches(work, facts), model, HALF if run.batch_api else 1.0)
+        cost = estimate(run.fact_groups(work, facts), model, HALF if run.batch_api else 1.0)
     return Preview(
         len(work.waiting), len(facts), tuple(applying.changes), folded.at_odds, draft.diff(context=1), cost
     )
 
 
-def estimate(each: Sequence[FactStretch], model: Endpoint | Model, share: float = 1.0) -> Estimate:
-    """The tokens and cost of asking about these stretches, rounded up; `share` of the price."""
-    requests = [usage for stretch in each for usage in _requests(stretch)]
+def estimate(each: Sequence[FactGroup], model: Endpoint | Model, share: float = 1.0) -> Estimate:
+    """The tokens and cost of asking about these groups, rounded up; `share` of the price."""
+    requests = [usage for group in each for usage in _requests(group)]
     return priced(model, sum(usage.prompt for usage in requests), requests, share=share)
 
 
-def _requests(stretch: FactStretch) -> Iterator[Tokens]:
-    frame = tokens.count(stretch.system) + tokens.count(str(schema("decide"))) + _count(opening(stretch))
-    for number, portion in enumerate(stretch.portions):
-        own = int(_count([asked(stretch, portion, {})]) * THEIRS)
+def _requests(group: FactGroup) -> Iterator[Tokens]:
+    frame = tokens.count(group.system) + tokens.count(str(schema("decide")))
+    frame += _count_tokens(shared_messages(group))
+    for number, portion in enumerate(group.portions):
+        own = int(_count_tokens([question(group, portion, {})]) * THEIRS)
         begins = int(frame * THEIRS)
         cached = {"cache_read": begins, "cache_write": own} if number else {"cache_write": begins + own}
-        yield Tokens(**cached, output=_SAYS)
+        yield Tokens(**cached, output=_ANSWER_TOKENS)
 
 
-def _count(messages: Sequence[Message]) -> int:
+def _count_tokens(messages: Sequence[Message]) -> int:
     return sum(tokens.count(str(message["content"])) for message in messages)
 
 
 # -- observations ------------------------------------------------------------------------------------------
-# The observations of a bank: listed with their freshness, retired by hand, and what a run would do.
 
 
 class Observations:
@@ -401,18 +402,18 @@ class Observations:
     def list(
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False
     ) -> Sequence[ObservationView]:
-        """The current observations, or with `retired` the retired ones; of one scope, or only `stale`
-        ones: facts changed, new facts came, or no evidence of late."""
-        those = (one for one in self._believed() if bool(one.observation.retired) == retired)
+        """The current observations, or the retired ones; of one scope, or only `stale` ones: their facts
+        changed, there are newer facts, or no recent evidence."""
+        those = (one for one in self._views() if bool(one.observation.retired) == retired)
         found = [one for one in those if scope is None or (one.observation.scope or "") == scope]
         return [one for one in found if not stale or one.freshness.stale or one.trend == "stale"]
 
     def get(self, block: str) -> ObservationView:
         """One observation, by its id. NotFound."""
         found = observations.find(self._store, block)
-        return next(one for one in self._believed() if one.observation == found)
+        return next(one for one in self._views() if one.observation == found)
 
-    def _believed(self) -> Iterator[ObservationView]:
+    def _views(self) -> Iterator[ObservationView]:
         beliefs, done = self._with_evidence()
         waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
         today = self._store.now().date()
@@ -421,15 +422,15 @@ class Observations:
             yield ObservationView(each, word, observations.freshness(each, beliefs.by_id, waiting))
 
     def _with_evidence(self) -> tuple[ObservationIndex, proposals.ConsideredFacts]:
-        """All observations, with the facts that they cite and those that no run has considered."""
+        """All observations, the facts that they cite, and the facts that no run has considered."""
         files = self._store.survey().files
         own = {each.path for each in files if kind_of(each.path) is FileKind.OBSERVATIONS}
-        beliefs, done = observations.all_observations(self._store, own), proposals.read(self._store)
+        beliefs, done = (observations.all_observations(self._store, own), proposals.considered(self._store))
         if not beliefs.observations:
             return beliefs, done
 
         def is_new(path: str, ref: str | None, texthash: str) -> bool:
-            return done.is_new(proposals.names_of(path, ref, texthash), modelled=False)
+            return done.is_new(proposals.marks_from_index(path, ref, texthash), modelled=False)
 
         cited = {proof.id for each in beliefs.observations for proof in each.proofs}
         paths = self._facts.files(cited, is_new)
@@ -446,8 +447,8 @@ class Observations:
 
     def counts(self) -> ObservationCounts:
         """The number of observations, and of facts to consider."""
-        beliefs, done = observations.all_observations(self._store), proposals.read(self._store)
+        beliefs, done = observations.all_observations(self._store), proposals.considered(self._store)
         waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
-        batch = BatchFile(self._store.bank.pending).there(self._store.now())
+        batch = BatchFile(self._store.bank.pending).read(self._store.now())
         posted = (len(batch.marks), f"{batch.at:%Y-%m-%d %H:%M}") if batch else (0, "")
         return ObservationCounts(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted)

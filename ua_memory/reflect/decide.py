@@ -1,4 +1,4 @@
-"""Asking a model what follows from facts: portions, answers that are durable, and batches."""
+"""Asking a model what new facts change in the observations: groups and portions, saved answers, batches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ua_memory.reflect.proposals import (
     KnownObservation,
     Operation,
     RefusedProposal,
-    checked,
-    in_order,
-    mark,
+    check_proposal,
+    fact_mark,
+    group_related,
 )
 from ua_memory.retain.queue import append_rows, encode_rows, read_rows, to_row
 from ua_memory.store import swap
@@ -42,13 +42,13 @@ from ua_memory.text.noise import defanged
 # word.
 
 
-FILE = "consolidation.jsonl"
+ANSWERS_FILE = "consolidation.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What became of one batch: the marks of its facts, what is to be done, what was refused. `aside` is why
-    its one fact is set aside, '' if it is not; `held` that it waits for a person's word."""
+    """The answer about one portion: the marks of its facts, the operations, what was refused. `aside` is why
+    its only fact is set aside, '' if it is not; `held`: a person has to accept the operations first."""
 
     facts: tuple[str, ...]
     operations: tuple[Operation, ...] = ()
@@ -59,26 +59,26 @@ class BatchOutcome:
 
     @property
     def rests_on(self) -> set[str]:
-        """The marks of the facts that it is about, and of those that prove it."""
+        """The marks of its facts and of the facts that prove its operations."""
         return {*self.facts, *(mark for each in self.operations for mark, _ in each.proofs)}
 
 
 class Answers:
-    """The file of a bank. One process at a time has it: who holds the claim of the run."""
+    """The file with the saved answers of a bank. Only the process that holds the run's claim uses it."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / FILE
+        self.file = folder / ANSWERS_FILE
 
     def all(self) -> list[BatchOutcome]:
-        """The answers there are; a line that a kill left half written is passed over."""
+        """The saved answers; a half-written line is skipped."""
         try:
             with self.file.open("rb") as file:
-                return [answer for row in read_rows(file) if (answer := _read(row))]
+                return [answer for row in read_rows(file) if (answer := _answer_from_row(row))]
         except FileNotFoundError:
             return []
 
     def add(self, answer: BatchOutcome) -> None:
-        """Keep an answer; it is on the disk when this returns. CannotWrite."""
+        """Save an answer; it is on the disk on return. CannotWrite."""
         with writing(self.file, None):
             make_private(self.file.parent)
             new = not self.file.exists()
@@ -88,7 +88,7 @@ class Answers:
                 swap.sync_folder(self.file.parent)
 
     def keep_only(self, answers: Iterable[BatchOutcome]) -> None:
-        """Let go of all but these. CannotWrite."""
+        """Remove all answers but these. CannotWrite."""
         rest = list(answers)
         with writing(self.file, None):
             if not rest:
@@ -97,46 +97,43 @@ class Answers:
                 swap.replace_file(self.file, encode_rows(map(asdict, rest)), self.file.with_suffix(".rest"))
 
 
-def _read(row: Mapping[str, Any]) -> BatchOutcome | None:
+def _answer_from_row(row: Mapping[str, Any]) -> BatchOutcome | None:
     try:
-        operations = tuple(Operation.of(each) for each in row["operations"])
+        operations = tuple(Operation.from_row(each) for each in row["operations"])
         facts, refused = tuple(map(str, row["facts"])), tuple(map(str, row["refused"]))
         return BatchOutcome(facts, operations, refused, str(row["aside"]), str(row["by"]), bool(row["held"]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
-# -- stretches ---------------------------------------------------------------------------------------------
-# What a model is shown: the observations and the facts of a stretch, and which of these it decides on now.
+# -- groups of facts ---------------------------------------------------------------------------------------
+# A model is shown the observations and facts of a group, and decides on one portion of it at a time.
 #
-# All requests of a stretch begin alike: instructions, tool, observations, facts. All but the first read
-# that from the prompt cache, and end with no more than the numbers of one portion and what the run has
-# changed meanwhile. So a model sees what goes together in all of a stretch, and five sixths of what is sent
-# stood in the request before. How much is shown at once, and in how many turns, is the cheapest `plan` that
-# does so.
+# All requests of a group begin alike (instructions, tool, observations, facts), and end with the numbers of
+# one portion and what the run has changed meanwhile. So the model sees which facts of a group belong
+# together, and five sixths of what is sent come from the prompt cache. `plan` chooses the cheapest sizes.
 
 
-ALIKE = 600
-"""Facts that the same observations are shown with."""
-OBSERVATIONS = 80
-LETTERS, FEW = 9_000, 3_000
-"""Observations that are shown, and their characters: those that have most words in common with the facts, and
-fewer where the facts are few."""
-SHARED = 0.83
-"""The part of all that is sent that should stand in the request before."""
-LONG, TURNS = 26_000, 9
-"""Characters of a beginning, and the portions that share it, at most."""
-LEAST, MOST, FACTS = 1_000, 4_000, 40
-"""Characters of a portion, and facts of one, about."""
-LONGEST = 700
-"""Characters that are shown of one fact."""
+FACTS_SHOWN = 600
+"""So many facts are shown with the same observations."""
+OBSERVATIONS_SHOWN = 80
+OBSERVATION_CHARS, FEW_CHARS = 9_000, 3_000
+"""Most observations that are shown, and their most characters; the second number if there are few facts."""
+CACHED_SHARE = 0.83
+"""The share of what is sent that should be in the prompt cache."""
+BEGINNING_CHARS, PORTIONS = 26_000, 9
+"""Most characters of the common beginning, and most portions of a group."""
+LEAST_PORTION, MOST_PORTION, PORTION_FACTS = 1_000, 4_000, 40
+"""Least and most characters of a portion, and its most facts, about."""
+LONGEST_FACT = 700
+"""Most characters that are shown of one fact."""
 _FRAME = 60
-"""Characters of JSON around a message; there are five."""
+"""Characters of JSON around each of the five messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class FactStretch:
-    """Facts of one scope that are shown together, in the portions in which they are decided on, and the
+class FactGroup:
+    """Facts of one scope that are shown together, in the portions that are decided on one by one, and the
     observations shown with them, by label."""
 
     scope: str
@@ -146,166 +143,167 @@ class FactStretch:
 
     @property
     def facts(self) -> list[Fact]:
-        """All that is shown, in the order of their labels."""
+        """All facts that are shown, in the order of their labels."""
         return [fact for portion in self.portions for fact in portion]
 
-    def alone(self, facts: Sequence[Fact]) -> FactStretch:
-        """The same with none but these."""
+    def with_facts(self, facts: Sequence[Fact]) -> FactGroup:
+        """The same group with these facts alone."""
         return replace(self, portions=(tuple(facts),))
 
 
-def stretches(
+def fact_groups(
     facts: Sequence[Fact], beliefs: Sequence[KnownObservation], mission: str = ""
-) -> Iterator[FactStretch]:
-    """All there is to ask, in order. Scopes never meet in one request."""
+) -> Iterator[FactGroup]:
+    """The groups of facts to ask about, in order. A group has facts of one scope only."""
     system = prompt("consolidate")
     system += f"\n\nWhat this memory is for: {mission}" if mission.strip() else ""
-    for scoped in in_order(facts):
-        for start in range(0, len(scoped), ALIKE):
-            some = scoped[start : start + ALIKE]
-            scope = scope_of(some[0])
-            near = _nearest(some, [each for each in beliefs if each.scope == scope])
+    for scoped in group_related(facts):
+        for start in range(0, len(scoped), FACTS_SHOWN):
+            chosen = scoped[start : start + FACTS_SHOWN]
+            scope = scope_of(chosen[0])
+            near = _nearest(chosen, [each for each in beliefs if each.scope == scope])
             labelled = {f"o{n}": belief for n, belief in enumerate(near, 1)}
-            frame = len(system) + len(json.dumps(schema("decide"))) + len(_observations(near)) + _FRAME
-            count, turns = plan(frame, sum(map(_size, some)), len(some))
-            for shown in _parts(some, count):
-                yield FactStretch(scope, labelled, tuple(_parts(shown, turns)), system)
+            frame = len(system) + len(json.dumps(schema("decide"))) + len(_format_observations(near)) + _FRAME
+            count, turns = plan(frame, sum(map(_chars, chosen)), len(chosen))
+            for shown in _split_evenly(chosen, count):
+                yield FactGroup(scope, labelled, tuple(_split_evenly(shown, turns)), system)
 
 
 def _nearest(facts: Sequence[Fact], beliefs: Sequence[KnownObservation]) -> list[KnownObservation]:
-    """The beliefs that share most with these facts, as they stand in the bank."""
+    """The observations with most words in common with these facts, in the order of the bank."""
     often = Counter(word for fact in facts for word in terms(fact.text))
     weight = {b.name: sum(often[w] ** 0.5 for w in terms(b.text)) for b in beliefs}
-    room = min(LETTERS, max(FEW, 3 * sum(map(_size, facts))))
+    room = min(OBSERVATION_CHARS, max(FEW_CHARS, 3 * sum(map(_chars, facts))))
     chosen: set[str] = set()
-    letters = 0
-    for belief in sorted(beliefs, key=lambda b: weight[b.name], reverse=True)[:OBSERVATIONS]:
-        if letters + len(belief.text) <= room:  # one that is too long hides none behind it
-            letters += len(belief.text)
+    chars = 0
+    for belief in sorted(beliefs, key=lambda b: weight[b.name], reverse=True)[:OBSERVATIONS_SHOWN]:
+        if chars + len(belief.text) <= room:  # one that is too long hides none behind it
+            chars += len(belief.text)
             chosen.add(belief.name)
     return [belief for belief in beliefs if belief.name in chosen]
 
 
-def plan(frame: int, letters: int, facts: int) -> tuple[int, int]:
-    """Into how many stretches to put so many facts of so many characters, and each into how many portions,
-    where instructions and observations have `frame` characters: the cheapest plan that shares enough, else
-    the one that shares most."""
+def plan(frame: int, chars: int, facts: int) -> tuple[int, int]:
+    """The number of groups for so many facts of so many characters, and the number of portions of each, where
+    instructions and observations have `frame` characters: the cheapest plan that shares enough, else the one
+    that shares most."""
     best, found = (False, 0.0), (1, 1)
-    least = max(1, facts // FACTS)  # so many portions at least, however short the facts
-    for stretches in range(1, max(1, letters // LEAST, least) + 1):
-        begins = frame + letters // stretches
-        for turns in range(1, TURNS + 1):
-            portion = letters // (stretches * turns)
-            few = facts <= FACTS * stretches * turns if portion >= LEAST else stretches * turns == least
-            if stretches * turns > 1 and not (few and portion <= MOST and (begins <= LONG or turns == 1)):
+    least = max(1, facts // PORTION_FACTS)  # so many portions at least, however short the facts
+    for groups in range(1, max(1, chars // LEAST_PORTION, least) + 1):
+        begins = frame + chars // groups
+        for turns in range(1, PORTIONS + 1):
+            size = chars // (groups * turns)
+            portions = groups * turns
+            few = facts <= PORTION_FACTS * portions if size >= LEAST_PORTION else portions == least
+            if portions > 1 and not (
+                few and size <= MOST_PORTION and (begins <= BEGINNING_CHARS or turns == 1)
+            ):
                 continue
-            sent = stretches * turns * (begins + 5 * _FRAME)
-            shared = (stretches * (turns - 1) * begins + (stretches - 1) * frame) / sent
-            rank = (shared >= SHARED, -sent if shared >= SHARED else shared)
+            sent = portions * (begins + 5 * _FRAME)
+            shared = (groups * (turns - 1) * begins + (groups - 1) * frame) / sent
+            rank = (shared >= CACHED_SHARE, -sent if shared >= CACHED_SHARE else shared)
             if rank > best:
-                best, found = rank, (stretches, turns)
+                best, found = rank, (groups, turns)
     return found
 
 
-def _parts(facts: Sequence[Fact], number: int) -> Iterator[tuple[Fact, ...]]:
-    """The facts in so many parts of about the same length, none of them empty, each in the order of days."""
+def _split_evenly(facts: Sequence[Fact], number: int) -> Iterator[tuple[Fact, ...]]:
+    """The facts in so many parts of about the same length, none of them empty, each by day."""
     parts: list[list[Fact]] = [[] for _ in range(number)]
-    whole, before = sum(map(_size, facts)), 0
+    whole, before = sum(map(_chars, facts)), 0
     for fact in facts:
-        parts[number * (2 * before + _size(fact)) // (2 * whole)].append(fact)
-        before += _size(fact)
-    yield from (tuple(sorted(part, key=_told)) for part in parts if part)
+        parts[number * (2 * before + _chars(fact)) // (2 * whole)].append(fact)
+        before += _chars(fact)
+    yield from (tuple(sorted(part, key=_by_day)) for part in parts if part)
 
 
-def _told(fact: Fact) -> tuple[str, str, int]:
+def _by_day(fact: Fact) -> tuple[str, str, int]:
     return day_of(fact), fact.place.path, fact.place.line
 
 
-def _size(fact: Fact) -> int:
-    return len(_shown(fact)) + 8
+def _chars(fact: Fact) -> int:
+    return len(_shorten(fact)) + 8
 
 
-def opening(stretch: FactStretch) -> list[Message]:
-    """What all requests of a stretch begin with. Each part ends with a word of the model's own, so that user
-    and assistant take turns, which servers with a strict template insist on."""
+def shared_messages(group: FactGroup) -> list[Message]:
+    """The messages that all requests of a group begin with. After each part comes a word of the assistant's,
+    since servers with a strict template insist on alternating roles."""
     ready: Message = {"role": "assistant", "content": "Ready."}
-    shown = (_observations(stretch.beliefs.values()), _facts(stretch.facts))
+    shown = (_format_observations(group.beliefs.values()), _format_facts(group.facts))
     return [message for text in shown for message in (user(text), ready)]
 
 
-def asked(stretch: FactStretch, portion: Sequence[Fact], changed: Mapping[str, KnownObservation]) -> Message:
-    """Which facts to decide on; `changed` are the beliefs that this run has made or reworded, where they may
-    bear on them."""
-    lines = [f"{label} {_flat(belief.text)}" for label, belief in changed.items()]
+def question(group: FactGroup, portion: Sequence[Fact], changed: Mapping[str, KnownObservation]) -> Message:
+    """The message that says which facts to decide on. `changed` are observations that this run has created or
+    reworded and that may be related."""
+    lines = [f"{label} {_one_line(belief.text)}" for label, belief in changed.items()]
     known = f"<changed>\n{chr(10).join(lines)}\n</changed>\n" if lines else ""
     # Not by `index`: lines without an id that say the same on two days are equal.
-    first = next(n for n, fact in enumerate(stretch.facts, 1) if fact is portion[0])
+    first = next(n for n, fact in enumerate(group.facts, 1) if fact is portion[0])
     last = first + len(portion) - 1
     return user(f"{known}Decide on f{first}" + (f" to f{last}." if last > first else "."))
 
 
-def _facts(facts: Iterable[Fact]) -> str:
+def _format_facts(facts: Iterable[Fact]) -> str:
     rows, day = [], None
     for number, fact in enumerate(facts, 1):
         if day_of(fact) != day:
             day = day_of(fact)
             rows.append(f"{day or 'undated'}:")
-        rows.append(f"f{number} {_shown(fact)}")
+        rows.append(f"f{number} {_shorten(fact)}")
     return f"<facts>\n{chr(10).join(rows)}\n</facts>"
 
 
-def _observations(beliefs: Iterable[KnownObservation]) -> str:
+def _format_observations(beliefs: Iterable[KnownObservation]) -> str:
     rows = [
-        f"o{number} {_flat(each.text)} [{each.proofs}{f', last {each.last}' if each.last else ''}]"
+        f"o{number} {_one_line(each.text)} [{each.proofs}{f', last {each.last}' if each.last else ''}]"
         for number, each in enumerate(beliefs, 1)
     ]
     return f"<observations>\n{chr(10).join(rows) or 'none yet'}\n</observations>"
 
 
-def _shown(fact: Fact) -> str:
-    text = _flat(fact.text)
-    return text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] + " …"
+def _shorten(fact: Fact) -> str:
+    text = _one_line(fact.text)
+    return text if len(text) <= LONGEST_FACT else text[:LONGEST_FACT].rpartition(" ")[0] + " …"
 
 
-def _flat(text: str) -> str:
-    # What closes the block it stands in cannot be forged from within it.
+def _one_line(text: str) -> str:
+    # The text cannot close the block that it is in.
     return defanged(" ".join(text.split()), "facts", "observations", "changed")
 
 
-# -- deciding ----------------------------------------------------------------------------------------------
-# Asking a model about facts, portion by portion: checked, durable, and halved where it fails.
+# -- asking ------------------------------------------------------------------------------------------------
 
 
-HOPELESS = 3
-"""Facts in a row that no answer can be had for, and none before: it is the model, and not the facts."""
+GIVE_UP_AFTER = 3
+"""After so many facts without an answer, and none with one, the model itself has failed."""
 LONGEST_ANSWER = 6_000
-"""Tokens of one answer, thought included."""
-TOLD = "Say what the facts change."
-OFFERED: Mapping[str, Any] = {"name": "decide", "description": TOLD, "input_schema": schema("decide")}
-"""The tool as a request has it."""
+"""Most tokens of one answer, thinking included."""
+TOOL_TASK = "Say what the facts change."
+TOOL: Mapping[str, Any] = {"name": "decide", "description": TOOL_TASK, "input_schema": schema("decide")}
+"""The tool, as in a request."""
 _BOUNDS = Bounds(turns=3, calls=3, at_once=4, faults=2)
-_RELATED = 12
-"""Beliefs of this run that are shown with a later batch."""
+_RELATED_SHOWN = 12
+"""Most observations of this run that are shown with a later portion."""
 
 
 @dataclass(slots=True)
 class ObservationDraft:
-    """What the operations so far come to: beliefs made or reworded in this run, and those that are gone."""
+    """The effect of the operations so far: the observations that this run created or reworded, and those that
+    are gone."""
 
     changed: dict[str, KnownObservation] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
 
-    def take(
-        self, operation: Operation, known: Mapping[str, KnownObservation], facts: Sequence[Fact]
-    ) -> None:
-        """Note what an operation changes."""
+    def add(self, operation: Operation, known: Mapping[str, KnownObservation], facts: Sequence[Fact]) -> None:
+        """Record what an operation changes."""
         if operation.do == "merge":
             self.gone.update(operation.others)
         elif operation.do == "retire":
             self.gone.add(operation.observation)
         elif operation.text:
             old = self.changed.get(operation.observation) or known.get(operation.observation)
-            # What the old wording named, the next may name as well.
+            # A new wording may name what the old one named.
             evidence = (*old.evidence, old.text) if old else ()
             scope = scope_of(facts[0]) if facts else ""
             named = (*evidence, *(text for fact in facts for text in (fact.text, day_of(fact))))
@@ -315,205 +313,201 @@ class ObservationDraft:
 
 
 class Decider:
-    """One run's questions. `answers` keeps what was answered; `clean` takes secrets out of what is told."""
+    """Asks the questions of one run. `answers` saves the answers; `clean` removes secrets from what is
+    reported."""
 
     def __init__(
-        self, model: Model, answers: Answers, sketch: ObservationDraft, clean: Callable[[str], str] = str
+        self, model: Model, answers: Answers, overlay: ObservationDraft, clean: Callable[[str], str] = str
     ) -> None:
-        self.model, self.answers, self.sketch, self.clean = model, answers, sketch, clean
+        self.model, self.answers, self.overlay, self.clean = (model, answers, overlay, clean)
         self.usage = Tokens()
-        self.good = 0
-        self.lost: list[tuple[Fact, str]] = []
+        self.answered = 0
+        self.unanswered: list[tuple[Fact, str]] = []
 
-    def decide(self, stretch: FactStretch) -> Iterator[int]:
-        """Have all facts of a stretch decided; tells after each portion how many that were.
+    def decide(self, group: FactGroup) -> Iterator[int]:
+        """Have all facts of a group decided; yields after each portion its number of facts.
 
-        Where no answer can be had, the fault may lie in any fact that is shown: from there on each portion is
-        shown alone, and in halves, down to the one fact. Raises what ends a run: ModelUnavailable,
-        KeyRejected, RequestRejected, BudgetSpent; and ModelMisbehaved or ModelRefused where the model answers
-        nothing at all.
+        If there is no valid answer, any fact that is shown may be the cause: from then on each portion is
+        shown alone, and split in halves, down to single facts. Raises what ends a run: ModelUnavailable,
+        KeyRejected, RequestRejected, BudgetSpent; and ModelMisbehaved or ModelRefused if the model gives no
+        valid answer at all.
         """
-        together = len(stretch.portions) > 1
-        for portion in stretch.portions:
-            together = together and self._failure(stretch, portion) is None
+        together = len(group.portions) > 1
+        for portion in group.portions:
+            together = together and self._try(group, portion) is None
             if not together:
-                self._halve(stretch.alone(portion))
+                self._decide_in_halves(group.with_facts(portion))
             yield len(portion)
 
     def collect(
-        self, box: BatchFile, posted: PendingBatch, facts: Mapping[str, Fact],
-        beliefs: Mapping[str, KnownObservation], have: set[str], now: datetime,
+        self, batch_file: BatchFile, posted: PendingBatch, facts: Mapping[str, Fact],
+        beliefs: Mapping[str, KnownObservation], decided: set[str], now: datetime,
     ) -> bool:  # fmt: skip
-        """Take in the answers to a batch, each durable at once; whether it had ended. `facts` are those that
-        wait, by mark, `beliefs` all there are, by name. What `have` names was taken in before a kill.
-        RequestRejected where the endpoint knows no such batch: for a day, since the endpoint may be another
-        by mistake; then there are no answers, or nothing would be asked for a month."""
+        """Save the answers of a batch, each durably at once; False if the batch has not ended. `facts` are
+        those that wait, by mark, `beliefs` all observations, by name. Facts in `decided` were saved before a
+        kill. RequestRejected if the endpoint does not know the batch, which may be a wrong endpoint; after a
+        day that counts as no answers."""
         try:
-            replies = _claude(self.model).collect(posted.post)
+            replies = _batch_model(self.model).collect(posted.post)
         except RequestRejected:
-            if now - posted.at < DONE:
+            if now - posted.at < BATCH_DURATION:
                 raise
             replies = {}
         if replies is None:
             return False
         for number, one in enumerate(posted.shown):
             portion = tuple(facts[name] for name in one.portion if name in facts)
-            if number in replies and portion and not have >= set(map(mark, portion)):
+            if number in replies and portion and not decided >= set(map(fact_mark, portion)):
                 labelled = {label: beliefs[name] for label, name in one.beliefs.items() if name in beliefs}
-                shown = tuple(facts.get(name, GONE) for name in one.facts)
-                said = _ModelFinished(posted.post.model, replies[number])
-                hand = Decider(said, self.answers, self.sketch, self.clean)
-                hand._failure(FactStretch(one.scope, labelled, (shown,), ""), portion)
-                self.usage += hand.usage
-        box.clear()
+                shown = tuple(facts.get(name, GONE_FACT) for name in one.facts)
+                reply_model = _ReplyModel(posted.post.model, replies[number])
+                decider = Decider(reply_model, self.answers, self.overlay, self.clean)
+                decider._try(FactGroup(one.scope, labelled, (shown,), ""), portion)
+                self.usage += decider.usage
+        batch_file.clear()
         return True
 
-    def _halve(self, stretch: FactStretch) -> None:
-        facts = stretch.facts
-        error = self._failure(stretch, facts)
+    def _decide_in_halves(self, group: FactGroup) -> None:
+        facts = group.facts
+        error = self._try(group, facts)
         if error and len(facts) > 1:
             half = len(facts) // 2
-            self._halve(stretch.alone(facts[:half]))
-            self._halve(stretch.alone(facts[half:]))
+            self._decide_in_halves(group.with_facts(facts[:half]))
+            self._decide_in_halves(group.with_facts(facts[half:]))
         elif error:
-            self.lost.append((facts[0], error.what))
-            if not self.good and len(self.lost) >= HOPELESS:
+            self.unanswered.append((facts[0], error.what))
+            if not self.answered and len(self.unanswered) >= GIVE_UP_AFTER:
                 raise error
 
-    def _failure(self, stretch: FactStretch, facts: Sequence[Fact]) -> UaMemoryError | None:
-        """Have some decided; why not, if no answer could be had."""
+    def _try(self, group: FactGroup, facts: Sequence[Fact]) -> UaMemoryError | None:
+        """Ask about these facts and save the answer; the error if there is no valid one."""
         try:
-            answer = self._ask(stretch, facts)
+            answer = self._ask(group, facts)
         except (ModelMisbehaved, ModelRefused) as error:
             return error
-        self.good += 1
-        self._give_up()
+        self.answered += 1
+        self._set_unanswered_aside()
         self.answers.add(answer)
         return None
 
     def close(self) -> None:
-        """Set aside what no answer was had for, if any other answer was."""
-        if self.good:
-            self._give_up()
+        """Set facts without an answer aside, if there was an answer for any other."""
+        if self.answered:
+            self._set_unanswered_aside()
 
-    def _give_up(self) -> None:
-        for fact, why in self.lost:
-            self.answers.add(BatchOutcome((mark(fact),), aside=self.clean(why), by=self.model.name))
-        self.lost.clear()
+    def _set_unanswered_aside(self) -> None:
+        for fact, why in self.unanswered:
+            self.answers.add(BatchOutcome((fact_mark(fact),), aside=self.clean(why), by=self.model.name))
+        self.unanswered.clear()
 
-    def _ask(self, stretch: FactStretch, facts: Sequence[Fact]) -> BatchOutcome:
-        shown = self._changed(stretch, facts)
-        batch = _Batch(stretch.facts, shown)
-        tool = {"decide": Tool(TOLD, schema("decide"), batch.decide, ends=True)}
-        reminded = {label: belief for label, belief in shown.items() if belief.name in self.sketch.changed}
+    def _ask(self, group: FactGroup, facts: Sequence[Fact]) -> BatchOutcome:
+        shown = self._current_observations(group, facts)
+        answer = _DecideTool(group.facts, shown)
+        tool = {"decide": Tool(TOOL_TASK, schema("decide"), answer.decide, ends=True)}
+        reminded = {label: belief for label, belief in shown.items() if belief.name in self.overlay.changed}
         outcome = run_tools(
-            self.model, stretch.system, [*opening(stretch), asked(stretch, facts, reminded)], tool,
+            self.model, group.system, [*shared_messages(group), question(group, facts, reminded)], tool,
             purpose="consolidate", bounds=_BOUNDS, max_tokens=LONGEST_ANSWER,
         )  # fmt: skip
         self.usage += outcome.usage
-        if not batch.answered:
+        if not answer.answered:
             outcome.require_done()
             raise ModelMisbehaved(
                 "the model said something, and decided nothing", hint="another UA_MEMORY_MODEL"
             )
-        known = {belief.name: belief for belief in stretch.beliefs.values()}
-        for operation in batch.accepted:
-            self.sketch.take(operation, known, [batch.by_mark[each] for each, _ in operation.proofs])
-        marks = tuple(mark(fact) for fact in facts)
-        refused = tuple(self.clean(each) for each in batch.refused)
-        return BatchOutcome(marks, tuple(batch.accepted), refused, by=self.model.name)
+        known = {belief.name: belief for belief in group.beliefs.values()}
+        for operation in answer.accepted:
+            self.overlay.add(operation, known, [answer.by_mark[each] for each, _ in operation.proofs])
+        marks = tuple(fact_mark(fact) for fact in facts)
+        refused = tuple(self.clean(each) for each in answer.refused)
+        return BatchOutcome(marks, tuple(answer.accepted), refused, by=self.model.name)
 
-    def _changed(self, stretch: FactStretch, facts: Sequence[Fact]) -> dict[str, KnownObservation]:
-        """The beliefs of a stretch by label, as they are now, and those of this run on these facts."""
+    def _current_observations(self, group: FactGroup, facts: Sequence[Fact]) -> dict[str, KnownObservation]:
+        """The observations of a group by label, with the changes of this run, and those that this run created
+        and that are related to these facts."""
         now = {
-            label: replace(self.sketch.changed.get(belief.name, belief), by_person=belief.by_person)
-            for label, belief in stretch.beliefs.items() if belief.name not in self.sketch.gone
+            label: replace(self.overlay.changed.get(belief.name, belief), by_person=belief.by_person)
+            for label, belief in group.beliefs.items() if belief.name not in self.overlay.gone
         }  # fmt: skip
         words = frozenset(word for fact in facts for word in terms(fact.text))
         there = {belief.name for belief in now.values()}
         new = [
-            belief for name, belief in self.sketch.changed.items()
-            if name not in there and name not in self.sketch.gone and belief.scope == stretch.scope
+            belief for name, belief in self.overlay.changed.items()
+            if name not in there and name not in self.overlay.gone and belief.scope == group.scope
         ]  # fmt: skip
-        near = sorted(new, key=lambda b: len(terms(b.text) & words), reverse=True)[:_RELATED]
+        near = sorted(new, key=lambda b: len(terms(b.text) & words), reverse=True)[:_RELATED_SHOWN]
         near = [belief for belief in near if len(terms(belief.text) & words) > 1]
         reworded = {
             label: belief for label, belief in now.items()
-            if belief.name not in self.sketch.changed or len(terms(belief.text) & words) > 1
+            if belief.name not in self.overlay.changed or len(terms(belief.text) & words) > 1
         }  # fmt: skip
         return {**reworded, **{f"n{number}": belief for number, belief in enumerate(near, 1)}}
 
 
-class _Batch:
-    """The tool's side of one batch: what was let through, and what not, which the model is told once."""
+class _DecideTool:
+    """The tool for one portion: the accepted and the refused proposals. The model can correct the refused
+    ones once."""
 
     def __init__(self, facts: Sequence[Fact], beliefs: Mapping[str, KnownObservation]) -> None:
-        self.facts = {f"f{number}": (mark(fact), fact) for number, fact in enumerate(facts, 1)}
+        self.facts = {f"f{number}": (fact_mark(fact), fact) for number, fact in enumerate(facts, 1)}
         self.by_mark = dict(self.facts.values())
         self.beliefs = dict(beliefs)
         self.accepted: list[Operation] = []
         self.refused: list[str] = []
         self.answered = False
-        self.said: set[str] = set()
+        self.seen: set[str] = set()
 
     def decide(self, given: Mapping[str, Any]) -> str:
-        """Take what can be taken. ToolError tells, the first time, what cannot."""
-        refused = [why for each in given["operations"] if (why := self._take(each))]
+        """Accept the valid proposals. ToolError reports the others, the first time."""
+        refused = [why for each in given["operations"] if (why := self._accept(each))]
         again, self.answered = self.answered, True
-        self.refused = refused  # what is put right the second time, or left out, is not told of
+        self.refused = refused  # only those of the second time
         if refused and not again:
             raise ToolError(
                 f"not taken: {'; '.join(refused)}. All else is. Send only these again, put right, or none."
             )
         return "taken"
 
-    def _take(self, given: Mapping[str, Any]) -> str:
-        told = f"{given['do']} {given.get('observation') or ''} {given.get('text') or ''}".strip()[:120]
-        if repr(given) in self.said:
+    def _accept(self, given: Mapping[str, Any]) -> str:
+        label = f"{given['do']} {given.get('observation') or ''} {given.get('text') or ''}".strip()[:120]
+        if repr(given) in self.seen:
             return ""
         try:
-            operation = checked(given, self.facts, self.beliefs, f"new:{new_id()}")
+            operation = check_proposal(given, self.facts, self.beliefs, f"new:{new_id()}")
         except RefusedProposal as error:
-            return f"{told}: {error}"
-        self.said.add(repr(given))
+            return f"{label}: {error}"
+        self.seen.add(repr(given))
         self.accepted.append(operation)
-        if operation.do == "create":  # a second one of the same words is this one
+        if operation.do == "create":  # so that a later proposal can refer to it
             free = next(label for n in count(1) if (label := f"n{n}") not in self.beliefs)
             named = [self.by_mark[each] for each, _ in operation.proofs]
             evidence = tuple(text for fact in named for text in (fact.text, day_of(fact)))
             self.beliefs[free] = KnownObservation(operation.observation, operation.text, evidence=evidence)
-        gone = (
-            operation.others
-            if operation.do == "merge"
-            else (operation.observation,) * (operation.do == "retire")
-        )
+        gone = {"merge": operation.others, "retire": (operation.observation,)}.get(operation.do, ())
         self.beliefs = {label: b for label, b in self.beliefs.items() if b.name not in gone}
         return ""
 
 
-# -- posted ------------------------------------------------------------------------------------------------
-# Facts that a model decides on within a day, at half the price: posted by one run, collected by a later
-# one.
+# -- message batches ---------------------------------------------------------------------------------------
+# The Batches API answers within a day at half the price: one run posts a batch, a later one collects it.
 #
-# What was posted stands in `pending/` with the batch's name, so that any run that comes after, be it on
-# another day, finds it. All portions are asked at once: none sees what the others change. What of it cannot
-# be taken is reported, and nobody is asked a second time about it; facts without an answer are asked about
-# as ever.
+# The batch's id and questions are saved in `pending/`. All portions are asked at once, so none sees what the
+# others change. Refused proposals are reported and not asked about again; facts without an answer are.
 
 
 BATCH_FILE = "consolidation-batch.json"
-KEPT = timedelta(days=29)
-"""For so long the API keeps the answers of a batch."""
-DONE = timedelta(days=1)
-"""After so long every batch has ended."""
-GONE = Fact("", retired="gone or edited")
-"""Stands where a fact was shown that does not say any more what it said then."""
+ANSWERS_KEPT = timedelta(days=29)
+"""How long the API keeps the answers of a batch."""
+BATCH_DURATION = timedelta(days=1)
+"""The longest that a batch takes."""
+GONE_FACT = Fact("", retired="gone or edited")
+"""A placeholder for a fact that was shown and has been edited or removed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPrompt:
-    """One question: the facts that were shown, those of them to decide on, by their marks, and the names of
-    the observations by label."""
+    """One question of a batch: the marks of the facts that were shown and of those to decide on, and the
+    names of the observations by label."""
 
     scope: str
     facts: tuple[str, ...]
@@ -523,7 +517,7 @@ class DecisionPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PendingBatch:
-    """A batch that is under way, when it was posted, and what it asks."""
+    """A batch that has been posted: its handle, when, and its questions."""
 
     post: BatchHandle
     at: datetime
@@ -536,13 +530,13 @@ class PendingBatch:
 
 
 class BatchFile:
-    """The file of a bank. One process at a time has it: who holds the claim of the run."""
+    """The file with the pending batch of a bank. Only the process that holds the run's claim uses it."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / BATCH_FILE
 
-    def there(self, now: datetime) -> PendingBatch | None:
-        """What is under way; None where nothing is, or so old that nobody has its answers any more."""
+    def read(self, now: datetime) -> PendingBatch | None:
+        """The pending batch; None if there is none, or if it is so old that its answers have expired."""
         try:
             row = json.loads(self.file.read_bytes())
             shown = tuple(
@@ -552,50 +546,50 @@ class BatchFile:
             found = PendingBatch(BatchHandle(**row["post"]), datetime.fromisoformat(row["at"]), shown)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
-        return found if now - found.at < KEPT else None
+        return found if now - found.at < ANSWERS_KEPT else None
 
-    def keep(self, posted: PendingBatch) -> None:
-        """Note a batch; it is on the disk when this returns."""
+    def save(self, posted: PendingBatch) -> None:
+        """Save a batch; it is on the disk on return."""
         make_private(self.file.parent)
         data = json.dumps(to_row(posted)).encode("utf-8", "replace")
         swap.replace_file(self.file, data, self.file.with_suffix(".new"))
 
     def clear(self) -> None:
-        """Let go of it."""
+        """Remove the file."""
         self.file.unlink(missing_ok=True)
 
 
-def post(box: BatchFile, model: Model, stretches: Sequence[FactStretch], at: datetime) -> PendingBatch | None:
-    """Post what there is to ask, as far as the limits bear. Usage for a model that takes no batches; what
-    `Claude.post` raises."""
-    each = [(stretch, portion) for stretch in stretches for portion in stretch.portions]
+def post(file: BatchFile, model: Model, groups: Sequence[FactGroup], at: datetime) -> PendingBatch | None:
+    """Post a batch with as many questions as the limits allow; None if there are none. Usage for a model that
+    takes no batches; what `Claude.post` raises."""
+    each = [(group, portion) for group in groups for portion in group.portions]
     if not each:
         return None
     questions = [
-        BatchQuestion(stretch.system, [*opening(stretch), asked(stretch, portion, {})], [OFFERED])
-        for stretch, portion in each
+        BatchQuestion(group.system, [*shared_messages(group), question(group, portion, {})], [TOOL])
+        for group, portion in each
     ]
-    made = _claude(model).post(questions, purpose="consolidate", max_tokens=LONGEST_ANSWER)
+    made = _batch_model(model).post(questions, purpose="consolidate", max_tokens=LONGEST_ANSWER)
     shown = tuple(
         DecisionPrompt(
-            stretch.scope, tuple(map(mark, stretch.facts)), tuple(map(mark, portion)),
-            {label: belief.name for label, belief in stretch.beliefs.items()},
+            group.scope, tuple(map(fact_mark, group.facts)), tuple(map(fact_mark, portion)),
+            {label: belief.name for label, belief in group.beliefs.items()},
         )
-        for stretch, portion in each[: made.count]
+        for group, portion in each[: made.count]
     )  # fmt: skip
     posted = PendingBatch(made, at, shown)
-    box.keep(posted)
+    file.save(posted)
     return posted
 
 
-def _claude(model: Model) -> Claude:
+def _batch_model(model: Model) -> Claude:
     if not isinstance(model, Claude):
         raise Usage("this model does not support batches", hint="consolidate without --batch-api")
     return model
 
 
-class _ModelFinished:
-    """A model that has said what it has to say."""
+class _ReplyModel:
+    """A model that gives one known reply."""
 
     once = False
 
@@ -604,6 +598,6 @@ class _ModelFinished:
         self._reply: Reply | None = reply
 
     def ask(self, *_: Any, **__: Any) -> Reply:
-        """The reply, and then nothing."""
+        """The reply, then an empty one."""
         reply, self._reply = self._reply, None
         return reply or Reply("", (), "end_turn", Tokens(), ())

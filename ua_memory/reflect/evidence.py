@@ -22,11 +22,9 @@ from ua_memory.text.grounding import contradiction, supported, terms, ungrounded
 from ua_memory.text.wording import counted
 
 # -- evidence ----------------------------------------------------------------------------------------------
-# What one reflection has found: numbered pieces of memory, in three layers, each with where it stands.
-#
-# The layers are asked from above: what the user curated (mental models), what was consolidated
-# (observations, each with its freshness), what was said (facts and notes). Pages are left out: they are
-# written from the same facts, and an answer that rested on one would only seem to have another proof.
+# What a reflection has found: numbered pieces of memory in three layers, searched in this order: mental
+# models, which the user curated; observations with their freshness; facts and notes. Pages are left out:
+# they are written from the same facts, and would only seem to be another proof.
 
 
 Layer = Literal["models", "observations", "facts"]
@@ -35,31 +33,31 @@ LAYERS: Mapping[Layer, tuple[str, ...]] = {
     "observations": ("observation",),
     "facts": ("fact", "passage", "core"),
 }
-"""The layers in the order in which they are asked, and the records that make them up."""
+"""The layers in the order in which they are searched, and their kinds of records."""
 TITLES: Mapping[Layer, str] = {
     "models": "Mental models (curated by the owner)",
     "observations": "Observations (consolidated beliefs)",
     "facts": "Facts and notes (what was said)",
 }
-NEAR = 0.35
-"""From which similarity a text is evidence that was found by its meaning alone. The nearest texts to a
-question of which memory knows nothing lie at 0.15 to 0.3 (a month of somebody's logs, MiniLM)."""
-COVERED = 0.8
-"""The share of a question's words that a fresh mental model must have to stand for the layers below it."""
-SINCE = 8
-"""Facts on an observation that `read` shows beside its proofs."""
+LEAST_SIMILARITY = 0.35
+"""The similarity from which a text that only the semantic search found is evidence. For a question that
+memory cannot answer the nearest texts have 0.15 to 0.3 (a month of somebody's logs, MiniLM)."""
+COVERED_SHARE = 0.8
+"""With this share of a question's words in a fresh mental model, the lower layers are not searched."""
+NEWER = 8
+"""Most newer facts on an observation that `read` shows with its proofs."""
 _LONGEST = 1200
-"""Characters of one piece that are shown; `read` shows the rest."""
+"""Most characters of a piece that are shown; `read` shows all."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidencePiece:
-    """One thing that was found. `number` is what an answer cites it by, the same all through a run.
+    """One numbered piece of evidence. `number` is what an answer cites it by, the same throughout a run.
 
-    `day` is the ISO day it is about, `said` the one it was said on; `stale` says of a belief that newer
-    things were said, or nothing for long. `proofs` are the ids of the facts behind it, itself for a fact.
-    `beside` are further words of it that an answer may rest on: quotes, who, why, its names. `hearsay` tells
-    that nobody of the house has said it.
+    `day` is the ISO day it is about, `said` the day it was said; `stale`: newer facts are on it, or it has
+    had no evidence for long. `proofs` are the ids of the facts behind it, its own for a fact. `more_words` is
+    further text of it that an answer may use: quotes, who, why, its names. `untrusted`: neither the owner nor
+    an agent of theirs said it.
     """
 
     number: int
@@ -74,9 +72,9 @@ class EvidencePiece:
     about: str = ""
     proofs: tuple[str, ...] = ()
     disputed: str = ""
-    beside: tuple[str, ...] = ()
+    more_words: tuple[str, ...] = ()
     record: Record | None = None
-    hearsay: bool = False
+    untrusted: bool = False
 
     @property
     def citation(self) -> str:
@@ -85,19 +83,19 @@ class EvidencePiece:
 
     @property
     def words(self) -> list[str]:
-        """All text that an answer citing this may use."""
-        return [self.text, self.day, self.said, self.citation, *self.beside]
+        """All text that an answer that cites this may use."""
+        return [self.text, self.day, self.said, self.citation, *self.more_words]
 
     def line(self) -> str:
-        """Its line for a model and a person: number, description, text."""
+        """The piece as a line for a model or a person: number, description, text."""
         flat = " ".join(self.text.split())
         flat = flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]} … (read {self.number} shows all)"
         return f"[{self.number}] {self.about}: {flat}"
 
 
 class EvidenceCollector:
-    """The pieces of one run, and the ways to more. `find` searches the bank; `clean` takes secrets out;
-    `all_beliefs` are the observations with their freshness."""
+    """Collects the evidence of one run. `find` searches the bank; `clean` removes secrets; `all_beliefs`
+    gives the observations with their freshness."""
 
     def __init__(
         self, store: Store, find: Callable[..., SearchResult], clean: Callable[[str], str], today: date,
@@ -110,7 +108,7 @@ class EvidenceCollector:
         self._known: dict[tuple[str, int], int] = {}
         self._files: dict[str, tuple[Record, ...]] = {}
         self.notes: dict[str, None] = {}
-        """What searches said that they had to leave out."""
+        """The notes of all searches."""
 
     def search(self, layer: Layer, query: str, limit: int, room: int) -> list[EvidencePiece]:
         """The best pieces of a layer for a query: at most `limit`, and `room` tokens."""
@@ -119,56 +117,56 @@ class EvidenceCollector:
         answer = self._find(query, limit=limit, filters=where)
         self.notes |= dict.fromkeys(answer.notes)
         for hit in filter(is_evidence, answer.hits):
-            piece = self._piece(layer, hit)
+            piece = self._from_hit(layer, hit)
             room -= tokens.count(piece.text)
             if room < 0 and found:
                 break
-            found.append(self._numbered(piece))
+            found.append(self._add(piece))
         return found
 
-    def around(self, number: int) -> list[EvidencePiece]:
-        """What is behind or next to a piece: an observation's proofs and what was said on it since, a
-        fact's neighbours, the whole of a mental model."""
+    def related(self, number: int) -> list[EvidencePiece]:
+        """More evidence for a piece: an observation's proofs and newer facts on it, a fact's neighbours in
+        its file, or the whole mental model."""
         piece = self.pieces[number]
         if isinstance(piece.record, Observation):
-            proofs = [self._cited(proof.ref) for proof in piece.record.proofs]
-            since = [self._made(fact, "facts") for fact in self._since(piece.record)[:SINCE]]
-            return [*map(self._numbered, filter(None, proofs)), *map(self._numbered, since)]
+            proofs = [self._cited_fact(proof.ref) for proof in piece.record.proofs]
+            since = [self._from_record(fact, "facts") for fact in self._newer_facts(piece.record)[:NEWER]]
+            return [*map(self._add, filter(None, proofs)), *map(self._add, since)]
         there = self._records(piece.place.path)
         if piece.layer == "models":
-            return [self._of(record, "models") for record in there if isinstance(record, Passage)]
+            return [self._add_record(record, "models") for record in there if isinstance(record, Passage)]
         at = next((n for n, one in enumerate(there) if one.place == piece.place), None)
         near = there[max(0, at - 2) : at + 3] if at is not None else ()
-        return [self._of(one, "facts") for one in near if isinstance(one, Fact | Passage)]
+        return [self._add_record(one, "facts") for one in near if isinstance(one, Fact | Passage)]
 
     # -- pieces ------------------------------------------------------------------------------------------
 
-    def _piece(self, layer: Layer, hit: Hit) -> EvidencePiece:
+    def _from_hit(self, layer: Layer, hit: Hit) -> EvidencePiece:
         item = hit.item
-        record = self._at(item.path, item.line)
+        record = self._record_at(item.path, item.line)
         if record is not None and not isinstance(record, MentalModel):
-            made = self._made(record, layer)
-            if item.untrusted and not made.hearsay:
-                made = replace(made, hearsay=True, about=f"{made.about}, untrusted: {item.origin}")
+            made = self._from_record(record, layer)
+            if item.untrusted and not made.untrusted:
+                made = replace(made, untrusted=True, about=f"{made.about}, untrusted: {item.origin}")
             return replace(made, place=item.place, text=item.text)
         head = f"{layer[:-1]}, {item.date}" if item.date else layer[:-1]
         return EvidencePiece(
             0, layer, item.text, item.place, item.id, item.date, item.day or "", item.origin, about=head
         )
 
-    def _numbered(self, piece: EvidencePiece) -> EvidencePiece:
+    def _add(self, piece: EvidencePiece) -> EvidencePiece:
         key = (piece.place.path, piece.place.line)
         number = self._known.setdefault(key, len(self._known) + 1)
         if number not in self.pieces:
             self.pieces[number] = replace(piece, number=number)
         return self.pieces[number]
 
-    def _of(self, record: Record, layer: Layer) -> EvidencePiece:
-        return self._numbered(self._made(record, layer))
+    def _add_record(self, record: Record, layer: Layer) -> EvidencePiece:
+        return self._add(self._from_record(record, layer))
 
-    def _made(self, record: Record, layer: Layer) -> EvidencePiece:
+    def _from_record(self, record: Record, layer: Layer) -> EvidencePiece:
         if isinstance(record, Observation):
-            return self._observation(record)
+            return self._from_observation(record)
         day = markdown_lines.day_of(record.place.path) or ""
         if isinstance(record, Fact):
             more = (*(q.text for q in record.quotes), record.who, record.why, record.where, record.cause)
@@ -177,21 +175,21 @@ class EvidenceCollector:
                 0, "facts", self._clean(record.text), record.place, record.id, about, day, record.said_by,
                 about=", ".join(filter(None, (about or "undated", record.said_by))),
                 proofs=(record.ref or record.place.citation,), disputed=record.flag or "", record=record,
-                beside=tuple(map(self._clean, (*filter(None, more), *record.entities, *_trail(record)))),
-                hearsay=record.untrusted,
+                more_words=tuple(map(self._clean, (*filter(None, more), *record.entities, *_trail(record)))),
+                untrusted=record.untrusted,
             )  # fmt: skip
         text = self._clean(getattr(record, "text", "") or getattr(record, "value", ""))
         if layer == "models":
-            return self._model(text, record)
+            return self._from_model(text, record)
         about = ", ".join(filter(None, (day, "note")))
         made = EvidencePiece(
             0, "facts", text, record.place, None, day, day, "person", about=about, record=record
         )
-        return replace(made, proofs=(made.citation,), beside=_trail(record))
+        return replace(made, proofs=(made.citation,), more_words=_trail(record))
 
-    def _observation(self, record: Observation) -> EvidencePiece:
-        known = self._believed(record)
-        newer = self._since(record)
+    def _from_observation(self, record: Observation) -> EvidencePiece:
+        known = self._view_of(record)
+        newer = self._newer_facts(record)
         why = [f"{counted(len(newer), 'fact')} on it not considered yet"] if newer else []
         why += known.freshness.lost[:1] if known else []
         trend = known.trend if known else record.trend
@@ -208,32 +206,33 @@ class EvidenceCollector:
             tuple(map(self._clean, (*quotes, record.since or "", *record.entities, *_trail(record)))), record,
         )  # fmt: skip
 
-    def _since(self, record: Observation) -> list[Fact]:
-        """Facts on a belief that no run has considered, and that are none of its proofs; the newest first."""
-        known, behind = self._believed(record), {proof.ref for proof in record.proofs}
+    def _newer_facts(self, record: Observation) -> list[Fact]:
+        """Facts on an observation that no consolidation has considered and that are not its proofs; the
+        newest first."""
+        known, behind = self._view_of(record), {proof.ref for proof in record.proofs}
         found = [fact for fact in known.freshness.newer if fact.ref not in behind] if known else []
         return sorted(found, key=lambda fact: markdown_lines.day_of(fact.place.path) or "", reverse=True)
 
-    def _believed(self, record: Observation) -> ObservationView | None:
-        """What is known of an observation beside its lines; read once, and only where one was found."""
+    def _view_of(self, record: Observation) -> ObservationView | None:
+        """The freshness of an observation; all are read once, when one is found."""
         if self._beliefs is None:
             self._beliefs = {one.observation.place: one for one in self._all_beliefs()}
         return self._beliefs.get(record.place)
 
-    def _model(self, text: str, record: Record) -> EvidencePiece:
-        """A passage of a mental model; its name and the day of its last change are said with it."""
+    def _from_model(self, text: str, record: Record) -> EvidencePiece:
+        """A passage of a mental model, with the model's name and the day of its last change."""
         path = record.place.path
         models = [one for one in self._records(path) if isinstance(one, MentalModel)]
         name = models[0].name if models else path
-        changed = self._changed(path)
+        changed = self._last_changed(path)
         about = ", ".join(filter(None, (f"model “{name}”", f"changed {changed}" if changed else "")))
         return EvidencePiece(
             0, "models", text, record.place, None, changed, changed, "person", about=about,
-            proofs=(path,), beside=(name, *_trail(record)), record=record,
+            proofs=(path,), more_words=(name, *_trail(record)), record=record,
         )  # fmt: skip
 
-    def _changed(self, path: str) -> str:
-        """The day a file was last changed, as the trail knows it; today where that is not committed yet."""
+    def _last_changed(self, path: str) -> str:
+        """The day of a file's last commit; today if it is not committed yet."""
         try:
             done = self._store.history.log([path], limit=1)
         except UaMemoryError:
@@ -242,13 +241,13 @@ class EvidenceCollector:
 
     # -- records -----------------------------------------------------------------------------------------
 
-    def _cited(self, block: str) -> EvidencePiece | None:
-        """The fact that a proof names, if it still stands and holds."""
+    def _cited_fact(self, block: str) -> EvidencePiece | None:
+        """The fact that a proof cites, unless it is gone or retired."""
         try:
             found = statements.find(self._store, block)
         except NotFound:
             return None
-        return self._made(found, "facts") if isinstance(found, Fact) and not found.retired else None
+        return self._from_record(found, "facts") if isinstance(found, Fact) and not found.retired else None
 
     def _records(self, path: str) -> tuple[Record, ...]:
         if path not in self._files:
@@ -258,27 +257,27 @@ class EvidenceCollector:
                 self._files[path] = ()
         return self._files[path]
 
-    def _at(self, path: str, line: int) -> Record | None:
+    def _record_at(self, path: str, line: int) -> Record | None:
         return next((one for one in self._records(path) if one.place.line == line), None)
 
 
 def is_evidence(hit: Hit) -> bool:
-    """Whether a hit is evidence: a word, name or day of the question led to it, or its meaning is close. A
-    search always returns something; a hit that nothing led to is no reason to answer."""
+    """Whether a hit is evidence: a retriever other than the semantic one found it, or its similarity is high
+    enough. A search always returns something, which is no reason to answer."""
     if set(hit.arms) - {"semantic"}:
         return True
-    return "semantic" in hit.arms and hit.arms["semantic"][1] >= NEAR
+    return "semantic" in hit.arms and hit.arms["semantic"][1] >= LEAST_SIMILARITY
 
 
 def covers_question(question: str, pieces: Sequence[EvidencePiece]) -> bool:
-    """Whether these texts contain nearly all words of a question."""
+    """Whether these pieces have nearly all words of a question."""
     asked = terms(question)
     said = terms(" ".join(word for piece in pieces for word in piece.words))
-    return bool(asked) and len(asked & said) >= COVERED * len(asked)
+    return bool(asked) and len(asked & said) >= COVERED_SHARE * len(asked)
 
 
-def listing(pieces: Sequence[EvidencePiece], shown: set[int]) -> Iterator[str]:
-    """A line for each piece; for those shown before only the number."""
+def format_pieces(pieces: Sequence[EvidencePiece], shown: set[int]) -> Iterator[str]:
+    """A line for each piece; only the number for those that were shown before."""
     for piece in pieces:
         yield f"[{piece.number}] is shown above" if piece.number in shown else piece.line()
 
@@ -288,48 +287,47 @@ def _trail(record: Record) -> tuple[str, ...]:
     return tuple(heading.trail) if heading else ()
 
 
-# -- judging -----------------------------------------------------------------------------------------------
-# An answer held against what it cites: no number that was not shown, no name or date that nobody said.
-#
-# A model is told once what is wrong. What it still gets wrong then is cut out, sentence by sentence, and
-# the answer says so: a shorter answer that holds is worth more than a fluent one that does not.
+# -- checking an answer ------------------------------------------------------------------------------------
+# An answer is checked against what it cites: every number must have been shown, every name and date be in the
+# evidence. The model gets one chance to correct its faults. Sentences that are still wrong are cut, and the
+# answer says so.
 
 
 _CITED = re.compile(r"\s*\[(\d{1,4}(?:\s*[-–,;]\s*\d{1,4})*)\]")
-_END = re.compile(r"(?<=[.!?。！？])[\"')\]»”]*((?:\s*\[[\d\s,;–-]+\])*)(?:\s+|$)")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]»”]*((?:\s*\[[\d\s,;–-]+\])*)(?:\s+|$)")
 _DENIAL = re.compile(
     r"\b(?:no|not|nothing|never|none|neither|nor|nobody|unknown|unclear|without)\b|n't\b", re.I
 )
-_OF_MEMORY = re.compile(
+_ABOUT_MEMORY = re.compile(
     r"\b(?:memory|notes?|records?|evidence|sources?|mention\w*|known|unknown|unclear|says?|said|state[sd]?)\b",
     re.I,
 )
-_MARKS = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6})\s+")
-_SHARED = 0.5
-"""The part of its words that an uncited sentence must share with what the rest of the answer cites."""
-_MOST_LISTED = 6
+_LIST_MARK = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6})\s+")
+_SHARED_WORDS = 0.5
+"""The share of its words that a sentence without a citation must have in common with the other citations."""
+_MOST_FAULTS = 6
 
 LEVELS = ((0.75, "high"), (0.5, "medium"), (0.0, "low"))
-"""From which number a confidence is called what."""
+"""The least confidence of each level."""
 CAPS = (0.0, 0.7, 0.8, 0.9)
-"""The most that one, two, three proofs can bear; more of them bear 0.95."""
-BY_HAND = 0.9
-"""What a mental model bears: its owner wrote it."""
-SHAKY = 0.5
-"""What an answer bears that rests on what is disputed, or on stale observations alone."""
+"""The highest confidence with no, one, two and three proofs; with more of them it is 0.95."""
+CURATED_CAP = 0.9
+"""The highest confidence with a mental model, which its owner wrote."""
+WEAK_CAP = 0.5
+"""The highest confidence with disputed evidence, or with stale observations alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """A sentence of an answer with its citations, and the numbers that it cites."""
+    """A sentence of an answer, and the numbers that it cites."""
 
     text: str
     cites: tuple[int, ...]
 
     @property
     def bare(self) -> str:
-        """Its text without citations and list marks."""
-        return _MARKS.sub("", _CITED.sub("", self.text)).strip()
+        """The text without citations and list marks."""
+        return _LIST_MARK.sub("", _CITED.sub("", self.text)).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,43 +341,44 @@ class CheckedAnswer:
     cut: tuple[str, ...] = ()
 
 
-def judge(
+def check_answer(
     text: str, pieces: Mapping[int, EvidencePiece], question: str, *, found: bool, checked: Collection[int]
 ) -> CheckedAnswer:
-    """Check an answer against the pieces. `checked` are stale observations that were compared with facts.
+    """Check an answer against the evidence. `checked` are stale observations that the model compared with
+    facts.
 
     If `found`, each sentence must be supported by what it cites, and one without a citation by what the
     others cite. A sentence that says what is missing may repeat the question.
     """
     lines = [list(sentences(line)) for line in text.strip().split("\n")]
-    every = [one for line in lines for one in line]
-    known = [n for n in dict.fromkeys(n for one in every for n in one.cites) if n in pieces]
-    whole = [pieces[n] for n in known] if found else [*pieces.values()]
+    every = [sentence for line in lines for sentence in line]
+    known = [n for n in dict.fromkeys(n for sentence in every for n in sentence.cites) if n in pieces]
+    all_cited = [pieces[n] for n in known] if found else [*pieces.values()]
     kept, cites, faults, cut = [], dict[int, None](), [], []
     for line in lines:
-        good = []
-        for one in line:
-            wrong = _wrong(one, pieces, whole, question, found, checked)
+        kept_here = []
+        for sentence in line:
+            wrong = _faults(sentence, pieces, all_cited, question, found, checked)
             faults += wrong
-            if wrong and not _only_invented(one, pieces, wrong):
-                cut.append(one.bare)
+            if wrong and not _unknown_number(sentence, pieces, wrong):
+                cut.append(sentence.bare)
             else:
-                good.append(with_numbers(one.text, {n: n for n in pieces}))
-                cites.update(dict.fromkeys(n for n in one.cites if n in pieces))
-        if good or not line:
-            kept.append(" ".join(good))
+                kept_here.append(renumber_citations(sentence.text, {n: n for n in pieces}))
+                cites.update(dict.fromkeys(n for n in sentence.cites if n in pieces))
+        if kept_here or not line:
+            kept.append(" ".join(kept_here))
     if found and not cites and not faults:
         faults.append("no sentence cites a number")
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
     return CheckedAnswer(
-        body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_LISTED], tuple(dict.fromkeys(cut))
+        body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_FAULTS], tuple(dict.fromkeys(cut))
     )
 
 
 def sentences(line: str) -> Iterator[AnswerSentence]:
     """The sentences of a line, each with the citations in or after it."""
     start = 0
-    for match in _END.finditer(line):
+    for match in _SENTENCE_END.finditer(line):
         rest = line[match.end() :]
         if rest and not match[1] and rest[:1].islower():
             continue  # an abbreviation
@@ -390,115 +389,118 @@ def sentences(line: str) -> Iterator[AnswerSentence]:
         yield AnswerSentence(text, _numbers(text))
 
 
-def claimed(text: str, pieces: Sequence[EvidencePiece], beside: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names, numbers and dates of a text that none of the pieces has; relative dates are read from
+def unsupported_claims(
+    text: str, pieces: Sequence[EvidencePiece], beside: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The names, numbers and dates of a text that none of the pieces has. Relative dates are resolved from
     each piece's day."""
     words = [word for piece in pieces for word in piece.words if word]
     days = dict.fromkeys(piece.said for piece in pieces)
     missing: tuple[str, ...] | None = None
     for day in days or [""]:
-        not_here = ungrounded(text, [*words, *beside], _date(day))
+        not_here = ungrounded(text, [*words, *beside], _parse_date(day))
         missing = not_here if missing is None else tuple(claim for claim in missing if claim in not_here)
         if not missing:
             return ()
     return missing or ()
 
 
-def bounded(confidence: float, pieces: Sequence[EvidencePiece], checked: Collection[int]) -> float:
-    """A confidence, limited by the citations: the number of independent proofs, freshness, disputes."""
+def bounded_confidence(confidence: float, pieces: Sequence[EvidencePiece], checked: Collection[int]) -> float:
+    """A confidence, bounded by the citations: the number of independent proofs, staleness, disputes."""
     proofs = {proof for piece in pieces for proof in piece.proofs}
     cap = CAPS[len(proofs)] if len(proofs) < len(CAPS) else 0.95
     if any(piece.layer == "models" for piece in pieces):
-        cap = max(cap, BY_HAND)
+        cap = max(cap, CURATED_CAP)
     stale = [piece for piece in pieces if piece.stale]
     if any(piece.disputed for piece in pieces) or (stale and len(stale) == len(pieces)):
-        cap = min(cap, SHAKY)
+        cap = min(cap, WEAK_CAP)
     return round(max(0.0, min(confidence, cap)), 2)
 
 
-def level(confidence: float) -> str:
+def confidence_level(confidence: float) -> str:
     """A confidence as a word: high, medium or low; none for 0."""
     return next(word for low, word in LEVELS if confidence >= low) if confidence > 0 else "none"
 
 
-def _wrong(
+def _faults(
     one: AnswerSentence, pieces: Mapping[int, EvidencePiece], whole: Sequence[EvidencePiece],
     question: str, found: bool,
     checked: Collection[int],
 ) -> list[str]:  # fmt: skip
-    """What is wrong with a sentence, each in words for the model."""
+    """The faults of a sentence, in words for the model."""
     invented = [n for n in one.cites if n not in pieces]
     wrong = [f"nothing is numbered {', '.join(map(str, invented))}"] if invented else []
     mine = [pieces[n] for n in one.cites if n in pieces]
     denies = not found or _DENIAL.search(one.bare) is not None
-    missing = claimed(one.bare, mine or whole, [question] if denies else ())
+    missing = unsupported_claims(one.bare, mine or whole, [question] if denies else ())
     if missing:
         where = ", ".join(f"[{piece.number}]" for piece in mine) or "nothing that you cite"
         wrong.append(
-            f"“{_short(one.bare)}”: {', '.join(missing)} {'is not in ' if mine else 'is in '}{where}"
+            f"“{_shorten(one.bare)}”: {', '.join(missing)} {'is not in ' if mine else 'is in '}{where}"
         )
-    elif found and not one.cites and not denies and not _rests(one.bare, whole, question):
-        wrong.append(f"“{_short(one.bare)}” cites nothing")
-    elif found and mine and (why := _disagrees(one.bare, _said(mine), question, denies=denies)):
-        wrong.append(f"“{_short(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} {why}")
+    elif found and not one.cites and not denies and not _is_covered(one.bare, whole, question):
+        wrong.append(f"“{_shorten(one.bare)}” cites nothing")
+    elif found and mine and (why := _why_unsupported(one.bare, _all_words(mine), question, denies=denies)):
+        wrong.append(f"“{_shorten(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} {why}")
     stale = [piece.number for piece in mine if piece.stale]
     if stale and len(stale) == len(mine) and not set(stale) <= set(checked):
         wrong.append(f"[{stale[0]}] is stale: read {stale[0]} first, or cite a fact beside it")
     return wrong
 
 
-def _disagrees(text: str, said: Sequence[str], question: str, *, denies: bool) -> str:
-    """Why a sentence does not agree with what it cites; what says that memory lacks something may have words
-    of its own."""
+def _why_unsupported(text: str, said: Sequence[str], question: str, *, denies: bool) -> str:
+    """Why a sentence does not agree with what it cites, '' if it does. A sentence that says that memory lacks
+    something may use other words."""
     if not denies and not supported(text, said, question):
         return "have hardly a word of it"
-    why = "" if denies and _OF_MEMORY.search(text) else contradiction(text, said, said)
+    why = "" if denies and _ABOUT_MEMORY.search(text) else contradiction(text, said, said)
     return f"do not say so: {why}" if why else ""
 
 
-def _only_invented(one: AnswerSentence, pieces: Mapping[int, EvidencePiece], wrong: Sequence[str]) -> bool:
-    """Whether nothing is wrong but one number among others that hold."""
+def _unknown_number(one: AnswerSentence, pieces: Mapping[int, EvidencePiece], wrong: Sequence[str]) -> bool:
+    """Whether the only fault is one unknown number among valid ones."""
     invented = any(n not in pieces for n in one.cites)
     return invented and len(wrong) == 1 and any(n in pieces for n in one.cites)
 
 
-def _rests(text: str, pieces: Sequence[EvidencePiece], question: str) -> bool:
+def _is_covered(text: str, pieces: Sequence[EvidencePiece], question: str) -> bool:
+    """Whether a sentence without a citation shares enough words with the pieces."""
     mine = terms(text) - terms(question)
-    said = terms(" ".join(_said(pieces)))
-    return len(mine & said) >= _SHARED * len(mine)
+    said = terms(" ".join(_all_words(pieces)))
+    return len(mine & said) >= _SHARED_WORDS * len(mine)
 
 
-def _said(pieces: Sequence[EvidencePiece]) -> list[str]:
+def _all_words(pieces: Sequence[EvidencePiece]) -> list[str]:
     return [word for piece in pieces for word in piece.words]
 
 
-def with_numbers(text: str, numbers: Mapping[int, int]) -> str:
+def renumber_citations(text: str, numbers: Mapping[int, int]) -> str:
     """The text with renumbered citations; those without a new number are removed."""
 
     def left(match: re.Match[str]) -> str:
-        kept = sorted(numbers[n] for n in _spread(match[1]) if n in numbers)
+        kept = sorted(numbers[n] for n in _cited_numbers(match[1]) if n in numbers)
         return f" [{', '.join(map(str, kept))}]" if kept else ""
 
     return "\n".join(_CITED.sub(left, line).strip() for line in text.split("\n"))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(n for match in _CITED.finditer(text) for n in _spread(match[1])))
+    return tuple(dict.fromkeys(n for match in _CITED.finditer(text) for n in _cited_numbers(match[1])))
 
 
-def _spread(written: str) -> Iterator[int]:
-    """The numbers of `2, 5-7`."""
+def _cited_numbers(written: str) -> Iterator[int]:
+    """The numbers of a citation such as `2, 5-7`."""
     for part in re.split(r"[,;]", written):
         first, *last = (int(number) for number in re.findall(r"\d+", part))
         yield from range(first, min(last[-1] if last else first, first + 20) + 1)
 
 
-def _date(day: str) -> date | None:
+def _parse_date(day: str) -> date | None:
     try:
         return date.fromisoformat(day[:10])
     except ValueError:
         return None
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -47,8 +47,8 @@ class RefusedProposal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KnownObservation:
-    """An observation as a run knows it, one that it has made itself included. `name` outlives the run:
-    `^id`, or a place and a hash, or `new:…`. `evidence` is what its wording may go on naming."""
+    """An observation as a run knows it, including those that the run has created. `name` is stable across
+    runs: `^id`, or a path and a hash, or `new:…`. `evidence` is further text that its wording may use."""
 
     name: str
     text: str
@@ -61,8 +61,8 @@ class KnownObservation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change, in names that outlive the run: facts by their marks, observations by
-    `KnownObservation.name`. What is created is called `observation`, too."""
+    """One change of an observation, with stable names: facts by their marks, observations by
+    `KnownObservation.name`, including the one that is created."""
 
     do: str
     observation: str
@@ -71,31 +71,31 @@ class Operation:
     others: tuple[str, ...] = ()
 
     @property
-    def lost(self) -> bool:
-        """Whether an observation is to be retired since nothing proves it any more."""
+    def without_proof(self) -> bool:
+        """Whether an observation is to be retired since it has no proof left."""
         return self.do == "retire" and not self.proofs
 
     @staticmethod
-    def of(row: Mapping[str, Any]) -> Operation:
-        """From JSON. KeyError, TypeError, ValueError for what is none."""
+    def from_row(row: Mapping[str, Any]) -> Operation:
+        """Parse a row of JSON. KeyError, TypeError, ValueError."""
         proofs = tuple((str(mark), str(quote)) for mark, quote in row["proofs"])
         names = (str(row["do"]), str(row["observation"]), str(row["text"]))
         return Operation(*names, proofs, tuple(map(str, row["others"])))
 
 
-def checked(
+def check_proposal(
     given: Mapping[str, Any],
     facts: Mapping[str, tuple[str, Fact]],
     beliefs: Mapping[str, KnownObservation],
     new: str,
 ) -> Operation:
-    """A proposal as an operation, or Refused. `facts` are (mark, fact) by label, `beliefs` those that hold,
-    by label; `new` is the name for one that is created."""
+    """Check a proposal and return it as an operation. RefusedProposal. `facts` are (mark, fact) by label,
+    `beliefs` the current observations by label; `new` is the name for an observation that is created."""
     do, text = given["do"], " ".join(given.get("text", "").split())
-    about = None if do == "create" else _belief(given.get("observation", ""), beliefs)
+    about = None if do == "create" else _observation_by_label(given.get("observation", ""), beliefs)
     name = about.name if about else new
     if do == "merge":
-        merged = {label: _belief(label, beliefs) for label in given.get("others", ())}
+        merged = {label: _observation_by_label(label, beliefs) for label in given.get("others", ())}
         others = tuple(dict.fromkeys(each.name for each in merged.values()))
         if about is None or not others or name in others:
             raise RefusedProposal("merge needs others, which say the same as observation")
@@ -103,7 +103,7 @@ def checked(
             if not _words(about) & _words(each):
                 raise RefusedProposal(f"{label} has no word of {given['observation']}, nor have their proofs")
         return Operation(do, name, others=others)
-    proofs = [_proof(each, facts) for each in given.get("proofs", ())]
+    proofs = [_check_proof(each, facts) for each in given.get("proofs", ())]
     if not proofs:
         raise RefusedProposal(f"{do} needs proofs")
     operation = Operation(do, name, proofs=tuple((mark, quote) for mark, _, quote in proofs))
@@ -116,17 +116,17 @@ def checked(
 
 
 def _words(belief: KnownObservation) -> frozenset[str]:
-    """The words of a belief and of its proofs: two that have none in common do not say the same."""
+    """The words of an observation and its proofs: two with none in common do not say the same."""
     return frozenset(word for word in terms(" ".join((belief.text, *belief.evidence))) if not word.isdigit())
 
 
-def _belief(label: str, beliefs: Mapping[str, KnownObservation]) -> KnownObservation:
+def _observation_by_label(label: str, beliefs: Mapping[str, KnownObservation]) -> KnownObservation:
     if label not in beliefs:
         raise RefusedProposal(f"there is no observation {label or 'given'!r}")
     return beliefs[label]
 
 
-def _proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]) -> tuple[str, Fact, str]:
+def _check_proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]) -> tuple[str, Fact, str]:
     if given["fact"] not in facts:
         raise RefusedProposal(f"there is no fact {given['fact']!r} here")
     mark, fact = facts[given["fact"]]
@@ -160,69 +160,68 @@ def _check_text(
         raise RefusedProposal(f"not in agreement with the facts cited: {why}")
 
 
-# -- considered --------------------------------------------------------------------------------------------
-# Which facts a consolidation has considered: said by the trail alone, in the trailers of its runs.
+# -- considered facts --------------------------------------------------------------------------------------
+# Trailers of consolidation commits name the facts that were considered. They are stored nowhere else.
 #
 # `Considered: ^k7m2q9x4tb:1f2e3d4c …` names facts that a model was shown, `Compared:` those that were only
-# compared with the others, and `Set-aside:` those that no answer could be had for. A name ends in the first
-# digits of the text's hash, so that an edited fact counts as new; a person's lines without an id are named
-# by their path, `memory/2026-11-21.md#1f2e3d4c,…`. The newest mention counts, and an undone run said
-# nothing.
+# compared with the others, and `Set-aside:` those without an answer. A name ends in the first digits of the
+# text's hash, so that an edited fact counts as new; a person's lines without an id are named by their path,
+# `memory/2026-11-21.md#1f2e3d4c,…`. The newest mention counts, and those of undone runs do not.
 
 
 CONSIDERED, COMPARED, ASIDE = "Considered", "Compared", "Set-aside"
 NAMES_IN_A_LINE = 40
-"""A line of some 800 characters: git reads 250 of them as quickly as one, and a person can page them."""
-_DIGITS = 8
+"""Makes lines of some 800 characters: git reads 250 of them as fast as one, and people can scroll."""
+_HASH_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ConsideredFacts:
-    """The names of facts by what became of them; each stands in one set at most."""
+    """The names of facts that runs have considered: each is in one set at most."""
 
     by_model: frozenset[str] = frozenset()
     compared: frozenset[str] = frozenset()
     aside: frozenset[str] = frozenset()
 
     def waits(self, fact: Fact, *, modelled: bool, retry: bool = False) -> bool:
-        """Whether a run has to look at a fact: a model's run at what no model was shown, one without a model
-        at what was never compared. What was set aside waits for `retry`. Retired facts never wait, nor
-        those that nobody of the house has said: a belief would speak in the owner's own voice."""
+        """Whether a run has to consider a fact: with a model, if no model was shown it; without one, if it
+        was never compared. Facts that were set aside only with `retry`. Retired facts never, nor untrusted
+        ones: an observation is in the owner's own voice."""
         if fact.retired or fact.untrusted:
             return False
-        return self.is_new(marks(fact), modelled=modelled, retry=retry)
+        return self.is_new(fact_marks(fact), modelled=modelled, retry=retry)
 
-    def is_new(self, own: Collection[str], *, modelled: bool, retry: bool = False) -> bool:
-        """As `waits`, for a fact that a run may look at, by the names it may have been called by."""
+    def is_new(self, names: Collection[str], *, modelled: bool, retry: bool = False) -> bool:
+        """As `waits`, for a fact that is neither retired nor untrusted, by all names it may have had."""
         done = self.by_model if modelled else self.by_model | self.compared
-        if any(mark in self.aside for mark in own):
+        if any(mark in self.aside for mark in names):
             return modelled and retry
-        return not any(mark in done for mark in own)
+        return not any(mark in done for mark in names)
 
     def is_aside(self, fact: Fact) -> bool:
         """Whether a fact was set aside."""
-        return any(mark in self.aside for mark in marks(fact))
+        return any(mark in self.aside for mark in fact_marks(fact))
 
 
-def mark(fact: Fact) -> str:
-    """What a trailer calls a fact as it reads now."""
-    return marks(fact)[0]
+def fact_mark(fact: Fact) -> str:
+    """The name of a fact in trailers, as it reads now."""
+    return fact_marks(fact)[0]
 
 
-def marks(fact: Fact) -> tuple[str, ...]:
-    """The names a fact may have been called by: one that has an id may have been a line without one."""
-    return names_of(fact.place.path, fact.ref, document.texthash(fact.text))
+def fact_marks(fact: Fact) -> tuple[str, ...]:
+    """All names a fact may have in trailers: it may have had no id before."""
+    return marks_from_index(fact.place.path, fact.ref, document.texthash(fact.text))
 
 
-def names_of(path: str, ref: str | None, texthash: str) -> tuple[str, ...]:
-    """As `marks`, of what an index knows of a fact."""
-    hashed = texthash[:_DIGITS]
+def marks_from_index(path: str, ref: str | None, texthash: str) -> tuple[str, ...]:
+    """As `fact_marks`, from what an index knows of a fact."""
+    hashed = texthash[:_HASH_DIGITS]
     by_place = f"{quote(path, safe='/@+=~')}#{hashed}"
     return (f"^{ref}:{hashed}", by_place) if ref else (by_place,)
 
 
-def lines(names: Iterable[str]) -> list[str]:
-    """Names as the values of several trailers; those of one file's lines share its path."""
+def trailer_values(names: Iterable[str]) -> list[str]:
+    """Names as the values of several trailers; those of one file share its path."""
     found, by_path = [], dict[str, list[str]]()
     for name in sorted(names):
         path, sign, hashed = name.partition("#")
@@ -234,8 +233,8 @@ def lines(names: Iterable[str]) -> list[str]:
     return found
 
 
-def read(store: Store) -> ConsideredFacts:
-    """What the trail says of all facts."""
+def considered(store: Store) -> ConsideredFacts:
+    """The facts that all runs have considered, from their trailers."""
     found: dict[str, str] = {}
     log = store.history.with_trailer("Memory-Op", "consolidate")
     gone = store.history.taken_back()
@@ -243,27 +242,27 @@ def read(store: Store) -> ConsideredFacts:
         if run.id in gone:
             continue
         for key in (CONSIDERED, COMPARED, ASIDE):
-            for name in _names(run.trailers.get(key, ())):
-                # Being compared says nothing about what a model was, or was not, shown.
+            for name in _parse_trailers(run.trailers.get(key, ())):
+                # A comparison does not change whether a model was shown the fact.
                 found[name] = key if found.get(name, COMPARED) == COMPARED else found[name]
     named = {key: frozenset(name for name, of in found.items() if of == key) for key in set(found.values())}
     return ConsideredFacts(*(named.get(key, frozenset()) for key in (CONSIDERED, COMPARED, ASIDE)))
 
 
-def _names(values: Iterable[str]) -> Iterator[str]:
+def _parse_trailers(values: Iterable[str]) -> Iterator[str]:
     for value in values:
         path, sign, hashes = value.partition("#")
         yield from (f"{path}#{each}" for each in hashes.split(",")) if sign else value.split()
 
 
-# -- applying ----------------------------------------------------------------------------------------------
-# Operations into the truth: in one open revision, each checked against the files as they are now.
+# -- applying operations -----------------------------------------------------------------------------------
+# All in one open revision; each is checked against the files as they are now.
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationChange:
-    """What became of one observation: `how` is created, strengthened, revised, retired, merged, or proofs
-    lost; `before` is None for a new one."""
+    """A change of one observation: `how` is created, strengthened, revised, retired, merged, or proofs lost;
+    `before` is None for a new one."""
 
     how: str
     after: Observation
@@ -272,44 +271,44 @@ class ObservationChange:
 
 @dataclass(slots=True)
 class OperationApplier:
-    """One revision's changes. `spare` is how many observations may still be retired; what goes beyond that is
-    `held`, what could not be done is in `notes`. Names in `waiting` were held by an earlier run,
-    what is in `theirs` was worded by a person, and is not reworded."""
+    """Applies operations in one revision. `spare` is how many observations may still be retired; operations
+    beyond that are `held`, those that failed are in `notes`. Names in `waiting` were held by an earlier run;
+    observations in `observations_by_person` were worded by a person and are not reworded."""
 
     draft: Draft
     beliefs: ObservationIndex
     today: date
     spare: int
     waiting: Collection[str] = ()
-    theirs: Collection[str] = ()
+    by_person: Collection[str] = ()
     changes: list[ObservationChange] = field(default_factory=list)
     held: list[Operation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     now: dict[str, Observation] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
     by_id: dict[str, Fact] = field(default_factory=dict)
-    _given: dict[str, Fact] = field(default_factory=dict)
-    """The facts that the operation at hand gave an id, as they were before."""
+    _given_ids: dict[str, Fact] = field(default_factory=dict)
+    """The facts that the current operation has given an id, as they were before."""
 
     def __post_init__(self) -> None:
         self.now = {name_of(each): each for each in self.beliefs.live}
         self.by_id = dict(self.beliefs.by_id)
-        self.facts = {name: fact for fact in self.beliefs.facts for name in marks(fact)}
+        self.facts = {name: fact for fact in self.beliefs.facts for name in fact_marks(fact)}
 
-    def mend(self) -> None:
-        """Take the proofs away that do not stand any more: a fact is gone, retired, or was edited so that the
-        words are not in it. Where a person took proofs out of the file, count and days follow. Who has none
-        left is retired, or held as it is; who never had any is a person's, and stays. Last of all, since what
-        a fact says now may be a proof again."""
+    def remove_lost_proofs(self) -> None:
+        """Remove proofs whose fact is gone, retired, or was edited so that it no longer has the quote. Where
+        a person removed proofs from the file, update count and days. An observation without proofs left is
+        retired, or held; one that never had any is a person's, and stays. This comes last, since an operation
+        may prove it again."""
         counted = {change.after.ref for change in self.changes}
         for each in {name_of(one): one for one in self.now.values()}.values():
             fresh = observations.freshness(each, self.by_id, ())
             fewer = each.ref in self.beliefs.miscounted and each.ref not in counted
-            if not (fresh.lost or fewer) or (name_of(each) in self.theirs and not each.proofs):
+            if not (fresh.lost or fewer) or (name_of(each) in self.by_person and not each.proofs):
                 continue
             if any(observations.is_supported(proof, self.by_id) for proof in each.proofs):
                 after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
-                self._changed("proofs lost", after, each)
+                self._record_change("proofs lost", after, each)
             elif self.spare > 0 and name_of(each) not in self.waiting:
                 after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
                 self._retire(after, f"nothing proves it any more: {'; '.join(fresh.lost)}"[:400])
@@ -317,14 +316,14 @@ class OperationApplier:
                 self.held.append(Operation("retire", name_of(each)))
 
     def apply(self, operations: Iterable[Operation]) -> None:
-        """Do what can be done, in order. What cannot gives no line an id either."""
+        """Apply the operations in order. One that fails leaves no trace, not even an id in a line."""
         for operation in operations:
             files = dict(self.draft.files)
-            self._given = {}
+            self._given_ids = {}
             try:
                 self._apply(operation)
             except (Malformed, Usage, KeyError) as error:
-                self._take_back(files)
+                self._roll_back(files)
                 what = (
                     error.what
                     if isinstance(error, Malformed | Usage)
@@ -336,9 +335,9 @@ class OperationApplier:
 
     def _apply(self, operation: Operation) -> None:
         if operation.do in ("retire", "merge"):
-            self._end(operation)
+            self._retire_or_merge(operation)
             return
-        grounds = [ProofText(self._cited(mark), quote) for mark, quote in operation.proofs]
+        grounds = [ProofText(self._fact_with_id(mark), quote) for mark, quote in operation.proofs]
         if operation.do == "create":
             there = {each.place.path for each in self.beliefs.observations}
             made = observations.add(self.draft, operation.text, grounds, today=self.today, there=there)
@@ -347,43 +346,44 @@ class OperationApplier:
             return
         old = self.now[operation.observation]
         text = operation.text or old.text
-        if text != old.text and name_of(old) in self.theirs:
+        if text != old.text and name_of(old) in self.by_person:
             raise Malformed("a person worded this observation", where=old.place.citation)
         after = observations.revise(self.draft, old, text, grounds, self.by_id, today=self.today)
         if after != old:
-            self._changed("revised" if after.text != old.text else "strengthened", after, old)
+            self._record_change("revised" if after.text != old.text else "strengthened", after, old)
 
-    def _cited(self, mark: str) -> Fact:
-        """A fact with an id, which it is given if it has none. KeyError where it has changed meanwhile."""
+    def _fact_with_id(self, mark: str) -> Fact:
+        """A fact by its mark, with an id, which is added to its line if it has none. KeyError if the fact has
+        changed."""
         known = self.facts[mark]
         fact = cited(self.draft, known)
         if not known.id:
-            self._given[mark] = known
+            self._given_ids[mark] = known
         self.facts[mark] = self.by_id[str(fact.ref)] = fact
         return fact
 
-    def _take_back(self, files: dict[str, bytes | None]) -> None:
-        """Leave the files as they were before an operation, and the facts without the ids it gave them."""
+    def _roll_back(self, files: dict[str, bytes | None]) -> None:
+        """Restore the files and facts from before an operation."""
         self.draft.files = files
-        for mark, known in self._given.items():
+        for mark, known in self._given_ids.items():
             self.by_id.pop(str(self.facts[mark].ref), None)
             self.facts[mark] = known
 
-    def _end(self, operation: Operation) -> None:
+    def _retire_or_merge(self, operation: Operation) -> None:
         old = self.now[operation.observation]
         others = [self.now[name] for name in operation.others]
         if self.spare < (len(others) or 1):
             self.held.append(operation)
             return
         if operation.do == "retire":
-            fact, quote = self._cited(operation.proofs[0][0]), operation.proofs[0][1]
+            fact, quote = self._fact_with_id(operation.proofs[0][0]), operation.proofs[0][1]
             self._retire(
                 old, f'"{quote}" {fields.link_to(self.draft.link_name(fact.place.path), str(fact.id))}'
             )
             return
         after = observations.merge(self.draft, old, others, self.by_id, today=self.today)
         self.spare -= len(others)
-        self._changed("merged", after, old)
+        self._record_change("merged", after, old)
         for name in operation.others:
             del self.now[name]
 
@@ -393,15 +393,15 @@ class OperationApplier:
         self.changes.append(ObservationChange("retired", after, old))
         self.now.pop(name_of(old), None)
 
-    def _changed(self, how: str, after: Observation, old: Observation) -> None:
-        """Note a change, under every name that later operations may use."""
+    def _record_change(self, how: str, after: Observation, old: Observation) -> None:
+        """Record a change, under every name that later operations may use."""
         for name, each in list(self.now.items()):
             if each == old:
                 self.now[name] = after
         self.changes.append(ObservationChange(how, after, old))
 
-    def trends(self) -> int:
-        """Bring the trends of all that hold up to today; how many changed."""
+    def update_trends(self) -> int:
+        """Update the trends of all current observations; the number of changes."""
         changed = 0
         for name, each in list(self.now.items()):
             if observations.trend(observations.days_of(each, self.by_id), self.today) in ("", each.trend):
@@ -412,26 +412,25 @@ class OperationApplier:
         return changed
 
 
-# -- grouping ----------------------------------------------------------------------------------------------
-# Which facts belong together: for one request to a model, and as the same thing said again.
+# -- similarity --------------------------------------------------------------------------------------------
+# Related facts, for one request to a model, and near-duplicates.
 #
-# Two words weigh the more the fewer facts have them (inverse document frequency, Spärck Jones 1972), an
-# entity as much as three words. Near-duplicates are found as in set similarity joins with prefix filtering
-# (Chaudhuri, Ganti, Kaushik 2006): two sets that are alike share one of their rarest words, so only those
-# are compared.
+# Words have inverse document frequencies as weights (Spärck Jones 1972), entities three times as much.
+# Near-duplicates are found by a set similarity join with prefix filtering (Chaudhuri, Ganti, Kaushik 2006):
+# two similar sets share one of their rarest words, so only those are compared.
 
 
-ALIKE = 0.62
-"""The part of all their words that two statements share to be the same said twice (Jaccard)."""
+SIMILAR = 0.62
+"""The Jaccard similarity from which two statements say the same."""
 LEAST_WORDS = 4
-"""Fewer words say too little: "Status: done" stands under many things."""
+"""Shorter statements are not compared: "Status: done" may be about anything."""
 LONGEST = 60
-"""Words of a statement that are compared; what is longer is a text, and no belief."""
-COMMON = 200
-"""Statements that a word may lead to, the last ones: one that more have tells nothing apart."""
-_FIRM = ("number", "date", "stretch")
-_NAMES = ("identifier", "url", "email", "path", "code", "name", "opening")
-_DENIALS = frozenset("no not never none nor neither without cannot".split())  # noqa: SIM905
+"""Most words of a statement that is compared; a longer one is no single statement."""
+COMMON_WORD = 200
+"""A word leads to so many statements at most, the latest; a more common word does not distinguish any."""
+_FIRM_CLAIMS = ("number", "date", "stretch")
+_NAME_CLAIMS = ("identifier", "url", "email", "path", "code", "name", "opening")
+_NEGATIONS = frozenset("no not never none nor neither without cannot".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,40 +441,40 @@ class ComparedStatement:
     scope: str
     day: str = ""
     source: str = ""
-    """What tells one telling from another: a session, or a file and a heading."""
+    """Where it was said: a session or a file. Repetitions in one source do not count as evidence."""
     fact: Fact | None = None
 
     @cached_property
     def mark(self) -> str:
-        """What a trailer calls the fact, '' for an observation."""
-        return mark(self.fact) if self.fact else ""
+        """The fact's name in trailers, '' for an observation."""
+        return fact_mark(self.fact) if self.fact else ""
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """What the fact is tagged as being about."""
+        """The fact's entities."""
         return self.fact.entities if self.fact else ()
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that carry meaning, entities among them."""
+        """All words that carry meaning, entities included."""
         return terms(f"{self.text} {' '.join(self.entities)}")
 
     @cached_property
-    def own(self) -> frozenset[str]:
-        """The words of the text alone; of single letters nothing is told."""
+    def own_words(self) -> frozenset[str]:
+        """The words of the text alone, without single letters."""
         return frozenset(word for word in terms(self.text) if len(word) > 1 or word.isdigit())
 
     @cached_property
-    def firm(self) -> frozenset[tuple[str, str]]:
-        """The numbers, days and denials, in which statements that say the same do not differ."""
-        found = {(kind, what.casefold()) for kind, what in claims(self.text) if kind in _FIRM}
-        return frozenset(found | {("denial", word) for word in _denied(self.text)})
+    def fixed(self) -> frozenset[tuple[str, str]]:
+        """The numbers, days and negations, which are equal in statements that say the same."""
+        found = {(kind, what.casefold()) for kind, what in claims(self.text) if kind in _FIRM_CLAIMS}
+        return frozenset(found | {("denial", word) for word in _negations(self.text)})
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The words that name something."""
-        named = " ".join(what for kind, what in claims(self.text) if kind in _NAMES)
-        return terms(named) & self.own
+        """The words of names and identifiers."""
+        named = " ".join(what for kind, what in claims(self.text) if kind in _NAME_CLAIMS)
+        return terms(named) & self.own_words
 
 
 def comparable(fact: Fact) -> ComparedStatement:
@@ -486,55 +485,55 @@ def comparable(fact: Fact) -> ComparedStatement:
 
 
 def overlap(one: ComparedStatement, other: ComparedStatement) -> float:
-    """The share of their words that two statements have in common, 0 to 1; 0 if their scopes differ."""
-    either = one.own | other.own
-    return len(one.own & other.own) / len(either) if either and one.scope == other.scope else 0.0
+    """The Jaccard similarity of two statements' words, 0 to 1; 0 if their scopes differ."""
+    either = one.own_words | other.own_words
+    return len(one.own_words & other.own_words) / len(either) if either and one.scope == other.scope else 0.0
 
 
 def says_the_same(one: ComparedStatement, other: ComparedStatement) -> bool:
-    """Whether two statements say the same: most words in common, the same numbers and denials, and not each
-    a name that the other has not."""
-    if min(len(one.own), len(other.own)) < LEAST_WORDS or overlap(one, other) < ALIKE:
+    """Whether two statements say the same: most words in common, equal numbers and negations, and not each a
+    name that the other lacks."""
+    if min(len(one.own_words), len(other.own_words)) < LEAST_WORDS or overlap(one, other) < SIMILAR:
         return False
-    return one.firm == other.firm and not (one.names - other.own and other.names - one.own)
+    return one.fixed == other.fixed and not (one.names - other.own_words and other.names - one.own_words)
 
 
-def at_odds(one: ComparedStatement, other: ComparedStatement) -> bool:
-    """Whether two statements say different things of the same: most words in common, but another number, or
-    one of them denies. A guess for a person to look at."""
-    if min(len(one.own), len(other.own)) < LEAST_WORDS - 1 or overlap(one, other) < ALIKE:
+def may_contradict(one: ComparedStatement, other: ComparedStatement) -> bool:
+    """Whether two statements may contradict each other: most words in common, but another number, or one is
+    negated."""
+    if min(len(one.own_words), len(other.own_words)) < LEAST_WORDS - 1 or overlap(one, other) < SIMILAR:
         return False
-    if one.names - other.own and other.names - one.own:
+    if one.names - other.own_words and other.names - one.own_words:
         return False
-    apart = {kind for kind, _ in one.firm ^ other.firm}
-    both = {kind for kind, _ in one.firm} & {kind for kind, _ in other.firm}
+    apart = {kind for kind, _ in one.fixed ^ other.fixed}
+    both = {kind for kind, _ in one.fixed} & {kind for kind, _ in other.fixed}
     return apart == {"denial"} or (apart == {"number"} and "number" in both)
 
 
 def similar_pairs(
     each: Sequence[ComparedStatement], least: float, fresh: Container[str]
 ) -> Iterator[tuple[int, int]]:
-    """The pairs of statements, by their numbers, that may share at least this part of their words, where one
-    of the two is fresh, by its mark."""
-    often = Counter(word for one in each for word in one.own)
+    """The pairs of statements, by index, that may share at least this part of their words. One of the two is
+    in `fresh`, by its mark."""
+    often = Counter(word for one in each for word in one.own_words)
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(each):
-        if not LEAST_WORDS - 1 <= len(one.own) <= LONGEST:
+        if not LEAST_WORDS - 1 <= len(one.own_words) <= LONGEST:
             continue
-        rare = sorted(one.own, key=lambda word: (often[word], word))
+        rare = sorted(one.own_words, key=lambda word: (often[word], word))
         prefix = rare[: len(rare) - math.ceil(least * len(rare)) + 1]
-        for before in {n for word in prefix for n in having[word][-COMMON:]}:
+        for before in {n for word in prefix for n in having[word][-COMMON_WORD:]}:
             if each[number].mark in fresh or each[before].mark in fresh:
                 yield before, number
         for word in prefix:
             having[word].append(number)
 
 
-def same(each: Sequence[ComparedStatement], fresh: Container[str]) -> list[list[int]]:
-    """Groups of statements that say the same as the first of each, which has most in common with the others;
-    the others come newest first. Nobody is alone."""
+def duplicate_groups(each: Sequence[ComparedStatement], fresh: Container[str]) -> list[list[int]]:
+    """Groups of statements that say the same as the first of each, which is similar to most others; the
+    others come newest first. No group has a single member."""
     twins: dict[int, set[int]] = defaultdict(set)
-    for one, other in similar_pairs(each, ALIKE, fresh):
+    for one, other in similar_pairs(each, SIMILAR, fresh):
         if says_the_same(each[one], each[other]):
             twins[one].add(other)
             twins[other].add(one)
@@ -548,25 +547,25 @@ def same(each: Sequence[ComparedStatement], fresh: Container[str]) -> list[list[
     return groups
 
 
-def in_order(facts: Sequence[Fact]) -> list[list[Fact]]:
-    """The facts of each scope so that what belongs together stands together: from the oldest on, the next is
-    the one that shares most with the last few. One list for each scope."""
+def group_related(facts: Sequence[Fact]) -> list[list[Fact]]:
+    """The facts of each scope, ordered so that related ones are neighbours: from the oldest on, the next is
+    the one that shares most with the last few."""
     scopes: dict[str, list[ComparedStatement]] = defaultdict(list)
     for fact in facts:
         scopes[scope_of(fact)].append(comparable(fact))
-    return [[one.fact for one in _chained(scopes[scope]) if one.fact] for scope in sorted(scopes)]
+    return [[one.fact for one in _order_by_relation(scopes[scope]) if one.fact] for scope in sorted(scopes)]
 
 
 _WINDOW = 6
-_HEAVY = 3.0
+_ENTITY_WEIGHT = 3.0
 
 
-def _chained(each: Sequence[ComparedStatement]) -> Iterator[ComparedStatement]:
+def _order_by_relation(each: Sequence[ComparedStatement]) -> Iterator[ComparedStatement]:
     often = Counter(word for one in each for word in one.words)
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(each):
         for word in one.words:
-            if 1 < often[word] <= COMMON:
+            if 1 < often[word] <= COMMON_WORD:
                 having[word].append(number)
     left = dict.fromkeys(sorted(range(len(each)), key=lambda n: (each[n].day, n)))
     score: Counter[int] = Counter()
@@ -577,90 +576,93 @@ def _chained(each: Sequence[ComparedStatement]) -> Iterator[ComparedStatement]:
         del left[number]
         yield each[number]
         recent.append(number)
-        score.update(_pull(each, number, having, often))
+        score.update(_shared_weights(each, number, having, often))
         score.pop(number, None)
         if len(recent) > _WINDOW:
-            score.subtract(_pull(each, recent.pop(0), having, often))
+            score.subtract(_shared_weights(each, recent.pop(0), having, often))
             score = Counter({n: s for n, s in score.items() if s > 1e-9 and n in left})
 
 
-def _pull(
+def _shared_weights(
     each: Sequence[ComparedStatement], number: int, having: dict[str, list[int]], often: Counter[str]
 ) -> Counter[int]:
     """How much a statement has in common with each of the others."""
     found: Counter[int] = Counter()
     entities = {name.casefold() for name in each[number].entities}
     for word in each[number].words:
-        weight = math.log(1 + len(each) / often[word]) * (_HEAVY if word in entities else 1)
+        weight = math.log(1 + len(each) / often[word]) * (_ENTITY_WEIGHT if word in entities else 1)
         for other in having.get(word, ()):
             found[other] += weight  # type: ignore[assignment]
     return found
 
 
-def _denied(text: str) -> Iterable[str]:
+def _negations(text: str) -> Iterable[str]:
     plain = text.casefold().replace("'", "").replace("’", "")
     words = {"".join(c for c in word if c.isalnum()) for word in plain.split()}
-    return (words & _DENIALS) | {word for word in words if word.endswith("nt") and word[:-2] in _VERBS}
+    return (words & _NEGATIONS) | {
+        word for word in words if word.endswith("nt") and word[:-2] in _NEGATED_VERBS
+    }
 
 
-_VERBS = frozenset("do does did is are was were has have had wo ca could should would must".split())  # noqa: SIM905
+_NEGATED_VERBS = frozenset("do does did is are was were has have had wo ca could should would must".split())  # noqa: SIM905
 
 
-# -- folding -----------------------------------------------------------------------------------------------
-# Consolidation without a model: what several days say in nearly the same words becomes one observation.
-#
-# Nothing is phrased and nothing concluded: the words are those of the fact that has most in common with the
-# others, freed of list marks and emphasis, and each proof is the fact it is from.
+# -- consolidation without a model -------------------------------------------------------------------------
+# Near-duplicates from several sources become one observation. Its text is that of the fact that is most
+# similar to the others, without list marks and emphasis; the facts are its proofs.
 
 
 _CHECKBOX = re.compile(r"\A\s*\[[ xX]\]\s+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _LONGEST_QUOTE = 300
-_NO_PROSE = re.compile(r"`[^`]*`|\S*[/\\_=]\S*|\S+\.\w{1,4}\b")
+_PATHS_AND_CODE = re.compile(r"`[^`]*`|\S*[/\\_=]\S*|\S+\.\w{1,4}\b")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LISTED = re.compile(r"\s*(?:`[^`]*`|~?[\w.-]*/\S+|\S+\.\w{1,4})\s*(?:\([^)]*\)\s*)?(?:[-–—:→]|$)")
-_LEAST_WORDS, _LEAST_SMALL = 4, 2
-"""Words besides paths and code, and those of them that are no names: a list of files is no belief."""
+_FILE_ENTRY = re.compile(r"\s*(?:`[^`]*`|~?[\w.-]*/\S+|\S+\.\w{1,4})\s*(?:\([^)]*\)\s*)?(?:[-–—:→]|$)")
+_LEAST_WORDS, _LEAST_LOWERCASE = 4, 2
+"""The least words outside of paths and code, and of these the least in lower case: lists of files are no
+prose."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """The result of a comparison: operations, and pairs of facts that may contradict each other, the newer
+    """Result of a comparison: operations, and pairs of facts that may contradict each other, the newer
     first."""
 
     operations: tuple[Operation, ...] = ()
     at_odds: tuple[tuple[Fact, Fact], ...] = ()
 
 
-def fold(beliefs: ObservationIndex, waiting: Sequence[Fact], clean: Callable[[str], str]) -> ComparisonResult:
-    """Compare the facts that wait with all others and with the observations there are. `clean` takes secrets
-    out: a fact that has any is no quote for a belief."""
-    fresh = {mark(fact) for fact in waiting}
+def compare_facts(
+    beliefs: ObservationIndex, waiting: Sequence[Fact], clean: Callable[[str], str]
+) -> ComparisonResult:
+    """Compare the waiting facts with all others and with the observations. Facts in which `clean` finds
+    secrets are not quoted."""
+    fresh = {fact_mark(fact) for fact in waiting}
     if not fresh:
         return ComparisonResult()
     everything = [comparable(fact) for fact in beliefs.facts if not fact.retired]
     own = [ComparedStatement(each.text, each.scope or "", each.last or "") for each in beliefs.live]
-    operations, proved = _strengthened(beliefs.live, own, everything, fresh, clean)
-    # What a person retired is not made anew of the same facts.
+    operations, proved = _strengthen_operations(beliefs.live, own, everything, fresh, clean)
+    # A retired observation is not created again from the same facts.
     ended = {proof.ref for each in beliefs.observations if each.retired for proof in each.proofs}
     rest = [one for one in everything if one.fact and one.mark not in proved and one.fact.ref not in ended]
-    operations += _created(rest, beliefs, fresh, clean)
-    return ComparisonResult(tuple(operations), tuple(_at_odds(everything, fresh)))
+    operations += _create_operations(rest, beliefs, fresh, clean)
+    return ComparisonResult(tuple(operations), tuple(_contradictions(everything, fresh)))
 
 
-def _strengthened(
+def _strengthen_operations(
     live: Sequence[Observation], own: Sequence[ComparedStatement],
     facts: Sequence[ComparedStatement], fresh: set[str], clean: Callable[[str], str],
 ) -> tuple[list[Operation], set[str]]:  # fmt: skip
-    """New proofs for what is believed already, and the marks of all facts that are some belief's proof."""
+    """Operations with new proofs for current observations, and the marks of all facts that prove one."""
     by_id = by_ref(one.fact for one in facts if one.fact)
-    # A fact that was edited since proves nothing until it is found alike again.
+    # An edited fact proves nothing until it is found to be similar again.
     every = ((number, p) for number, each in enumerate(live) for p in each.proofs if is_supported(p, by_id))
     proofs = {fact.ref: number for number, p in every if (fact := linked(p, by_id))}
     of_fact = {id(one): proofs.get(one.fact.ref or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]
-    for one, other in similar_pairs(each, ALIKE, fresh):
+    for one, other in similar_pairs(each, SIMILAR, fresh):
         first, second = (other, one) if other < len(own) or one >= len(own) else (one, other)
         for left, right in ((first, second), (second, first)):
             fact = each[right].fact
@@ -671,22 +673,22 @@ def _strengthened(
                 found.setdefault(number, []).append(fact)
     made, proved = [], {one.mark for one in facts if one.fact and of_fact[id(one)] is not None}
     for number, some in sorted(found.items()):
-        quoted = _quoted([fact for fact in some if mark(fact) not in proved], clean)
+        quoted = _quotes([fact for fact in some if fact_mark(fact) not in proved], clean)
         proved |= {each for each, _ in quoted}
         if quoted:
             made.append(Operation("strengthen", name_of(live[number]), proofs=quoted))
     return made, proved
 
 
-def _created(
+def _create_operations(
     rest: Sequence[ComparedStatement], beliefs: ObservationIndex, fresh: set[str], clean: Callable[[str], str]
 ) -> list[Operation]:
     texts = {each.text.casefold() for each in beliefs.observations}
     made = []
-    for group in same(rest, fresh):
+    for group in duplicate_groups(rest, fresh):
         facts = [fact for number in group if (fact := rest[number].fact)]
-        text, told = plain(facts[0].text), {mark(fact): comparable(fact).source for fact in facts}
-        quoted = _quoted(facts, clean)
+        text, told = as_sentence(facts[0].text), {fact_mark(fact): comparable(fact).source for fact in facts}
+        quoted = _quotes(facts, clean)
         several = len({told[each] for each, _ in quoted}) > 1
         if (
             several
@@ -700,75 +702,73 @@ def _created(
 
 
 def _is_prose(text: str) -> bool:
-    """Whether a line says something, and is no entry of a list: `src/a.py — fixed`, `late = 5 (~84%)`."""
-    words = _WORD.findall(_NO_PROSE.sub(" ", text))
+    """Whether a text is prose rather than an entry of a list such as `src/a.py — fixed` or `late = 5
+    (~84%)`."""
+    words = _WORD.findall(_PATHS_AND_CODE.sub(" ", text))
     small = sum(not word[0].isupper() for word in words)
-    return len(words) >= _LEAST_WORDS and small >= _LEAST_SMALL and not _LISTED.match(text)
+    return len(words) >= _LEAST_WORDS and small >= _LEAST_LOWERCASE and not _FILE_ENTRY.match(text)
 
 
-def _quoted(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    """Each fact with its own words, cut at a word where they are many."""
+def _quotes(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    """Each fact's mark with its text as a quote, cut at a word if it is long."""
     found = {}
     for fact in facts:
         words = " ".join(fact.text.split())
         quote = words if len(words) <= _LONGEST_QUOTE else words[:_LONGEST_QUOTE].rpartition(" ")[0]
         if quote and clean(quote) == quote:
-            found[mark(fact)] = quote
+            found[fact_mark(fact)] = quote
     return tuple(found.items())
 
 
-def _at_odds(facts: Sequence[ComparedStatement], fresh: set[str]) -> Iterable[tuple[Fact, Fact]]:
-    """Facts that wait, against all others: the same words, another number or a denial."""
-    for one, other in similar_pairs(facts, ALIKE, fresh):
+def _contradictions(facts: Sequence[ComparedStatement], fresh: set[str]) -> Iterable[tuple[Fact, Fact]]:
+    """Pairs of a waiting fact and any other that may contradict each other."""
+    for one, other in similar_pairs(facts, SIMILAR, fresh):
         pair = sorted((facts[one], facts[other]), key=lambda each: (each.day, each.source), reverse=True)
-        if pair[0].source == pair[1].source or not at_odds(*pair):
+        if pair[0].source == pair[1].source or not may_contradict(*pair):
             continue
         newer, older = pair[0].fact, pair[1].fact
-        if newer and older and fresh & {mark(newer), mark(older)}:
+        if newer and older and fresh & {fact_mark(newer), fact_mark(older)}:
             yield newer, older
 
 
-def plain(text: str) -> str:
-    """A list line as a sentence, without checkbox and emphasis."""
+def as_sentence(text: str) -> str:
+    """A list item as a sentence, without checkbox and emphasis."""
     return " ".join(_EMPHASIS.sub(r"\2", _CHECKBOX.sub("", text)).split())
 
 
-# -- worded ------------------------------------------------------------------------------------------------
-# Whose words an observation has: those that a person wrote over a machine's are the person's.
-#
-# Nothing in the file says so. The trail does: a revision of a person that changed the text of an id, and
-# the text that stands there still. A file that a person brought as it was, or moved, made nobody's words
-# theirs.
+# -- authorship --------------------------------------------------------------------------------------------
+# An observation is worded by a person if a commit of theirs changed the text of its id to what it is now. A
+# file that a person added or moved as a whole does not count.
 
 
 _Texts = Mapping[str, str]
 """Texts by id."""
 
 
-def persons(store: Store, live: Iterable[Observation]) -> frozenset[Observation]:
-    """The observations that a person wrote: no machine rewords them."""
-    theirs = [*_wordings(store)]
+def observations_by_person(store: Store, live: Iterable[Observation]) -> frozenset[Observation]:
+    """The observations that a person has worded, which no run rewords."""
+    theirs = [*_wordings_by_person(store)]
     return frozenset(one for one in live if by_person(one) or (one.id, one.text) in theirs)
 
 
-def _wordings(store: Store) -> Iterator[tuple[str, str]]:
-    """(id, text) wherever a person has changed the text of an id, on disk or in the trail."""
+def _wordings_by_person(store: Store) -> Iterator[tuple[str, str]]:
+    """The id and text of each observation whose text a person has changed, on disk or in a commit."""
     changed = [path for path in store.survey().changed if path.startswith(f"{FOLDER}/")]
-    yield from _between(
+    yield from _changed_texts(
         _texts((path, store.history.read("HEAD", path)) for path in changed),
-        _texts((path, _now(store, path)) for path in changed),
+        _texts((path, _current_text(store, path)) for path in changed),
     )
     for done in store.history.log([FOLDER]):
         if done.author != MACHINE[0] and done.trailer("Memory-Op") not in ON_BEHALF:
             paths = [path for path in done.paths if path.startswith(f"{FOLDER}/")]
             before = store.history.read_all([(f"{done.id}^", path) for path in paths])
             after = store.history.read_all([(done.id, path) for path in paths])
-            yield from _between(
+            yield from _changed_texts(
                 _texts(zip(paths, before, strict=True)), _texts(zip(paths, after, strict=True))
             )
 
 
-def _between(before: _Texts, after: _Texts) -> Iterator[tuple[str, str]]:
+def _changed_texts(before: _Texts, after: _Texts) -> Iterator[tuple[str, str]]:
     yield from ((block, said) for block, said in after.items() if before.get(block, said) != said)
 
 
@@ -777,7 +777,7 @@ def _texts(files: Iterable[tuple[str, bytes | None]]) -> _Texts:
     return {one.id: one.text for each in found for one in each if one.id}
 
 
-def _now(store: Store, path: str) -> bytes | None:
+def _current_text(store: Store, path: str) -> bytes | None:
     try:
         return store.truth(path)
     except NotFound:

@@ -35,14 +35,14 @@ from ua_memory.reflect.evidence import (
     EvidenceCollector,
     EvidencePiece,
     Layer,
-    bounded,
-    claimed,
+    bounded_confidence,
+    check_answer,
+    confidence_level,
     covers_question,
+    format_pieces,
     is_evidence,
-    judge,
-    level,
-    listing,
-    with_numbers,
+    renumber_citations,
+    unsupported_claims,
 )
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
@@ -54,13 +54,12 @@ if TYPE_CHECKING:
     from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.search import SearchResult
 
-# -- keeping -----------------------------------------------------------------------------------------------
-# The opinions that a reflection proposes: held against what it found, and written in one revision.
+# -- opinions ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class OpinionProposal:
-    """A valid change: what to do, to which opinion (None: a new one), and its reasons."""
+    """A checked change of an opinion: what to do, with which opinion (None: a new one), and the reasons."""
 
     change: str
     before: Opinion | None
@@ -75,23 +74,23 @@ def check_opinions(
     given: Sequence[Mapping[str, Any]], pieces: Mapping[int, EvidencePiece], there: Sequence[Opinion],
     everything: Sequence[Opinion], question: str,
 ) -> tuple[list[OpinionProposal], list[str]]:  # fmt: skip
-    """(valid changes, what is wrong with the rest in words for the model). `there` are the opinions that
-    were shown and may change, `everything` all current ones, which must not be repeated. An opinion may go
-    beyond its reasons, but names only what the pieces or the question name."""
-    fine: list[OpinionProposal] = []
-    wrong: list[str] = []
+    """The valid changes, and the faults of the others in words for the model. `there` are the opinions that
+    were shown and may be changed, `everything` all current ones, which must not be repeated. An opinion may
+    go beyond its reasons, but its names and numbers must be in the pieces or the question."""
+    valid: list[OpinionProposal] = []
+    faults: list[str] = []
     for one in given:
-        proposal, fault = _weighed(one, pieces, there)
+        proposal, fault = _parse_proposal(one, pieces, there)
         if proposal is not None and not fault and proposal.change != "drop":
-            fault = _fault(proposal, everything, pieces, question)
+            fault = _why_invalid(proposal, everything, pieces, question)
         if proposal is not None and not fault:
-            fine.append(proposal)
+            valid.append(proposal)
         else:
-            wrong.append(f"opinion “{str(one.get('text') or one.get('id', ''))[:60]}”: {fault}")
-    return fine, wrong
+            faults.append(f"opinion “{str(one.get('text') or one.get('id', ''))[:60]}”: {fault}")
+    return valid, faults
 
 
-def _weighed(
+def _parse_proposal(
     one: Mapping[str, Any], pieces: Mapping[int, EvidencePiece], there: Sequence[Opinion]
 ) -> tuple[OpinionProposal | None, str]:
     change, block = one["change"], str(one.get("id", "")).strip().removeprefix("^")
@@ -101,13 +100,13 @@ def _weighed(
     if change == "drop":
         return OpinionProposal(change, before, "", None, None, (), str(one.get("why", ""))), ""
     named = (pieces[n] for n in one.get("because", ()) if n in pieces)
-    because = tuple(p for p in named if isinstance(p.record, Observation | Fact) and not p.hearsay)
+    because = tuple(p for p in named if isinstance(p.record, Observation | Fact) and not p.untrusted)
     text = " ".join(str(one.get("text", "")).split())
-    share, why = _confidence(one, because), str(one.get("why", ""))
+    share, why = _proposed_confidence(one, because), str(one.get("why", ""))
     return OpinionProposal(change, before, text, one.get("kind"), share, because, why), ""
 
 
-def _fault(
+def _why_invalid(
     one: OpinionProposal, everything: Sequence[Opinion], pieces: Mapping[int, EvidencePiece], question: str
 ) -> str:
     if one.change == "form" and not one.text:
@@ -115,23 +114,23 @@ def _fault(
     if not one.because and (one.change == "form" or one.text):
         return "because must name facts or observations that you were shown and that are not untrusted"
     known = [question, *([one.before.text] if one.before else ())]
-    if one.text and (missing := claimed(one.text, [*pieces.values()], known)):
+    if one.text and (missing := unsupported_claims(one.text, [*pieces.values()], known)):
         return f"{', '.join(missing)} is nowhere in what you were shown"
     alike = knowledge_opinions.like(one.text, everything) if one.change == "form" else None
     return f"^{alike.id} says this already; revise it" if alike else ""
 
 
-def _confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece]) -> float | None:
+def _proposed_confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece]) -> float | None:
     given = one.get("confidence", 0.5 if one["change"] == "form" else None)
     if given is None:
         return None
-    return bounded(float(given), because, ())
+    return bounded_confidence(float(given), because, ())
 
 
-def write(
+def write_opinions(
     store: Store, proposals: Sequence[OpinionProposal], *, question: str, door: str
 ) -> tuple[OpinionChange, ...]:
-    """Write the changes, as one revision: (before, after) of each."""
+    """Write the changes as one revision."""
     if not proposals:
         return ()
     day = store.now().date().isoformat()
@@ -156,14 +155,14 @@ def write(
                     confidence=one.confidence, day=day,
                 )  # fmt: skip
             done.append((one.before, after))
-        draft.subject = f"reflect: {_counted(done)}"
+        draft.subject = f"reflect: {_summary(done)}"
         draft.body = f"Asked: {draft.redact(' '.join(question.split()))}"
         draft.facts = [f"^{after.id}" for _, after in done]
     result: Result = draft.result
     return tuple(OpinionChange(before, after, result) for before, after in done)
 
 
-def _counted(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
+def _summary(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
     formed = sum(before is None for before, _ in done)
     dropped = sum(before is not None and bool(after.retired) for before, after in done)
     instruction = {"formed": formed, "revised": len(done) - formed - dropped, "dropped": dropped}
@@ -172,11 +171,10 @@ def _counted(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
 
 
 # -- structured answers ------------------------------------------------------------------------------------
-# A caller's JSON schema, and whether an answer fits it.
 
 
-LONGEST = 8000
-"""Characters of a schema as JSON: it is sent with the question."""
+LONGEST_SCHEMA = 8000
+"""Most characters of a schema as JSON, which is sent with the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +185,14 @@ class AnswerSchema:
 
     @property
     def field(self) -> Mapping[str, Any]:
-        """What the tool `answer` takes as `data`: the schema, or JSON as a text where the schema is not
-        of an object, or refers to its own parts, which are elsewhere once it is a part of the tool's."""
+        """The schema of the answer's `data`: the caller's schema, or a JSON text if that is not of an object
+        or has references, which would break inside the tool's schema."""
         as_text = {"type": "string", "description": "JSON that fits the schema."}
         return as_text if self._as_text else self.schema
 
     @property
     def instruction(self) -> str:
-        """What a model is told of it, besides."""
+        """The instruction for the model."""
         says = "`data` of the answer: with values from memory alone"
         text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":")) if self._as_text else ""
         return f"{says}, as JSON text that fits this JSON schema: {text}" if text else f"{says}."
@@ -204,16 +202,16 @@ class AnswerSchema:
         return self.schema.get("type") != "object" or any(references(self.schema))
 
     def read(self, given: Any) -> Any:
-        """What was given as `data`. ValueError where it should be JSON and is none."""
+        """Parse the given `data`. ValueError for invalid JSON."""
         return json.loads(given) if self._as_text else given
 
 
-def shape(schema: Any) -> AnswerSchema:
-    """A schema that can be answered to. Usage for what is none, is too long, or refers to other places."""
+def parse_schema(schema: Any) -> AnswerSchema:
+    """Check a caller's schema. Usage if it is invalid, too long, or refers to other documents."""
     if not isinstance(schema, Mapping):
         raise Usage("a JSON schema must be an object", hint='{"type": "object", "properties": {…}}')
-    if len(json.dumps(schema)) > LONGEST:
-        raise Usage(f"the schema has more than {LONGEST} characters", hint="remove descriptions")
+    if len(json.dumps(schema)) > LONGEST_SCHEMA:
+        raise Usage(f"the schema has more than {LONGEST_SCHEMA} characters", hint="remove descriptions")
     try:
         check_schema(schema)
     except ValueError as error:
@@ -221,31 +219,30 @@ def shape(schema: Any) -> AnswerSchema:
     return AnswerSchema(schema)
 
 
-def _leaves(value: Any) -> Iterator[str]:
-    """All texts, numbers and keys of an answer's data: what can be made up."""
+def _texts_and_keys(value: Any) -> Iterator[str]:
+    """All texts, numbers and keys of the data, which must be supported by the evidence."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield str(key)
-            yield from _leaves(inner)
+            yield from _texts_and_keys(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _leaves(inner)
+            yield from _texts_and_keys(inner)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 
 
 # -- reflection --------------------------------------------------------------------------------------------
-# The values of a reflection: how much it may take, what it is asked, what it answers.
 
 
-DONT_KNOW = "I don't know: memory has nothing on this."
-UNPROVEN = "I don't know: the sources do not support the model's answer."
+NOTHING_FOUND = "I don't know: memory has nothing on this."
+NOT_SUPPORTED = "I don't know: the sources do not support the model's answer."
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectLimits:
-    """What one reflection may take: turns; hits of each layer, and tokens of them (`room`); tokens of the
-    answer; and tokens sent and received in all, from which on it must answer with what it has (`spend`)."""
+    """The limits of one reflection: turns; hits of each layer, and their tokens (`room`); tokens of the
+    answer; and tokens sent and received in all, after which it has to answer (`spend`)."""
 
     turns: int
     models: int
@@ -265,9 +262,8 @@ SIZES: Mapping[str, ReflectLimits] = {
 
 @dataclass(frozen=True, slots=True)
 class ReflectStep:
-    """One step: what was done (`search_facts`, `read`, `answer`, …), on what, the number of pieces found
-    and their tokens. `said` is why it was refused; `by` is `ours` for searches made before the model was
-    asked."""
+    """One step: what was done (`search_facts`, `read`, `answer`, …), with what, the number of pieces found
+    and their tokens. `said` is why it was refused; `by` is `ours` for searches before the model was asked."""
 
     what: str
     asked: str
@@ -279,12 +275,12 @@ class ReflectStep:
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
-    """An answer, and everything it rests on.
+    """An answer and its evidence.
 
-    `text` is '' without a model, whose name is `model`. `evidence` is all that was found, in the order of
-    the layers; `citations` are those of it that the text cites, numbered 1, 2, … as they come in it.
-    `confidence` is from 0 to 1, and at most what the citations can bear. `structured` is what a schema asked
-    for. `opinions` were formed, revised or dropped. `notes` say what was cut out of the answer and why.
+    `text` is '' without a model, whose name is `model`. `evidence` is all that was found, by layer;
+    `citations` are the pieces that the text cites, numbered 1, 2, … in order. `confidence` is from 0 to 1,
+    bounded by the citations. `structured` is the answer to a schema. `opinions` were formed, revised or
+    dropped. `notes` say what was cut out of the answer and why.
     """
 
     question: str
@@ -302,20 +298,20 @@ class Reflection:
 
     @property
     def level(self) -> str:
-        """The confidence in a word."""
-        return level(self.confidence)
+        """The confidence as a word."""
+        return confidence_level(self.confidence)
 
     @property
     def based_on(self) -> dict[Layer, tuple[EvidencePiece, ...]]:
-        """What the answer cites, by layer; without a model all that was found."""
+        """The citations by layer; without a model all evidence."""
         chosen = self.citations if self.model else self.evidence
         return {layer: tuple(one for one in chosen if one.layer == layer) for layer in LAYERS}
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectQuestion:
-    """A question and its options. `there` are opinions on the topic, `all_opinions` all current ones;
-    `keep` allows forming opinions."""
+    """A question and its options. `there` are opinions on the topic, `all_opinions` all current ones; `keep`
+    allows changing opinions."""
 
     question: str
     size: ReflectLimits
@@ -326,20 +322,18 @@ class ReflectQuestion:
     all_opinions: tuple[Opinion, ...] = ()
 
 
-def in_order(pieces: Iterable[EvidencePiece]) -> list[EvidencePiece]:
-    """The pieces by layer, mental models first, and by number."""
+def by_layer(pieces: Iterable[EvidencePiece]) -> list[EvidencePiece]:
+    """The pieces by layer, mental models first, then by number."""
     rank = {layer: number for number, layer in enumerate(LAYERS)}
     return sorted(pieces, key=lambda piece: (rank[piece.layer], piece.number))
 
 
-# -- stance ------------------------------------------------------------------------------------------------
-# How a bank answers: its mission, its hard rules, its disposition, and the prompt they make together.
-#
-# They shape reflect and nothing else: what is recalled is the same whatever stands here.
+# -- prompts -----------------------------------------------------------------------------------------------
+# The bank's mission, directives and disposition. They change how reflect answers, not what recall finds.
 
 
-def rules(config: Config) -> str:
-    """The directives, numbered; '' where there are none. They stand at both ends of the prompt."""
+def directives_text(config: Config) -> str:
+    """The directives, numbered; '' if there are none. They are at both ends of the prompt."""
     rows = [f"{number}. {text}" for number, text in enumerate(config.directives, 1)]
     return "\n".join(["Rules of the owner, which go before everything else:", *rows]) if rows else ""
 
@@ -350,27 +344,26 @@ def system_prompt(config: Config, words: int, keep: bool) -> str:
     disposition = " ".join(prompts()[trait][getattr(config, trait) - 1] for trait in traits)
     mission = f"What this memory is for: {config.mission}" if config.mission else ""
     opinions = prompt("opinions") if keep else ""
-    parts = [rules(config), prompt("reflect").format(length=words), disposition, mission, opinions]
+    parts = [directives_text(config), prompt("reflect").format(length=words), disposition, mission, opinions]
     return "\n\n".join(filter(None, parts))
 
 
 def user_message(sections: Sequence[str], asked: Sequence[str]) -> str:
-    """A message: memory between marks that nothing in it can close, and the request."""
+    """A message of memory, in a block that its text cannot close, and the request."""
     body = defanged("\n\n".join(sections), "memory")
     return "\n\n".join([f"<memory>\n{body}\n</memory>", *filter(None, asked)])
 
 
-# -- answering ---------------------------------------------------------------------------------------------
-# Reflect: a question answered from memory by a bounded agent with tools, or the evidence for it without
-# one.
+# -- the agent ---------------------------------------------------------------------------------------------
+# A bounded agent with tools answers a question from memory; without a model the evidence is the result.
 #
-# The order of the layers is forced: models, observations, facts. The first search of each is made here,
-# with the question itself, and its result is in the first message; that is what an agent would ask first
-# anyway, and it saves three requests. Where a fresh mental model speaks of all that was asked, the layers
-# below are held back, and an agent that wants them must ask from above. docs/reflect.md tells more.
+# The layers are searched in a fixed order: models, observations, facts. The first search of each, with the
+# question itself, is made before the model is asked, which saves three requests. Where a fresh mental model
+# covers the question, the lower layers are left out of the first message, and the agent has to search them
+# in order. See docs/reflect.md.
 
 
-_REMINDER = "Nobody sees what you write here. Give your answer with the tool `answer`."
+_NO_ANSWER_CALLED = "Nobody sees what you write here. Give your answer with the tool `answer`."
 
 
 class ReflectRun:
@@ -383,38 +376,38 @@ class ReflectRun:
         self.shown: set[int] = set()
         self.checked: set[int] = set()
         self.refused: set[str] = set()
-        self.closing = ""
+        self.must_answer = ""
         self.turns = self.spent = 0
-        self.given: Reflection | None = None
+        self.answer: Reflection | None = None
         self.proposals: list[OpinionProposal] = []
 
     # -- before the model ------------------------------------------------------------------------------
 
-    def gather(self) -> dict[Layer, list[EvidencePiece]]:
-        """Ask the three layers for the question, in their order."""
-        layers = {layer: self._look(layer, self.asked.question, "ours") for layer in LAYERS}
+    def search_layers(self) -> dict[Layer, list[EvidencePiece]]:
+        """Search all layers for the question, in order."""
+        layers = {layer: self._search_layer(layer, self.asked.question, "ours") for layer in LAYERS}
         self.searched |= set(LAYERS)
         return layers
 
-    def _look(self, layer: Layer, query: str, by: str) -> list[EvidencePiece]:
+    def _search_layer(self, layer: Layer, query: str, by: str) -> list[EvidencePiece]:
         size = self.asked.size
         pieces = self.found.search(layer, query, getattr(size, layer), size.room)
         cost = sum(text_tokens.count(piece.line()) for piece in pieces)
-        self.path.append(ReflectStep(_TOOL[layer], query, len(pieces), cost, by))
+        self.path.append(ReflectStep(_SEARCH_TOOL[layer], query, len(pieces), cost, by))
         return pieces
 
-    def opening(self, layers: Mapping[Layer, Sequence[EvidencePiece]], rules: str) -> str:
-        """The first message: what was found, what was thought before, the question, the rules again."""
+    def first_message(self, layers: Mapping[Layer, Sequence[EvidencePiece]], rules: str) -> str:
+        """The first message: evidence, earlier opinions, the question, the rules again."""
         sections = []
-        held = self._suffices(layers)
+        models_only = self._models_suffice(layers)
         for layer, pieces in layers.items():
-            if held and layer != "models":
+            if models_only and layer != "models":
                 self.searched.discard(layer)
                 continue
-            rows = "\n".join(listing(pieces, self.shown)) or "(nothing)"
+            rows = "\n".join(format_pieces(pieces, self.shown)) or "(nothing)"
             sections.append(f"## {TITLES[layer]}\n{rows}")
             self.shown |= {piece.number for piece in pieces}
-        if held:
+        if models_only:
             self.path.append(
                 ReflectStep("held_back", "a fresh mental model speaks of all that was asked", by="ours")
             )
@@ -424,7 +417,7 @@ class ReflectRun:
             )
             sections.append(f"## What you thought before (no evidence, never cited)\n{rows}")
         asked = [
-            "The mental models seem to have it; search on only where they do not." if held else "",
+            "The mental models seem to have it; search on only where they do not." if models_only else "",
             f"Context of the question: {self.asked.context}" if self.asked.context else "",
             self.asked.shape.instruction if self.asked.shape else "",
             f"Question: {self.asked.question}",
@@ -432,8 +425,8 @@ class ReflectRun:
         ]
         return user_message(sections, asked)
 
-    def _suffices(self, layers: Mapping[Layer, Sequence[EvidencePiece]]) -> bool:
-        """Whether mental models cover the question, and nothing below was said after their last change."""
+    def _models_suffice(self, layers: Mapping[Layer, Sequence[EvidencePiece]]) -> bool:
+        """Whether mental models cover the question, and no lower evidence is newer than they are."""
         models = layers["models"]
         below = [*layers["observations"], *layers["facts"]]
         newest = max((piece.said for piece in below), default="")
@@ -443,14 +436,14 @@ class ReflectRun:
     # -- the tools --------------------------------------------------------------------------------------
 
     def tools(self) -> dict[str, Tool]:
-        """The same for all requests of a run: what is out of turn is refused, not left out."""
+        """The tools, the same for all requests of a run; calls out of order are refused."""
         query = schema("query")
         return {
-            "search_mental_models": Tool("Search what the owner curated.", query, self._searching("models")),
+            "search_mental_models": Tool("Search what the owner curated.", query, self._search_in("models")),
             "search_observations": Tool(
-                "Search consolidated beliefs, with their freshness.", query, self._searching("observations")
+                "Search consolidated beliefs, with their freshness.", query, self._search_in("observations")
             ),
-            "search_facts": Tool("Search what was said.", query, self._searching("facts")),
+            "search_facts": Tool("Search what was said.", query, self._search_in("facts")),
             "read": Tool(
                 "What is behind or beside a number: an observation's proofs and what was said since, "
                 "a fact's neighbours, all of a mental model.", schema("number"), self._read,
@@ -468,24 +461,24 @@ class ReflectRun:
             fields["opinions"] = schema("opinions")
         return {**base, "properties": fields, "required": required}
 
-    def watch(self, reply: Reply) -> None:
-        """Count a reply, and say from when on there is no room for more than the answer."""
+    def count_reply(self, reply: Reply) -> None:
+        """Count a reply; near the limits, only allow the answer from now on."""
         self.turns += 1
         self.spent += reply.usage.total
         if self.turns >= self.asked.size.turns - 2 or self.spent >= self.asked.size.spend:
-            self.closing = "no more searches in this run: answer now, with what you have"
+            self.must_answer = "no more searches in this run: answer now, with what you have"
 
-    def _searching(self, layer: Layer) -> Callable[[Mapping[str, Any]], str]:
+    def _search_in(self, layer: Layer) -> Callable[[Mapping[str, Any]], str]:
         def search(given: Mapping[str, Any]) -> str:
             above = [each for each in LAYERS if [*LAYERS].index(each) < [*LAYERS].index(layer)]
-            missing = [_TOOL[each] for each in above if each not in self.searched]
+            missing = [_SEARCH_TOOL[each] for each in above if each not in self.searched]
             if missing:
-                self._refuse(_TOOL[layer], given["query"], f"{missing[0]} comes first")
-            if self.closing:
-                self._refuse(_TOOL[layer], given["query"], self.closing)
-            pieces = self._look(layer, given["query"], "model")
+                self._refuse(_SEARCH_TOOL[layer], given["query"], f"{missing[0]} comes first")
+            if self.must_answer:
+                self._refuse(_SEARCH_TOOL[layer], given["query"], self.must_answer)
+            pieces = self._search_layer(layer, given["query"], "model")
             self.searched.add(layer)
-            return self._listed(pieces)
+            return self._show(pieces)
 
         return search
 
@@ -493,18 +486,18 @@ class ReflectRun:
         number = given["number"]
         if number not in self.found.pieces:
             self._refuse("read", str(number), f"nothing is numbered {number}")
-        if self.closing:
-            self._refuse("read", str(number), self.closing)
-        pieces = self.found.around(number)
+        if self.must_answer:
+            self._refuse("read", str(number), self.must_answer)
+        pieces = self.found.related(number)
         self.checked.add(number)
         where = self.found.pieces[number].citation
         self.path.append(
             ReflectStep("read", where, len(pieces), sum(text_tokens.count(p.line()) for p in pieces))
         )
-        return self._listed(pieces)
+        return self._show(pieces)
 
-    def _listed(self, pieces: Sequence[EvidencePiece]) -> str:
-        rows = "\n".join(listing(pieces, self.shown))
+    def _show(self, pieces: Sequence[EvidencePiece]) -> str:
+        rows = "\n".join(format_pieces(pieces, self.shown))
         self.shown |= {piece.number for piece in pieces}
         return user_message([rows or "nothing found"], [])
 
@@ -519,44 +512,45 @@ class ReflectRun:
             self._refuse(
                 "answer", "", "search_observations and search_facts before you say that it is not there"
             )
-        faults = self.take(given["text"], given["found"], given["confidence"], given)
+        faults = self.check(given["text"], given["found"], given["confidence"], given)
         if faults and "answer" not in self.refused:
             self.refused.add("answer")
             self._refuse("answer", "", "; ".join(faults))
         self.path.append(ReflectStep("answer", "", tokens=text_tokens.count(given["text"])))
         return "given"
 
-    def take(self, text: str, found: bool, confidence: float, given: Mapping[str, Any]) -> list[str]:
-        """Judge an answer, and keep what holds of it: what is wrong, in words for the model."""
-        judged = judge(text, self.visible, self.asked.question, found=found, checked=self.checked)
-        faults = [*judged.faults]
+    def check(self, text: str, found: bool, confidence: float, given: Mapping[str, Any]) -> list[str]:
+        """Check an answer and keep its supported part; returns the faults, in words for the model."""
+        checked = check_answer(text, self.visible, self.asked.question, found=found, checked=self.checked)
+        faults = [*checked.faults]
         notes: list[str] = []
-        if text_tokens.count(judged.text) > self.asked.size.answer:
+        if text_tokens.count(checked.text) > self.asked.size.answer:
             faults.append(f"it has more than {self.asked.size.answer} tokens: make it shorter")
-        structured = self._shaped(given, faults, notes)
+        structured = self._structured_answer(given, faults, notes)
         self.proposals, wrong = check_opinions(
             given.get("opinions", ()) if self.asked.keep else (), self.visible, self.asked.there,
             self.asked.all_opinions, self.asked.question,
         )  # fmt: skip
-        cited = tuple(self.found.pieces[n] for n in judged.cites)
-        holds = found and bool(cited) and bool(judged.text)
+        cited = tuple(self.found.pieces[n] for n in checked.cites)
+        holds = found and bool(cited) and bool(checked.text)
         structured = structured if holds or not found else None
-        notes += [f"left out of the answer, not supported by its sources: {one}" for one in judged.cut]
+        notes += [f"left out of the answer, not supported by its sources: {one}" for one in checked.cut]
         notes += [f"not kept: {one}" for one in wrong]
-        shown = judged.text if holds or (not found and judged.text) else UNPROVEN
-        self.given = Reflection(
-            self.asked.question, shown, holds, bounded(confidence, cited, self.checked) if holds else 0.0,
+        shown = checked.text if holds or (not found and checked.text) else NOT_SUPPORTED
+        self.answer = Reflection(
+            self.asked.question, shown, holds,
+            bounded_confidence(confidence, cited, self.checked) if holds else 0.0,
             cited if holds or not found else (), structured=structured, notes=tuple(notes),
         )  # fmt: skip
         return [*faults, *wrong]
 
     @property
     def visible(self) -> dict[int, EvidencePiece]:
-        """The pieces that the model was shown: no other number may be cited."""
+        """The pieces that the model was shown; no others may be cited."""
         return {number: piece for number, piece in self.found.pieces.items() if number in self.shown}
 
-    def _shaped(self, given: Mapping[str, Any], faults: list[str], notes: list[str]) -> Any:
-        """The structured answer, if it fits and names nothing that is not in memory."""
+    def _structured_answer(self, given: Mapping[str, Any], faults: list[str], notes: list[str]) -> Any:
+        """The structured answer, if it fits the schema and memory supports it."""
         shape = self.asked.shape
         if shape is None:
             return None
@@ -573,63 +567,66 @@ class ReflectRun:
             self.refused.add("data")
             raise ToolError("data: " + "; ".join(wrong))
         said_so = [self.asked.question, json.dumps(shape.schema, ensure_ascii=False)]
-        missing = claimed("\n".join(_leaves(data)), [*self.visible.values()], said_so)
+        missing = unsupported_claims("\n".join(_texts_and_keys(data)), [*self.visible.values()], said_so)
         if missing:
             faults.append(f"data: {', '.join(missing)} is not in memory")
             notes.append(f"no structured answer: nothing found says {', '.join(missing)}")
         return None if missing else data
 
 
-_TOOL: Mapping[Layer, str] = {
+_SEARCH_TOOL: Mapping[Layer, str] = {
     "models": "search_mental_models",
     "observations": "search_observations",
     "facts": "search_facts",
 }
 
 
-def answer(model: Model, session: ReflectRun, opening: str, system: str) -> Reflection:
+def answer(model: Model, run: ReflectRun, first_message: str, system: str) -> Reflection:
     """Have the model answer. Raises what the model raises; nothing is written then."""
-    size = session.asked.size
+    size = run.asked.size
 
     def ask(messages: Sequence[Mapping[str, Any]]) -> Any:
-        bounds = Bounds(turns=max(size.turns - session.turns, 2), calls=40, at_once=6)
+        bounds = Bounds(turns=max(size.turns - run.turns, 2), calls=40, at_once=6)
         return run_tools(
-            model, system, messages, session.tools(), purpose="reflect", bounds=bounds,
-            max_tokens=2 * size.answer + 1000, on_reply=session.watch,
+            model, system, messages, run.tools(), purpose="reflect", bounds=bounds,
+            max_tokens=2 * size.answer + 1000, on_reply=run.count_reply,
         )  # fmt: skip
 
-    outcome = ask([user(opening)])
+    outcome = ask([user(first_message)])
     usage = outcome.usage
-    if outcome.ended == "done" and session.given is None:
-        outcome = ask([*outcome.messages, user(_REMINDER)])
+    if outcome.ended == "done" and run.answer is None:
+        outcome = ask([*outcome.messages, user(_NO_ANSWER_CALLED)])
         usage += outcome.usage
-    if outcome.ended != "done" or session.given is None:
-        _talked(session, outcome.text if outcome.ended == "done" else "", outcome)
-    assert session.given is not None
-    return _finished(session.given, session, model.name, usage)
+    if outcome.ended != "done" or run.answer is None:
+        _take_text_as_answer(run, outcome.text if outcome.ended == "done" else "", outcome)
+    assert run.answer is not None
+    return _with_renumbered_citations(run.answer, run, model.name, usage)
 
 
-def _talked(session: ReflectRun, text: str, outcome: Any) -> None:
-    """What a model only said, and never gave as its answer: small models do. Its words are judged like those
-    of any other answer, and cut to what holds."""
-    if not text or session.asked.shape or "facts" not in session.searched:
+def _take_text_as_answer(run: ReflectRun, text: str, outcome: Any) -> None:
+    """Take the text of a model that did not call `answer`, as small models do. It is checked and cut like any
+    other answer."""
+    if not text or run.asked.shape or "facts" not in run.searched:
         outcome.require_done()
         raise ModelMisbehaved("the model gave no answer", hint="try again, or another UA_MEMORY_MODEL")
-    session.take(text, True, 0.5, {})
-    session.path.append(ReflectStep("answer", "", tokens=text_tokens.count(text)))
+    run.check(text, True, 0.5, {})
+    run.path.append(ReflectStep("answer", "", tokens=text_tokens.count(text)))
 
 
-def _finished(given: Reflection, session: ReflectRun, name: str, usage: TokenUsage) -> Reflection:
-    """The answer with its citations numbered as they come in it, and the rest of the evidence behind them."""
-    rest = [piece for piece in in_order(session.found.pieces.values()) if piece not in given.citations]
+def _with_renumbered_citations(
+    given: Reflection, run: ReflectRun, name: str, usage: TokenUsage
+) -> Reflection:
+    """The answer with its citations renumbered in order, and the rest of the evidence after them."""
+    rest = [piece for piece in by_layer(run.found.pieces.values()) if piece not in given.citations]
     numbers = {piece.number: n for n, piece in enumerate([*given.citations, *rest], 1)}
 
     def renumbered(piece: EvidencePiece) -> EvidencePiece:
         return replace(piece, number=numbers[piece.number])
 
     return replace(
-        given, text=with_numbers(given.text, numbers), citations=tuple(map(renumbered, given.citations)),
-        evidence=tuple(in_order(map(renumbered, session.found.pieces.values()))), path=tuple(session.path),
+        given, text=renumber_citations(given.text, numbers),
+        citations=tuple(map(renumbered, given.citations)),
+        evidence=tuple(by_layer(map(renumbered, run.found.pieces.values()))), path=tuple(run.path),
         model=name, usage=usage,
     )  # fmt: skip
 
@@ -638,9 +635,9 @@ NO_MODEL = (
     "without a model this is the evidence in order, not an answer; a model would weigh it "
     "(a key, your own server or the client that you have: docs/model.md)"
 )
-NOT_KEPT = "no opinion was formed: that needs a model"
-BEFORE = 5
-"""Opinions on a matter that a reflection is shown."""
+NO_OPINION_NOTE = "no opinion was formed: that needs a model"
+EARLIER_OPINIONS = 5
+"""Most earlier opinions that a model is shown."""
 
 
 class Reflector:
@@ -668,71 +665,72 @@ class Reflector:
         found = EvidenceCollector(store, self._search, store.redacted, today, base, self._observations)
         holding = tuple(knowledge_opinions.listed(store))
         wanted = ReflectQuestion(
-            question.strip(), size, context.strip(), None if schema is None else shape(schema), keep_opinion,
+            question.strip(), size, context.strip(),
+            None if schema is None else parse_schema(schema), keep_opinion,
             self._opinions_on(question.strip(), base, holding), holding,
         )  # fmt: skip
-        session = ReflectRun(wanted, found)
-        layers = session.gather()
-        pieces = tuple(in_order(session.found.pieces.values()))
-        left = tuple(session.found.notes)
+        run = ReflectRun(wanted, found)
+        layers = run.search_layers()
+        pieces = tuple(by_layer(run.found.pieces.values()))
+        left = tuple(run.found.notes)
         if model is None or not pieces:
-            notes = [*left, *([] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])])]
-            text = "" if pieces else DONT_KNOW
-            return Reflection(question, text, evidence=pieces, path=tuple(session.path), notes=tuple(notes))
+            notes = [*left, *([] if model else [NO_MODEL, *([NO_OPINION_NOTE] if keep_opinion else [])])]
+            text = "" if pieces else NOTHING_FOUND
+            return Reflection(question, text, evidence=pieces, path=tuple(run.path), notes=tuple(notes))
         system = system_prompt(store.config, size.answer * 2 // 3, keep_opinion)
         with self._models.open(model) as asked:
             assert asked is not None
-            done = answer(asked, session, session.opening(layers, rules(store.config)), system)
-        opinions = write(store, session.proposals, question=question, door=self._door)
+            done = answer(asked, run, run.first_message(layers, directives_text(store.config)), system)
+        opinions = write_opinions(store, run.proposals, question=question, door=self._door)
         return replace(done, opinions=opinions, notes=(*left, *done.notes))
 
     def _opinions_on(self, question: str, base: Filters, holding: Sequence[Opinion]) -> tuple[Opinion, ...]:
-        """The opinions that a search for the question finds: those which what is thought now may change."""
+        """The opinions that a search for the question finds; these may be changed."""
         if not holding:
             return ()
         where = replace(base, kinds=("opinion", "pattern", "risk"), retired=False)
-        hits = self._search(question, limit=BEFORE, filters=where).hits
+        hits = self._search(question, limit=EARLIER_OPINIONS, filters=where).hits
         ids = [hit.item.id for hit in hits if is_evidence(hit)]
         return tuple(one for one in holding if one.id and one.id in ids)
 
 
 # -- directives --------------------------------------------------------------------------------------------
-# Directives: the hard rules of a bank, a list in `ua-memory.toml`, edited as a person would.
 
 
 LONGEST_DIRECTIVE = 500
-"""Characters of one directive: it stands twice in every prompt of reflect."""
-MOST = 30
-KEY = "directives"
+"""Most characters of one directive, which is twice in every prompt of reflect."""
+MOST_DIRECTIVES = 30
+SETTING = "directives"
 Edit = Callable[[Any], None]
-"""A change of a list of rules, be it one of Python or of the settings' document."""
+"""A change of a list of rules: a Python list, or the one in the TOML document."""
 
 
 class Directives:
-    """The hard rules of a bank for reflect: a list in ua-memory.toml, numbered from 1. Each change is one
-    revision; `door` names who makes it."""
+    """The directives of a bank: a list in ua-memory.toml, numbered from 1. Each change is one revision;
+    `door` names who makes it."""
 
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
 
     def list(self) -> Sequence[str]:
-        """All rules, in their order."""
+        """All directives, in order."""
         return self._store.config.directives
 
     def get(self, number: int) -> str:
-        """The rule of this number. NotFound."""
-        return _named(self.list(), number)
+        """The directive with this number. NotFound."""
+        return _rule_at(self.list(), number)
 
     def add(self, text: str, *, by_person: bool = False) -> Result:
-        """Put a rule at the end. Usage for a text that is no rule or one that stands there, Malformed for a
-        file that cannot be edited."""
-        text = _checked(text)
+        """Add a directive at the end. Usage for an invalid text or one that exists, Malformed for a file that
+        cannot be edited."""
+        text = _check_rule(text)
 
         def change(draft: Draft, there: Sequence[str]) -> Edit:
-            rule = _fresh(draft, text, there)
-            if len(there) >= MOST:
+            rule = _new_rule(draft, text, there)
+            if len(there) >= MOST_DIRECTIVES:
                 raise Usage(
-                    f"there are already {MOST} directives, the maximum", hint="ua-memory directives delete N"
+                    f"there are already {MOST_DIRECTIVES} directives, the maximum",
+                    hint="ua-memory directives delete N",
                 )
             draft.subject = f"directives: add {len(there) + 1}"
             return lambda rules: rules.append(rule)
@@ -740,22 +738,22 @@ class Directives:
         return self._change(by_person, change)[1]
 
     def update(self, number: int, text: str, *, by_person: bool = False) -> Result:
-        """Put another rule in the place of this number. NotFound, and what `add` raises."""
-        text = _checked(text)
+        """Replace the directive with this number. NotFound, and what `add` raises."""
+        text = _check_rule(text)
 
         def change(draft: Draft, there: Sequence[str]) -> Edit:
-            _named(there, number)
-            rule = _fresh(draft, text, there)
+            _rule_at(there, number)
+            rule = _new_rule(draft, text, there)
             draft.subject = f"directives: change {number}"
             return lambda rules: setitem(rules, number - 1, rule)
 
         return self._change(by_person, change)[1]
 
     def delete(self, number: int, *, by_person: bool = False) -> tuple[str, Result]:
-        """Take the rule of this number out: (it, what was done). NotFound, Malformed."""
+        """Remove the directive with this number, and return it. NotFound, Malformed."""
 
         def change(draft: Draft, there: Sequence[str]) -> Edit:
-            _named(there, number)
+            _rule_at(there, number)
             draft.subject = f"directives: remove {number}"
             return lambda rules: delitem(rules, number - 1)
 
@@ -765,28 +763,27 @@ class Directives:
     def _change(
         self, by_person: bool, change: Callable[[Draft, Sequence[str]], Edit]
     ) -> tuple[Sequence[str], Result]:
-        """Edit the list in one revision: (what it was, what was done). Malformed where anything else would
-        change."""
+        """Edit the list in one revision, and return what it was. Malformed if anything else would change."""
         with self._store.revision("directives", door=self._door, by_person=by_person) as draft:
-            there = _read(draft)
+            there = _read_rules(draft)
             rules, edit = [*there], change(draft, there)
             edit(rules)
             data = config_module.edited(
-                draft.read(SETTINGS), SETTINGS, lambda document: edit(document.setdefault(KEY, [])),
-                lambda said: {**said, KEY: rules},
+                draft.read(SETTINGS), SETTINGS, lambda document: edit(document.setdefault(SETTING, [])),
+                lambda said: {**said, SETTING: rules},
             )  # fmt: skip
             draft.write(SETTINGS, data, restored=True)  # the rule itself was redacted before
         self._store.config = replace(self._store.config, directives=tuple(rules))
         return there, draft.result
 
 
-def _named(rules: Sequence[str], number: int) -> str:
+def _rule_at(rules: Sequence[str], number: int) -> str:
     if not 1 <= number <= len(rules):
         raise NotFound(f"no directive {number}; there are {len(rules)}", hint="ua-memory directives list")
     return rules[number - 1]
 
 
-def _checked(text: str) -> str:
+def _check_rule(text: str) -> str:
     rule = " ".join(text.split())
     if not rule:
         raise Usage("no text given", hint='ua-memory directives create "Never name a customer."')
@@ -795,19 +792,19 @@ def _checked(text: str) -> str:
     return rule
 
 
-def _fresh(draft: Draft, text: str, there: Sequence[str]) -> str:
-    """The rule without secrets. Usage for one that stands there."""
+def _new_rule(draft: Draft, text: str, there: Sequence[str]) -> str:
+    """The rule without secrets. Usage if it exists."""
     rule = draft.redact(text)
     if rule in there:
         raise Usage("this directive already exists", where=SETTINGS)
     return rule
 
 
-def _read(draft: Draft) -> list[str]:
+def _read_rules(draft: Draft) -> list[str]:
     try:
-        found = tomllib.loads(draft.read(SETTINGS).decode("utf-8-sig")).get(KEY, [])
+        found = tomllib.loads(draft.read(SETTINGS).decode("utf-8-sig")).get(SETTING, [])
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"cannot be read: {error}", where=SETTINGS, hint="correct it") from error
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise Malformed(f"{KEY} is not a list of strings", where=SETTINGS, hint="ua-memory config")
+        raise Malformed(f"{SETTING} is not a list of strings", where=SETTINGS, hint="ua-memory config")
     return found

@@ -38,8 +38,7 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Page
-from ua_memory.reflect.proposals import ComparedStatement, says_the_same
-from ua_memory.reflect.proposals import plain as unlisted
+from ua_memory.reflect.proposals import ComparedStatement, as_sentence, says_the_same
 from ua_memory.reflect.sections import (
     CALLOUT,
     BodyUnit,
@@ -47,9 +46,9 @@ from ua_memory.reflect.sections import (
     Owner,
     PageEditor,
     RefusedEdit,
-    mark,
-    own_sentences,
-    plain,
+    escape_line,
+    placeholder,
+    uncited_sentences,
 )
 from ua_memory.retain.queue import Jobs
 from ua_memory.store.draft import Draft
@@ -67,38 +66,38 @@ if TYPE_CHECKING:
     from ua_memory.recall.search import SearchResult
 
 
-# -- grounds -----------------------------------------------------------------------------------------------
-# What a page rests on: the facts and observations that recall finds for its question, and those it cites.
+# -- evidence ----------------------------------------------------------------------------------------------
+# The facts and observations that recall finds for a page's question, and those that the page cites.
 
 
 KINDS = ("fact", "observation")
-"""What recall is asked for: pages never read pages, nor mental models, nor opinions."""
+"""The kinds of evidence. Pages are not made from other pages, mental models or opinions."""
 MOST = 40
-"""Pieces of evidence that recall brings to one page."""
-WEAKEST = 0.2
-"""The score below which what recall finds is about something else, mostly."""
-PASSED, FAINTEST = 120, WEAKEST / 2
-"""So much is looked at, and down to which score: what lies below the two above is passed over, and is no news
-when other facts have lifted it a little."""
+"""Most pieces of evidence that recall gives to one page."""
+LEAST_SCORE = 0.2
+"""Hits with a lower score are mostly about something else."""
+HITS_LOOKED_AT, LEAST_PASSED_SCORE = 120, LEAST_SCORE / 2
+"""How many hits are looked at, and down to which score. Those beyond the two limits above are recorded as
+passed over, so that they do not count as new if their score rises a little."""
 
 Clean = Callable[[str], str]
 Recalled = tuple[Sequence[Any], Sequence[str]]
-"""What a search found, and its notes of what it had to leave out."""
+"""The hits of a search, and its notes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A fact or observation, with its number for the model. `recalled`: the question found it; else only
-    the page cites it. `clean` removes secrets from a person's lines."""
+    """A fact or observation, with its number for the model. `statements_of_hits`: recall found it for the
+    question; else only the page cites it. `clean` removes secrets from a person's lines."""
 
     number: int
     record: Fact | Observation
     recalled: bool
     clean: Clean
     news: str = ""
-    """`new`, `edited` or `left out before`, where that is so since the page was refreshed."""
+    """`new`, `edited` or `left out before`, seen from the last refresh; else ''."""
     score: float = 0.0
-    """How near it is to the question, as recall says."""
+    """Its score for the question."""
 
     @property
     def name(self) -> str:
@@ -122,7 +121,7 @@ class Evidence:
         return self.clean(" ".join(self.record.text.split()))
 
     @property
-    def shown(self) -> str:
+    def prompt_line(self) -> str:
         """Its line in the prompt."""
         record = self.record
         who = record.said_by if isinstance(record, Fact) else f"observation, {len(record.proofs)} proofs"
@@ -159,10 +158,10 @@ Records = list[Fact | Observation]
 Scored = list[tuple[Fact | Observation, float]]
 
 
-def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Records]:
-    """(the statements behind a search's hits with their scores, best first; those left out). Left out are
-    retired and untrusted ones, those outside the bank, and those that came from the page itself (`own` is
-    its link)."""
+def statements_of_hits(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Records]:
+    """The statements of a search's hits with their scores, best first; and those passed over. Retired and
+    untrusted statements are skipped, and so are those outside the bank or from the page itself (`own` is its
+    link)."""
     files: dict[str, Mapping[int, Fact | Observation]] = {}
     found: Scored = []
     passed: Records = []
@@ -180,7 +179,7 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
             continue
         if isinstance(record, Fact) and record.trail == own:
             continue
-        if hit.match >= WEAKEST and len(found) < MOST:
+        if hit.match >= LEAST_SCORE and len(found) < MOST:
             found.append((record, hit.match))
         else:
             passed.append(record)
@@ -198,8 +197,8 @@ def find_living(find: Callable[[str], Statement], block: str) -> Fact | Observat
     return found if isinstance(found, (Fact, Observation)) and not found.retired else None
 
 
-def unsupported(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
-    """The names, numbers and dates of a sentence that none of the evidence has; relative dates are read
+def unsupported_claims(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
+    """The names, numbers and dates of a sentence that none of the evidence has; relative dates are resolved
     from each piece's day."""
     pieces = [each.words for each in cited]
     missing = grounding.ungrounded(text, pieces)
@@ -212,20 +211,20 @@ def unsupported(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
     return missing
 
 
-def linked(draft: Draft, one: Evidence) -> str:
-    """The link to a piece of evidence; an id is added if it has none. Malformed if it has changed."""
+def evidence_link(draft: Draft, one: Evidence) -> str:
+    """The link to a piece of evidence; an id is added to its line if it has none. Malformed if it has
+    changed."""
     if isinstance(one.record, Fact):
         fact = statements.cited(draft, one.record)
         return fields.link_to(draft.link_name(fact.place.path), str(fact.id))
     return fields.link_to(draft.link_name(one.record.place.path), str(one.record.id))
 
 
-# -- briefing ----------------------------------------------------------------------------------------------
-# What a model is told for one page: the directive, the page, the evidence; and what asking would cost.
+# -- prompt ------------------------------------------------------------------------------------------------
 
 
-_OVERHEAD, _REQUESTS, _SAYS = 900, 3, 700
-"""Tokens for the tools' descriptions, answers that a refresh usually takes, and tokens of one of them."""
+_TOOL_TOKENS, _USUAL_REQUESTS, _ANSWER_TOKENS = 900, 3, 700
+"""Tokens of the tools' descriptions; usual requests of a refresh; usual tokens of an answer."""
 
 
 def estimate(
@@ -233,33 +232,33 @@ def estimate(
 ) -> Estimate:
     """The tokens of a request to this model, rounded up."""
     text = opening_message(sheet, question, evidence, clean)
-    size = int((text_tokens.count(text) + text_tokens.count(prompt("refresh")) + _OVERHEAD) * THEIRS)
-    return priced(model, size, asked_on(size, _REQUESTS, _SAYS))
+    size = int((text_tokens.count(text) + text_tokens.count(prompt("refresh")) + _TOOL_TOKENS) * THEIRS)
+    return priced(model, size, asked_on(size, _USUAL_REQUESTS, _ANSWER_TOKENS))
 
 
 def opening_message(sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
-    """The question, the page and the evidence as the model reads them."""
+    """The question, the page and the evidence, as the model reads them."""
     numbers = {each.record.ref or "": each.number for each in evidence}
     rows = []
     for heading, under in sheet.sections():
         rows.append(f"{heading.ref} {heading.text.strip()}" if heading else "S0 (before the first heading)")
-        rows += [f"  {unit.ref}{_whose(unit)}: {_shown(unit, numbers)}" for unit in under]
+        rows += [f"  {unit.ref}{_owner_note(unit)}: {_format_unit(unit, numbers)}" for unit in under]
     page = clean("\n".join(rows))
-    facts = "\n".join(each.shown for each in evidence)
-    parts = (f"<question>\n{_closed(clean(question))}\n</question>", f"<page>\n{_closed(page)}\n</page>")
-    return "\n\n".join((*parts, f"<evidence>\n{_closed(facts)}\n</evidence>"))
+    facts = "\n".join(each.prompt_line for each in evidence)
+    parts = (f"<question>\n{_in_block(clean(question))}\n</question>", f"<page>\n{_in_block(page)}\n</page>")
+    return "\n\n".join((*parts, f"<evidence>\n{_in_block(facts)}\n</evidence>"))
 
 
-def _closed(text: str) -> str:
-    """Text that cannot forge the marks around it."""
+def _in_block(text: str) -> str:
+    """Text that cannot close the block that it is in."""
     return defanged(text, "question", "page", "evidence")
 
 
-def _whose(unit: BodyUnit) -> str:
+def _owner_note(unit: BodyUnit) -> str:
     return "" if unit.owner == "ours" else " (a person's)"
 
 
-def _shown(unit: BodyUnit, numbers: Mapping[str, int]) -> str:
+def _format_unit(unit: BodyUnit, numbers: Mapping[str, int]) -> str:
     if unit.owner != "ours":
         return "\n    ".join(unit.text.split("\n"))
     said = []
@@ -267,38 +266,37 @@ def _shown(unit: BodyUnit, numbers: Mapping[str, int]) -> str:
         known = [f"[{numbers[each]}]" for each in one.ids if each in numbers]
         lost = len(known) < len(one.ids)
         said.append(f"{one.text} {''.join(known)}{' (its evidence is gone)' if lost else ''}")
-    return " ".join([*said, unit.loose]).strip()
+    return " ".join([*said, unit.uncited_text]).strip()
 
 
 # -- staleness ---------------------------------------------------------------------------------------------
-# Whether a page is out of date: what recall finds for it now, against what its last refresh saw.
-#
-# Computed, never stored as truth: a refresh leaves hashes of what it saw in its commit (`Seen:`), and what
-# is new, edited or gone since is told from the files.
+# Whether a page is out of date is computed and never stored: the commit of a refresh has hashes of the
+# evidence that it saw (`Seen:`), and these are compared with what recall finds now.
 
 
-IN_A_LINE = 12
-"""Names with their hashes in one line of a commit's message."""
-EXTRACT = "extract"
-"""What `By:` says of a refresh without a model."""
+NAMES_IN_A_LINE = 12
+"""Names with their hashes in one line of a trailer."""
+NO_MODEL = "extract"
+"""The value of `By:` for a refresh without a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastRefresh:
-    """A page's last refresh that was not undone: its commit, a hash of the recipe, its model, what it saw."""
+    """A page's last refresh that was not undone: its commit, a hash of the recipe, its model, the evidence it
+    saw."""
 
     revision: str
     recipe: str
     by: str
     seen: Mapping[str, str]
     passed: Mapping[str, str] = field(default_factory=dict)
-    """What recall found and was too far from the question."""
+    """Hits that were passed over."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaleReasons:
-    """Why a page is out of date; false if it is not. Names are `^id`, or `path#texthash` of a line without
-    an id. `yours` counts what persons wrote on the page since."""
+    """Why a page is out of date; false if it is not. Names are `^id`, or `path#texthash` of a line without an
+    id. `yours` counts what persons wrote on the page since."""
 
     never: bool = False
     question: bool = False
@@ -307,11 +305,11 @@ class StaleReasons:
     gone: tuple[str, ...] = ()
     yours: int = 0
     draft: bool = field(default=False, compare=False)
-    """Its sentences were put together without a model."""
+    """It was made without a model."""
     broken: str = ""
-    """Why the page cannot be refreshed, and so nobody knows whether it is up to date."""
+    """Why the page cannot be refreshed, so that its state is unknown."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What the search that this rests on had to leave out."""
+    """The notes of the search."""
 
     def __bool__(self) -> bool:
         counted = self.new or self.edited or self.gone or self.yours
@@ -337,14 +335,14 @@ def last_refresh(store: Store, page: Page) -> LastRefresh | None:
         if done.id in back or done.trailer("Page") != name:
             continue
         if done.trailer("Memory-Op") == "refresh":
-            seen, passed = (_read(done.trailers.get(key, ())) for key in ("Seen", "Passed"))
+            seen, passed = (_parse_seen(done.trailers.get(key, ())) for key in ("Seen", "Passed"))
             return LastRefresh(done.id, done.trailer("Recipe"), done.trailer("By"), seen, passed)
         if done.trailer("Memory-Op") in ("page create", "page delete"):
             return None
     return None
 
 
-def _read(lines: Sequence[str]) -> dict[str, str]:
+def _parse_seen(lines: Sequence[str]) -> dict[str, str]:
     seen: dict[str, str] = {}
     for line in lines:
         if ".md#" in line:
@@ -357,7 +355,7 @@ def _read(lines: Sequence[str]) -> dict[str, str]:
 def seen_lines(seen: Mapping[str, str]) -> list[str]:
     """The `Seen:` trailers: `id.hash` of a statement with an id, else `path#texthash`."""
     named = [f"{name[1:]}.{said}" for name, said in seen.items() if name.startswith("^")]
-    rows = [" ".join(named[at : at + IN_A_LINE]) for at in range(0, len(named), IN_A_LINE)]
+    rows = [" ".join(named[at : at + NAMES_IN_A_LINE]) for at in range(0, len(named), NAMES_IN_A_LINE)]
     return rows + [name for name in seen if not name.startswith("^")]
 
 
@@ -365,26 +363,25 @@ def staleness_of(
     page: Page, last: LastRefresh | None, evidence: Sequence[Evidence], cited: Iterable[str],
     alive: Callable[[str], bool], yours: int,
 ) -> StaleReasons:  # fmt: skip
-    """What has changed for a page since its last refresh. `cited` are the ids it cites; `alive` says
-    whether a name still exists."""
+    """Why a page is out of date. `cited` are the ids it cites; `alive` says whether a name still exists."""
     if last is None:
         return StaleReasons(never=True, yours=yours)
     now: dict[str, Evidence] = {each.name: each for each in evidence}
-    new, edited, met = [], [], set()
+    new, edited, renamed = [], [], set()
     for name, each in now.items():
         nameless = f"{each.record.place.path}#{document.texthash(each.record.text)}"
-        if name not in last.seen and nameless in last.seen:  # it was given an id since, which is no edit
-            met.add(nameless)
+        if name not in last.seen and nameless in last.seen:  # its line got an id, which is no edit
+            renamed.add(nameless)
         elif name not in last.seen:
             known = last.passed.get(name, last.passed.get(nameless)) in ("", each.digest)
             new += [name] if each.recalled and not known else []
         elif last.seen[name] not in ("", each.digest):
             edited.append(name)
-    wanted = {*last.seen, *(f"^{block}" for block in cited)} - set(now) - met
+    wanted = {*last.seen, *(f"^{block}" for block in cited)} - set(now) - renamed
     gone = [name for name in sorted(wanted) if not alive(name)]
     return StaleReasons(
         False, last.recipe != pages.recipe(page), tuple(new), tuple(edited), tuple(gone), yours,
-        last.by == EXTRACT,
+        last.by == NO_MODEL,
     )  # fmt: skip
 
 
@@ -402,7 +399,7 @@ def line_exists(store: Store, name: str) -> bool:
 
 
 def owners(store: Store, path: str, data: bytes) -> list[Owner]:
-    """Who wrote each line of a page. A commit that only restored a line, such as an undo, does not count."""
+    """Who wrote each line of a page. Commits that only restored a line, such as an undo, do not count."""
 
     def owner(line: BlameLine) -> Owner:
         if line.author != MACHINE[0]:
@@ -412,22 +409,21 @@ def owners(store: Store, path: str, data: bytes) -> list[Owner]:
     return [owner(line) for line in store.history.blame(path, data)]
 
 
-# -- learning ----------------------------------------------------------------------------------------------
-# What persons write on a page becomes a memory of theirs, once: a fact in the log of the day.
+# -- a person's text ---------------------------------------------------------------------------------------
+# What a person writes on a page becomes a fact in the day's log, once.
 #
-# What stood on the page at the last refresh is ours, or was learnt then; what a person's paragraphs have
-# beside it is new. So nothing has to be remembered about it, and a fact that its person deletes does not
-# come back.
+# Sentences that were on the page at the last refresh are known; others in a person's paragraphs are new. So
+# no further state is needed, and a fact that the person deletes does not come back.
 
 
 CLIENT = "pages"
-"""Under whose heading they stand in the log."""
-FEWEST = 2
-"""Words that make a statement; a single one is none."""
+"""The client in the heading of these facts."""
+LEAST_WORDS = 2
+"""The least words of a statement."""
 
 
 class PageEdits:
-    """A person's text on one page that is not a fact yet: {unit: text}."""
+    """A person's text on one page that is not a fact yet, by unit."""
 
     def __init__(self, store: Store, page: Page, sheet: PageEditor, last: LastRefresh | None) -> None:
         self.store, self.trail = store, f"[[{pages.stem(page)}]]"
@@ -436,40 +432,40 @@ class PageEdits:
         self.words: dict[BodyUnit, str] = {}
         for unit in sheet.units:
             if unit.owner == "person" and unit.shape in (BlockShape.PARAGRAPH, BlockShape.ITEM):
-                text = " ".join(said for said in own_sentences(unit) if said not in known)
-                known.update(own_sentences(unit))
-                if len(text.split()) >= FEWEST:
+                text = " ".join(said for said in uncited_sentences(unit) if said not in known)
+                known.update(uncited_sentences(unit))
+                if len(text.split()) >= LEAST_WORDS:
                     self.words[unit] = text
-        self._kept: dict[BodyUnit, Fact] = {}
+        self._written: dict[BodyUnit, Fact] = {}
 
-    def keep(self, draft: Draft) -> tuple[Fact, ...]:
-        """Write them into the day's log, as the person's."""
+    def write_facts(self, draft: Draft) -> tuple[Fact, ...]:
+        """Write it into the day's log, as the person's facts."""
         said = Provenance(self.store.now(), CLIENT, "person")
         for unit, text in self.words.items():
             fact = Fact(text, origin="person", trail=self.trail)
             try:
-                self._kept[unit] = knowledge_facts.add(draft, fact, said)[0]
+                self._written[unit] = knowledge_facts.add(draft, fact, said)[0]
             except (Usage, TooLarge) as error:
                 draft.notes.append(f"not added as a fact from the page: {text[:80]} ({error.what})")
-        return tuple(self._kept.values())
+        return tuple(self._written.values())
 
     def flag(self, draft: Draft, against: Sequence[tuple[BodyUnit, str]], equal: Equal) -> tuple[Fact, ...]:
-        """Flag the facts made from a person's paragraphs with the id of what contradicts them."""
+        """Flag the facts from a person's paragraphs with the id of what contradicts them."""
         flagged = []
         for unit, block in against:
             for fact in self._facts(draft, unit, equal):
                 if f"^{block}" not in (fact.flag or ""):
-                    done = _flagged(draft, fact, f"contradicted by ^{block}")
+                    done = _add_flag(draft, fact, f"contradicted by ^{block}")
                     flagged += [done] if done else []
                     break
         return tuple(flagged)
 
     def _facts(self, draft: Draft, unit: BodyUnit, equal: Equal) -> Iterator[Fact]:
-        """The facts that a paragraph became, as they stand in the draft now."""
-        if unit in self._kept:
-            yield self._kept[unit]
+        """The facts that a paragraph became, as they are in the draft."""
+        if unit in self._written:
+            yield self._written[unit]
             return
-        said = own_sentences(unit)
+        said = uncited_sentences(unit)
         for text in dict.fromkeys((" ".join(said), *said)):
             for path in dict.fromkeys(equal(text)):
                 for fact in document.parse(draft.read(path), path).of(Fact):
@@ -484,11 +480,11 @@ def _sentences(data: bytes, path: str) -> Iterator[str]:
     except Malformed:
         return
     for unit in sheet.units:
-        yield from own_sentences(unit)
+        yield from uncited_sentences(unit)
 
 
-def _flagged(draft: Draft, fact: Fact, why: str) -> Fact | None:
-    """The fact with its flag; None where the line cannot take one."""
+def _add_flag(draft: Draft, fact: Fact, why: str) -> Fact | None:
+    """The fact with a flag; None if its line cannot have one."""
     path = fact.place.path
     now = knowledge_facts.fact_in(draft.read(path), path, fact.id)
     if now is None or now.flag:
@@ -501,11 +497,10 @@ def _flagged(draft: Draft, fact: Fact, why: str) -> Fact | None:
     return there
 
 
-# -- writing -----------------------------------------------------------------------------------------------
-# A model at work on one page: it reads the page and the evidence, and asks for small operations.
-#
-# It writes nothing. Each sentence names its evidence by number and is held against it on the spot; one that
-# says more is refused with the reason, and left out if the model does no better.
+# -- refresh with a model ----------------------------------------------------------------------------------
+# The model reads the page and the evidence, and edits a copy with tools. Each sentence cites its evidence by
+# number and is checked against it. An unsupported sentence is refused with the reason, and left out if the
+# model does not correct it.
 
 
 _REMINDER = f"Nothing was changed: you called no tool. Use the tools, or {SAY_DONE}."
@@ -516,44 +511,44 @@ LONGEST_SENTENCE = 600
 
 @dataclass(slots=True)
 class PageDraft:
-    """The result of a model's work: refused sentences with reasons, contradicted paragraphs of persons
-    (with the numbers of the evidence), and its usage."""
+    """The result of a model's work: refused sentences with reasons, a person's paragraphs that are
+    contradicted (with the numbers of the evidence), and its usage."""
 
     refused: list[str] = field(default_factory=list)
     contradicted: list[tuple[BodyUnit, tuple[int, ...]]] = field(default_factory=list)
     usage: Tokens = field(default_factory=Tokens)
 
 
-def write(
+def write_with_model(
     model: Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
 ) -> PageDraft:
     """Have a model edit the page. Raises what the model raises; the page editor must then be discarded."""
-    writer = _Writer(sheet, evidence)
+    edits = _EditTools(sheet, evidence)
     opening: list[Message] = [
         user(opening_message(sheet, question, evidence, clean), "Bring the page up to date.")
     ]
     outcome = run_tools(
-        model, prompt("refresh"), opening, writer.tools(), purpose="refresh", bounds=BOUNDS,
+        model, prompt("refresh"), opening, edits.tools(), purpose="refresh", bounds=BOUNDS,
         max_tokens=LONGEST_ANSWER, reminder=_REMINDER,
     )  # fmt: skip
-    writer.written.usage += outcome.usage
+    edits.result.usage += outcome.usage
     if outcome.talked and not outcome.says_done:
         raise ModelMisbehaved(
             "the model only talked about the page; none of it was saved",
             hint="try again, or another UA_MEMORY_MODEL",
         )
     outcome.require_done()
-    return writer.end()
+    return edits.finish()
 
 
-class _Writer:
-    """The tools over one sheet."""
+class _EditTools:
+    """The model's tools for one page."""
 
     def __init__(self, sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
-        self.sheet, self.written = sheet, PageDraft()
+        self.sheet, self.result = sheet, PageDraft()
         self.evidence = {each.number: each for each in evidence}
-        self._open: dict[tuple[str, ...], list[str]] = {}
-        """What was refused of a call, until the model does better."""
+        self._refused: dict[tuple[str, ...], list[str]] = {}
+        """The sentences refused in a call, until the model corrects them."""
 
     def tools(self) -> dict[str, Tool]:
         given = {
@@ -572,25 +567,25 @@ class _Writer:
         return {name: Tool(does, schema(name), call) for name, (does, call) in given.items()}
 
     def _append(self, given: Mapping[str, Any]) -> str:
-        text, told, _ = self._text(given, "append", given["section"], given.get("after", ""))
+        text, report, _ = self._check_sentences(given, "append", given["section"], given.get("after", ""))
         made = self.sheet.append(given["section"], text, given.get("after", ""))
-        return f"{made.ref}{told}"
+        return f"{made.ref}{report}"
 
     def _replace(self, given: Mapping[str, Any]) -> str:
-        text, told, _ = self._text(given, "replace", given["paragraph"])
+        text, report, _ = self._check_sentences(given, "replace", given["paragraph"])
         self.sheet.replace(given["paragraph"], text)
-        return f"done{told}"
+        return f"done{report}"
 
     def _remove(self, given: Mapping[str, Any]) -> str:
         self.sheet.remove(given["paragraph"])
         return "done"
 
     def _add(self, given: Mapping[str, Any]) -> str:
-        self._title(given["title"])
+        self._check_title(given["title"])
         return self.sheet.add_section(given["title"]).ref
 
     def _rename(self, given: Mapping[str, Any]) -> str:
-        self._title(given["title"])
+        self._check_title(given["title"])
         self.sheet.rename(given["section"], given["title"])
         return "done"
 
@@ -599,40 +594,40 @@ class _Writer:
         return "done"
 
     def _contradict(self, given: Mapping[str, Any]) -> str:
-        text, told, cited = self._text(given, "contradict", given["paragraph"])
+        text, report, cited = self._check_sentences(given, "contradict", given["paragraph"])
         self.sheet.contradict(given["paragraph"], text)
         unit = next(unit for unit in self.sheet.units if unit.ref == given["paragraph"].strip())
-        self.written.contradicted.append((unit, cited))
-        return f"done{told}"
+        self.result.contradicted.append((unit, cited))
+        return f"done{report}"
 
-    # -- what is held against the evidence ---------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------------------
 
-    def _text(self, given: Mapping[str, Any], *what: str) -> tuple[str, str, tuple[int, ...]]:
-        """(the paragraph, what to tell, the numbers it cites). ToolError where a sentence says too much; the
-        second time, and where others are good, it is left out."""
+    def _check_sentences(self, given: Mapping[str, Any], *what: str) -> tuple[str, str, tuple[int, ...]]:
+        """The paragraph, a report for the model, and the numbers it cites. ToolError for unsupported
+        sentences; the second time they are left out if others are supported."""
         good: list[str] = []
         bad: list[str] = []
         cited: list[int] = []
         for each in given["sentences"]:
-            wrong = self._wrong(each["text"], each["evidence"])
+            wrong = self._why_unsupported(each["text"], each["evidence"])
             if wrong:
                 bad.append(f"{each['text'][:200]} ({wrong})")
                 continue
             numbers = list(dict.fromkeys(each["evidence"]))
-            good.append(" ".join([plain(each["text"]), "".join(map(mark, numbers))]))
+            good.append(" ".join([escape_line(each["text"]), "".join(map(placeholder, numbers))]))
             cited += numbers
-        again = what in self._open
+        again = what in self._refused
         if bad and not (good and again):
-            self._open[what] = bad
+            self._refused[what] = bad
             raise ToolError(f"nothing was changed; say only what the evidence says: {'; '.join(bad)}")
         if not good:
             raise ToolError("there is no sentence; nothing was changed")
-        self._open.pop(what, None)
-        self.written.refused += bad
-        told = f"; left out: {'; '.join(bad)}" if bad else ""
-        return " ".join(good), told, tuple(dict.fromkeys(cited))
+        self._refused.pop(what, None)
+        self.result.refused += bad
+        report = f"; left out: {'; '.join(bad)}" if bad else ""
+        return " ".join(good), report, tuple(dict.fromkeys(cited))
 
-    def _wrong(self, text: str, numbers: Sequence[int]) -> str:
+    def _why_unsupported(self, text: str, numbers: Sequence[int]) -> str:
         if not any(map(str.isalnum, text)) or len(text) > LONGEST_SENTENCE:
             return f"a sentence has at most {LONGEST_SENTENCE} characters, and at least a word"
         if "[[" in text or "]]" in text:
@@ -643,7 +638,7 @@ class _Writer:
         if unknown:
             return f"there is no evidence {', '.join(unknown)}"
         cited = [self.evidence[number] for number in numbers]
-        if missing := unsupported(text, cited):
+        if missing := unsupported_claims(text, cited):
             return f"its evidence has no {', '.join(missing)}"
         words = [each.words for each in cited]
         if not supported(text, words):
@@ -651,89 +646,90 @@ class _Writer:
         why = contradiction(text, words)
         return f"its evidence does not say so: {why}" if why else ""
 
-    def _title(self, title: str) -> None:
-        # A title begins with a capital that makes no name of its first word; only "API" is still one.
+    def _check_title(self, title: str) -> None:
+        # The first letter of a title is a capital, which does not make a name of its first word.
         plainly = re.sub(r"^\s*[A-Z](?=[a-z])", lambda match: match[0].lower(), title)
-        missing = unsupported(plainly, list(self.evidence.values()))
+        missing = unsupported_claims(plainly, list(self.evidence.values()))
         if missing:
             raise ToolError(f"the evidence has no {', '.join(missing)}; nothing was changed")
 
-    def end(self) -> PageDraft:
-        """What was done; what was refused and never done better is told."""
-        for bad in self._open.values():
-            self.written.refused += [text for text in bad if text not in self.written.refused]
-        return self.written
+    def finish(self) -> PageDraft:
+        """The result, with the sentences that were refused and never corrected."""
+        for bad in self._refused.values():
+            self.result.refused += [text for text in bad if text not in self.result.refused]
+        return self.result
 
 
-# -- extractive --------------------------------------------------------------------------------------------
-# A page without a model: the best observations and facts, each a cited sentence; and what holds for every
-# page, that a sentence whose evidence is gone, or says something else now, goes.
+# -- refresh without a model -------------------------------------------------------------------------------
+# Such a page lists the best observations and facts, each as a cited sentence. On all pages sentences are
+# removed whose evidence is gone or no longer supports them.
 
 
-OBSERVED, SAID = "What has shown", "What was said"
-"""The sections of a page that was put together without a model."""
-_OPEN = re.compile(r"\s*\[ \]\s")
-MANY, FEW = 8, 3
-"""Where so many have two words of the question, or a name in it, those with less are left out; fewer than so
-few that have any word say that the answers have other words than the question."""
-STRONG, PARAPHRASED = 0.85, 0.6
-"""What has no word of the question is listed if it is as near to it as this part of the best; the second
-where the answers have other words."""
+OBSERVATIONS_TITLE, FACTS_TITLE = "What has shown", "What was said"
+"""The sections of a page that was made without a model."""
+_OPEN_TASK = re.compile(r"\s*\[ \]\s")
+ENOUGH_MATCHES, FEW_MATCHES = 8, 3
+"""If so many pieces have two words of the question, or a name in it, those with less are left out. If fewer
+than the second number have any word of it, the answers are worded differently."""
+CLOSE_SCORE, REWORDED_SCORE = 0.85, 0.6
+"""A piece without a word of the question is listed if its score is at least this part of the best; the second
+where the answers are worded differently."""
 
 
-def fill(sheet: PageEditor, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
-    """Add what answers the question and is not on the page yet; returns how many facts did not fit.
+def list_evidence(sheet: PageEditor, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
+    """Add evidence that answers the question and is not on the page yet; returns how many facts did not fit.
 
-    On a page created from scratch facts are in order of their days; later only new ones are added, at the end
-    of their list, and what a person removed stays out.
+    On a page that is made from scratch facts are ordered by day. Later only new ones are added, at the end of
+    their list, and what a person removed stays out.
     """
-    _correct(sheet, evidence)
+    _update_listed_facts(sheet, evidence)
     there = {block for unit in sheet.units for sentence in unit.sentences for block in sentence.ids}
-    there |= {each.record.ref or "" for each in evidence if each.number in sheet.marks()}
+    there |= {each.record.ref or "" for each in evidence if each.number in sheet.cited_numbers()}
     listed = [each for each in evidence if each.record.ref and each.record.ref in there]
-    near = _near([each for each in evidence if each.recalled], question)
+    near = _answering([each for each in evidence if each.recalled], question)
     wanted = [each for each in near if each.record.ref not in there]
     if not anew:
         wanted = [each for each in wanted if each.news in ("new", "edited")]
-    wanted = _once(wanted, listed)
-    chosen = wanted[: _room(sheet, wanted)]
+    wanted = _without_duplicates(wanted, listed)
+    chosen = wanted[: _fitting(sheet, wanted)]
     left = len(wanted) - len(chosen)
     observed = [each for each in chosen if isinstance(each.record, Observation)]
-    said = sorted((e for e in chosen if e not in observed), key=_when)
-    for title, group in ((OBSERVED, observed), (SAID, said)):
+    said = sorted((e for e in chosen if e not in observed), key=_by_day)
+    for title, group in ((OBSERVATIONS_TITLE, observed), (FACTS_TITLE, said)):
         for each in group:
             try:
                 section = _section(sheet, title)
-                text = f"- {_sentence(each)}{mark(each.number)}"
+                text = f"- {_sentence(each)}{placeholder(each.number)}"
                 sheet.append(section, text, _last_item(sheet, section))
             except RefusedEdit:
                 left += 1
     return left
 
 
-def _when(each: Evidence) -> tuple[str, str, int]:
-    """Facts by their days, those of none last; those of one day as they stand in their files."""
+def _by_day(each: Evidence) -> tuple[str, str, int]:
+    """Sort key of facts: by day, those without one last, then by place."""
     place = each.record.place
     return each.day or "undated", place.path, place.line
 
 
-def _near(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
-    """What answers a question, best first, as far as words tell: it has two words of it, or names whom or
-    what it is about, or has any word of it, whichever many do; or it is among the nearest anyhow."""
+def _answering(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
+    """The evidence that answers a question, best first: pieces with two words of it, else with a name in it,
+    else with any word of it; and the pieces with the best scores."""
     asked, named = terms(question), terms(" ".join(entities(question)))
     words = [asked & terms(" ".join((each.text, *each.record.entities))) for each in evidence]
     telling: Sequence[bool] = ()
     for telling in ([len(w) > 1 for w in words], [bool(w & named) for w in words], list(map(bool, words))):
-        if sum(telling) >= MANY:
+        if sum(telling) >= ENOUGH_MATCHES:
             break
     best = max((each.score for each in evidence), default=0.0)
-    floor = best * (STRONG if sum(telling) >= FEW else PARAPHRASED)
+    floor = best * (CLOSE_SCORE if sum(telling) >= FEW_MATCHES else REWORDED_SCORE)
     ranked = zip(evidence, telling, strict=True)
-    return [e for n, (e, tells) in enumerate(ranked) if tells or e.score >= floor or n < FEW]
+    return [e for n, (e, tells) in enumerate(ranked) if tells or e.score >= floor or n < FEW_MATCHES]
 
 
-def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Evidence]:
-    """Of what says the same the newest, and nothing that an observation on the page says, or rests on."""
+def _without_duplicates(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Evidence]:
+    """The newest of each group of near-duplicates, without facts that an observation on the page says or
+    cites."""
     beliefs = [e.record for e in (*wanted, *listed) if isinstance(e.record, Observation)]
     proved = {proof.ref for belief in beliefs for proof in belief.proofs}
     told = [ComparedStatement(e.text, "") for e in listed]
@@ -751,32 +747,32 @@ def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Eviden
         )
         if twin is None:
             chosen.append(each)
-        elif each.day and _when(each) > _when(chosen[twin]):
+        elif each.day and _by_day(each) > _by_day(chosen[twin]):
             chosen[twin] = each
     return chosen
 
 
-def _correct(sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
-    """Let items of ours that are one fact each say what it says now. A sentence that a model wrote, of what
-    was edited since, goes: nobody here can tell whether it still holds, and the fact's own words come."""
+def _update_listed_facts(sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
+    """Update items of ours that list one fact each. A model's sentence about an edited fact is removed:
+    without a model it cannot be checked, and the fact itself is listed."""
     living = {each.record.ref or "": each for each in evidence}
     edited = {each.record.ref or "" for each in evidence if each.news == "edited"}
-    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
+    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.is_heading]:
         said = unit.sentences
         if unit.shape is BlockShape.ITEM and len(said) == 1:
             each = living.get(said[0].ids[0])
             if each and said[0].text != _sentence(each).strip():
-                sheet.replace(unit.ref, f"- {_sentence(each)}{mark(each.number)}")
+                sheet.replace(unit.ref, f"- {_sentence(each)}{placeholder(each.number)}")
             continue
         kept = [one.source for one in said if edited.isdisjoint(one.ids)]
         if not kept and said:
             sheet.remove(unit.ref)
         elif len(kept) < len(said):
-            sheet.replace(unit.ref, _whole(unit, kept))
+            sheet.replace(unit.ref, _unit_text(unit, kept))
 
 
-def _room(sheet: PageEditor, wanted: Sequence[Evidence]) -> int:
-    """How many of them, best first, the page has room for."""
+def _fitting(sheet: PageEditor, wanted: Sequence[Evidence]) -> int:
+    """How many pieces, best first, fit on the page."""
     room, number = sheet.limit - sheet.size - 30, 0
     for each in wanted:
         room -= text_tokens.count(f"- {_sentence(each)}[[2026-11-21#^k7m2q9x4tb]]\n")
@@ -787,7 +783,7 @@ def _room(sheet: PageEditor, wanted: Sequence[Evidence]) -> int:
 
 
 def _section(sheet: PageEditor, title: str) -> str:
-    found = next((unit for unit in sheet.units if unit.heading and unit.title == title), None)
+    found = next((unit for unit in sheet.units if unit.is_heading and unit.title == title), None)
     return (found or sheet.add_section(title)).ref
 
 
@@ -798,38 +794,38 @@ def _last_item(sheet: PageEditor, section: str) -> str:
 
 
 def _sentence(each: Evidence) -> str:
-    """What a fact says, free of marks of a list, with the day it is about where that is not its log's."""
+    """A fact as a sentence without list marks, with its day if that is not its log's."""
     day = getattr(each.record, "when", None)
     told = f"{day}: " if day and day != markdown_lines.day_of(each.record.place.path) else ""
-    todo = "To do: " if _OPEN.match(each.text) else ""
-    return f"{plain(told + todo + unlisted(each.text))} "
+    todo = "To do: " if _OPEN_TASK.match(each.text) else ""
+    return f"{escape_line(told + todo + as_sentence(each.text))} "
 
 
-def settle(sheet: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
-    """Remove what no longer holds: links to missing statements, sentences without support, empty
-    paragraphs. Returns the removed sentences with reasons."""
+def remove_unsupported(sheet: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
+    """Remove sentences whose evidence is gone or no longer supports them, and empty paragraphs. Returns the
+    removed sentences with reasons."""
     living = {each.record.ref or "": each for each in evidence}
     dropped: list[str] = []
-    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
+    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.is_heading]:
         if any(ord(char) in (0xE000, 0xE001) for char in unit.text):
-            continue  # written just now, and held against its evidence then
-        kept = [said for sentence in unit.sentences if (said := _kept(sentence, living, dropped))]
-        if unit.loose:
-            dropped.append(f"{unit.loose} (it cites nothing)")
+            continue  # written in this refresh, and checked then
+        kept = [said for sentence in unit.sentences if (said := _supported_source(sentence, living, dropped))]
+        if unit.uncited_text:
+            dropped.append(f"{unit.uncited_text} (it cites nothing)")
         if not kept:
             sheet.remove(unit.ref)
-        elif kept != [sentence.source for sentence in unit.sentences] or unit.loose:
-            sheet.replace(unit.ref, _whole(unit, kept))
+        elif kept != [sentence.source for sentence in unit.sentences] or unit.uncited_text:
+            sheet.replace(unit.ref, _unit_text(unit, kept))
     return dropped
 
 
-def _kept(sentence: CitedSentence, living: Mapping[str, Evidence], dropped: list[str]) -> str:
-    """A sentence as it may stand; '' if it may not."""
+def _supported_source(sentence: CitedSentence, living: Mapping[str, Evidence], dropped: list[str]) -> str:
+    """A sentence without links to missing evidence; '' if it has no support."""
     cited = [living[block] for block in sentence.ids if block in living]
     if not cited:
         dropped.append(f"{sentence.text} (what it rests on is gone)")
         return ""
-    if missing := unsupported(sentence.text, cited):
+    if missing := unsupported_claims(sentence.text, cited):
         dropped.append(f"{sentence.text} (its evidence has no {', '.join(missing)} now)")
         return ""
     source = sentence.source
@@ -839,32 +835,30 @@ def _kept(sentence: CitedSentence, living: Mapping[str, Evidence], dropped: list
     return source
 
 
-def _whole(unit: BodyUnit, kept: Sequence[str]) -> str:
+def _unit_text(unit: BodyUnit, kept: Sequence[str]) -> str:
     text = " ".join(kept)
-    if unit.callout:
+    if unit.is_callout:
         return f"{CALLOUT}\n> {text}"
     return f"- {text}" if unit.shape is BlockShape.ITEM else text
 
 
 # -- refresh -----------------------------------------------------------------------------------------------
-# A page updated: recall, a model's or our own small operations, one commit or nothing.
-#
-# What persons wrote stays, and becomes a memory of theirs. The model works on a copy while nobody is kept
-# waiting; the copy is written only if the page is still what was read, else nothing is.
+# A page is updated in one commit, or not at all. What persons wrote stays, and becomes a fact. The model
+# works on a copy without a lock; it is written only if the page has not changed meanwhile.
 
 
-REMEMBERED = 200
-"""Names that a refresh says it saw, at most."""
+SEEN_NAMES = 200
+"""Most names in the `Seen:` trailers."""
 NEW_ID = "(new)"
-"""What stands in a dry run for the id that a line would be given."""
+"""A dry run's placeholder for a new id."""
 
-Tell = Callable[[Estimate], None]
+OnEstimate = Callable[[Estimate], None]
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshView:
-    """What a refresh needs of memory: recall (facts and observations only), statements by id, facts by
-    exact text, and redaction."""
+    """What a refresh uses of memory: recall (facts and observations only), statements by id, facts by exact
+    text, and redaction."""
 
     recall: Callable[[str], Recalled]
     find: Callable[[str], Statement]
@@ -879,20 +873,20 @@ def view_of(
     wanted = Filters(kinds=KINDS, retired=False)
 
     def recall(question: str) -> Recalled:
-        found = search(question, limit=PASSED, filters=wanted)
-        if found.stale:  # it had no time to read all; a page would be called up to date that is not
+        found = search(question, limit=HITS_LOOKED_AT, filters=wanted)
+        if found.stale:  # the index was not up to date, so evidence may be missing
             update()
-            found = search(question, limit=PASSED, filters=wanted)
-        return [hit for hit in found.hits if hit.match >= FAINTEST], found.notes
+            found = search(question, limit=HITS_LOOKED_AT, filters=wanted)
+        return [hit for hit in found.hits if hit.match >= LEAST_PASSED_SCORE], found.notes
 
     return RefreshView(recall, facts.get, facts.equal, store.redacted)
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """What a refresh did to a page. `by` is the model's name, '' without one; `why` it was done; `diff`
-    the changes in all files; `learnt` a person's text that became facts, `flagged` those that it
-    contradicts; `refused` what a model proposed without support; `left_out` how many facts did not fit."""
+    """What a refresh did to a page. `by` is the model's name, '' without one; `why` it was done; `diff` the
+    changes in all files; `learnt` facts from a person's text, `flagged` those that the page contradicts;
+    `refused` what a model proposed without support; `left_out` how many facts did not fit."""
 
     page: Page
     by: str
@@ -920,7 +914,7 @@ class PageState:
     last: LastRefresh | None
     evidence: list[Evidence]
     passed: Sequence[Fact | Observation]
-    learning: PageEdits
+    edits: PageEdits
     stale: StaleReasons
 
 
@@ -938,7 +932,7 @@ class Refresher:
     ) -> None:
         self.store, self.view, self.door, self.model = store, view, door, model
         self.at = at or model
-        """The model, or where it is, which tells whether anybody sends a bill."""
+        """The model or its endpoint, by which prices are estimated."""
 
     def stale(self, page: Page) -> StaleReasons:
         """Whether a page is out of date, and why. A page without text is not searched for."""
@@ -966,11 +960,11 @@ class Refresher:
         return PageState(page, data, sheet, last, told, passed, learning, stale)
 
     def refresh(
-        self, page: Page, *, full: bool = False, dry_run: bool = False, tell: Tell | None = None
+        self, page: Page, *, full: bool = False, dry_run: bool = False, tell: OnEstimate | None = None
     ) -> RefreshResult:
         """Bring a page up to date; if nothing has changed, nothing is sent or written.
 
-        `full` creates it from scratch, and so does a new question. `tell` is called with the price before a
+        `full` makes it from scratch, and so does a new question. `tell` is called with the price before a
         model is asked. ChangedOnDisk if the page was saved meanwhile; Malformed if it, or a fact that it
         cites, cannot be written; else what the model raises. Nothing is changed then.
         """
@@ -985,45 +979,45 @@ class Refresher:
         if anew:
             state.sheet.clear()
         written, left_out = self._write(state, anew, tell)
-        dropped = settle(state.sheet, state.evidence)
-        state.sheet.prune()
+        dropped = remove_unsupported(state.sheet, state.evidence)
+        state.sheet.remove_empty_headings()
         written.refused += [text for text in dropped if self.model]
-        done = self._kept(state, written, anew, dry_run)
+        done = self._commit(state, written, anew, dry_run)
         return replace(
             done, full=anew, refused=tuple(written.refused), left_out=left_out, usage=written.usage,
             notes=(*done.why.notes, *done.notes),
         )  # fmt: skip
 
-    def _write(self, state: PageState, anew: bool, tell: Tell | None) -> tuple[PageDraft, int]:
-        """Have the model, or without one our own hand, work on the sheet."""
+    def _write(self, state: PageState, anew: bool, tell: OnEstimate | None) -> tuple[PageDraft, int]:
+        """Edit the page with the model, or without one by listing the evidence."""
         if self.model is None:
-            return PageDraft(), fill(state.sheet, state.evidence, state.page.source_query, anew)
+            return PageDraft(), list_evidence(state.sheet, state.evidence, state.page.source_query, anew)
         if not state.evidence:
-            return PageDraft(), 0  # there is nothing to ask about: what is gone goes
+            return PageDraft(), 0  # only sentences without evidence are removed
         asked = (state.sheet, state.page.source_query, state.evidence, self.view.clean)
         if tell:
             tell(estimate(self.at or self.model, *asked))
-        written = write(self.model, *asked)
-        if anew and not any(unit.owner == "ours" and not unit.heading for unit in state.sheet.units):
+        written = write_with_model(self.model, *asked)
+        if anew and not any(unit.owner == "ours" and not unit.is_heading for unit in state.sheet.units):
             raise ModelMisbehaved(
                 "the model wrote nothing for the page; it was left as it is", where=state.page.place.path,
                 hint="try again, or another UA_MEMORY_MODEL",
             )  # fmt: skip
         return written, 0
 
-    # -- what there is -----------------------------------------------------------------------------------
+    # -- evidence ----------------------------------------------------------------------------------------
 
     def _evidence(
         self, page: Page, hits: Sequence[Any], cited: Sequence[str]
     ) -> tuple[list[Evidence], Records]:
-        records, passed = recalled(self.store, hits, f"[[{pages.stem(page)}]]")
+        records, passed = statements_of_hits(self.store, hits, f"[[{pages.stem(page)}]]")
         known = {record.ref for record, _ in records}
         more = [find_living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
         whole = [(record, True, score) for record, score in records]
         whole += [(record, False, 0.0) for record in more if record]
         evidence = [
-            Evidence(number, record, recalled, self.view.clean, score=score)
-            for number, (record, recalled, score) in enumerate(whole, 1)
+            Evidence(number, record, is_recalled, self.view.clean, score=score)
+            for number, (record, is_recalled, score) in enumerate(whole, 1)
         ]
         return evidence, passed
 
@@ -1038,7 +1032,7 @@ class Refresher:
     def _by(self) -> str:
         return self.model.name if self.model else ""
 
-    def _kept(self, state: PageState, written: PageDraft, anew: bool, trial: bool) -> RefreshResult:
+    def _commit(self, state: PageState, written: PageDraft, anew: bool, trial: bool) -> RefreshResult:
         path = state.page.place.path
         with self.store.revision("refresh", door=self.door) as draft:
             draft.trial = trial
@@ -1047,39 +1041,41 @@ class Refresher:
                     "the page was saved meanwhile; nothing was written", where=path,
                     hint=f"ua-memory pages refresh {pages.stem(state.page)}",
                 )  # fmt: skip
-            used = state.sheet.marks()
-            links = {each.number: linked(draft, each) for each in state.evidence if each.number in used}
+            used = state.sheet.cited_numbers()
+            links = {
+                each.number: evidence_link(draft, each) for each in state.evidence if each.number in used
+            }
             new = state.sheet.data(links)
             if new != state.data:
-                _refuse_another_header(state, new)
+                _check_same_header(state, new)
                 draft.write(path, new, removes=[state.page])
-            learnt = state.learning.keep(draft)
-            flagged = state.learning.flag(draft, _against(written, links), self.view.equal)
-            self._say(draft, state, anew, links, learnt)
+            learnt = state.edits.write_facts(draft)
+            flagged = state.edits.flag(draft, _contradictions(written, links), self.view.equal)
+            self._describe(draft, state, anew, links, learnt)
         result, diff = draft.result, draft.diff(path)
         done = RefreshResult(
-            _page(draft.read(path), state.page), self._by, state.stale, diff=diff, learnt=learnt,
+            _page_in(draft.read(path), state.page), self._by, state.stale, diff=diff, learnt=learnt,
             flagged=flagged, revision=result.revision, notes=result.notes, redacted=result.redacted,
         )  # fmt: skip
-        return _rehearsed(done, state, links) if trial else done
+        return _with_placeholder_ids(done, state, links) if trial else done
 
-    def _say(
+    def _describe(
         self, draft: Draft, state: PageState, anew: bool, links: Mapping[int, str], learnt: Sequence[Fact]
     ) -> None:
-        """What the commit says: whose page, from which recipe, by whom, and what was seen."""
+        """Write the commit's subject and trailers: page, recipe, model, and the evidence seen."""
         named = {number: next(fields.citations(link)).ref for number, link in links.items()}
         seen = {}
         for each in state.evidence:
             block = named.get(each.number) or each.record.ref
             seen[f"^{block}" if block else each.name] = each.digest
         seen |= {f"^{fact.id}": digest(fact) for fact in learnt}
-        if state.last and not anew:  # what an earlier one saw and recall does not find now is no news later
+        if state.last and not anew:  # seen before and not found now: not new if it is found later
             before = {name: said for name, said in state.last.seen.items() if name not in state.stale.gone}
             seen |= {name: said for name, said in before.items() if name not in seen}
         passed = {statements.name_of(record): digest(record) for record in state.passed}
-        kept = dict(list(seen.items())[:REMEMBERED])
+        kept = dict(list(seen.items())[:SEEN_NAMES])
         before_by = "" if anew or not state.last else state.last.by
-        by = self._by or (before_by if before_by not in ("", EXTRACT) else EXTRACT)
+        by = self._by or (before_by if before_by not in ("", NO_MODEL) else NO_MODEL)
         name = pages.stem(state.page)
         draft.trailers |= {
             "Page": [name], "Recipe": [pages.recipe(state.page)], "By": [by],
@@ -1088,17 +1084,17 @@ class Refresher:
         }  # fmt: skip
         draft.facts = [f"^{fact.id}" for fact in learnt]
         draft.subject = f"refresh: {name}{' from scratch' if anew else ''} ({state.stale or 'asked for'})"
-        draft.even_if_empty = True  # what was looked at and changed nothing must not be looked at again
+        draft.even_if_empty = True  # so that the same evidence is not considered again
 
 
-def _against(written: PageDraft, links: Mapping[int, str]) -> list[tuple[Any, str]]:
-    """(a person's paragraph, the id of what contradicts it), of what is said on the page."""
+def _contradictions(written: PageDraft, links: Mapping[int, str]) -> list[tuple[Any, str]]:
+    """Each contradicted paragraph of a person with the id of what contradicts it."""
     said = ((unit, links.get(numbers[0])) for unit, numbers in written.contradicted)
     return [(unit, next(fields.citations(link)).ref) for unit, link in said if link]
 
 
-def _rehearsed(done: RefreshResult, state: PageState, links: Mapping[int, str]) -> RefreshResult:
-    """A dry run's result, with `NEW_ID` for the ids that would be given."""
+def _with_placeholder_ids(done: RefreshResult, state: PageState, links: Mapping[int, str]) -> RefreshResult:
+    """A dry run's result, with `NEW_ID` in place of new ids."""
     fresh = [fact.id for fact in done.learnt]
     given = (links[each.number] for each in state.evidence if each.number in links and not each.record.id)
     fresh += [next(fields.citations(link)).id for link in given]
@@ -1114,39 +1110,39 @@ def _rehearsed(done: RefreshResult, state: PageState, links: Mapping[int, str]) 
 
 
 def preview_links(evidence: Sequence[Evidence], named: Callable[[str], str]) -> dict[int, str]:
-    """The links of a dry run, in which no fact is given an id. `named` is what a file is called in links."""
+    """The links of a dry run, in which no fact gets an id. `named` gives a file's name in links."""
     return {e.number: fields.link_to(named(e.record.place.path), e.record.id or NEW_ID) for e in evidence}
 
 
-def _page(data: bytes, page: Page) -> Page:
+def _page_in(data: bytes, page: Page) -> Page:
     found = document.parse(data, page.place.path).of(Page)
     return found[0] if found else page
 
 
 def _news(stale: StaleReasons, last: LastRefresh | None, cited: Sequence[str]) -> dict[str, str]:
-    """What to say of evidence since the last refresh; what was seen and is not cited was left out, by the
-    model or by a person."""
+    """What is to be said of each piece of evidence since the last refresh. What was seen and is not cited was
+    left out, by the model or a person."""
     if last is None or stale.question:
         return {}
     left = {name: "left out before" for name in last.seen if name.removeprefix("^") not in cited}
     return left | {name: word for word in ("new", "edited") for name in getattr(stale, word)}
 
 
-def _refuse_another_header(state: PageState, new: bytes) -> None:
+def _check_same_header(state: PageState, new: bytes) -> None:
     path = state.page.place.path
     before, after = (document.parse(data, path) for data in (state.data, new))
     if before.front != after.front or before.front_end != after.front_end:
         raise Malformed("the page's header would change", where=path, hint="report this as a bug")
 
 
-# -- suggested ---------------------------------------------------------------------------------------------
-# What memory would change in a mental model: a diff to read. No machine writes one.
+# -- proposals for mental models ---------------------------------------------------------------------------
+# A diff for the owner to read: mental models are never changed automatically.
 
 
-ASKED = 600
-"""Characters of a mental model that recall is asked with."""
-FEW_LINES = 10
-"""Facts that are proposed where no model chooses."""
+QUERY_LENGTH = 600
+"""Characters of a mental model that are the query."""
+PROPOSED_FACTS = 10
+"""Most facts that are proposed without a model."""
 NO_LIMIT = 1_000_000
 
 
@@ -1165,19 +1161,19 @@ class Proposal:
 
 
 def propose(refresher: Refresher, model: MentalModel) -> Proposal:
-    """Edit a copy, and return what would change. Raises what the model raises."""
+    """Edit a copy of a mental model, and return the diff. Raises what the model raises."""
     path = model.place.path
     data = refresher.store.read(path)
     sheet = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
-    question = readable(f"{model.name}\n{model.body}")[:ASKED]
+    question = readable(f"{model.name}\n{model.body}")[:QUERY_LENGTH]
     hits, notes = refresher.view.recall(question)
-    found, _ = recalled(refresher.store, hits, "")
+    found, _ = statements_of_hits(refresher.store, hits, "")
     evidence = [Evidence(n, record, True, refresher.view.clean) for n, (record, _) in enumerate(found, 1)]
     written = PageDraft()
     if refresher.model is None:
-        fill(sheet, evidence[:FEW_LINES], question, True)
+        list_evidence(sheet, evidence[:PROPOSED_FACTS], question, True)
     elif evidence:
-        written = write(refresher.model, sheet, model.name, evidence, refresher.view.clean)
+        written = write_with_model(refresher.model, sheet, model.name, evidence, refresher.view.clean)
     new = sheet.data(preview_links(evidence, refresher.store.link_names.renew()))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
@@ -1186,16 +1182,15 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     )  # fmt: skip
 
 
-# -- pages -----------------------------------------------------------------------------------------------
-# The pages and mental models of a bank: declared and edited by their owner, refreshed from memory.
+# -- pages and mental models of a bank -------------------------------------------------------------------
 
 
-_FATAL = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
-"""Errors that every other page would meet, too."""
+_FATAL_ERRORS = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
+"""Errors that every other page would have, too."""
 
 
 class Pages:
-    """The knowledge pages of one bank; `view` is what a refresh may use of memory."""
+    """The knowledge pages of one bank; `view` is a refresh's access to memory."""
 
     def __init__(self, store: Store, door: str, models: ModelAccess, view: Callable[[], RefreshView]) -> None:
         self._store, self._door, self._models, self._view = store, door, models, view
@@ -1236,7 +1231,7 @@ class Pages:
 
     def refresh(
         self, id: str, *, full: bool = False, dry_run: bool = False, model: ModelOrEndpoint = None,
-        tell: Tell | None = None,
+        tell: OnEstimate | None = None,
     ) -> RefreshResult:  # fmt: skip
         """Bring a page up to date, in one commit; if nothing has changed, nothing is sent or written.
 
@@ -1250,7 +1245,8 @@ class Pages:
 
     def refresh_stale(
         self, model: ModelOrEndpoint = None, *, every: bool = False, full: bool = False,
-        dry_run: bool = False, tell: Tell | None = None, done: Callable[[RefreshResult], None] | None = None,
+        dry_run: bool = False, tell: OnEstimate | None = None,
+        done: Callable[[RefreshResult], None] | None = None,
     ) -> Sequence[RefreshResult]:  # fmt: skip
         """Refresh the pages that are out of date, each in its own commit; with `every` the result includes
         the others. `done` is called with each.
@@ -1268,7 +1264,7 @@ class Pages:
             for page in self.list():
                 try:
                     one = refresher.refresh(page, full=full, dry_run=dry_run, tell=tell)
-                except _FATAL:
+                except _FATAL_ERRORS:
                     raise
                 except UaMemoryError as error:
                     failed = failed or error

@@ -1,4 +1,4 @@
-"""A page's body as sections and units, and small operations on them."""
+"""A page's body as sections and units (headings, paragraphs, list items), and edits of it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from ua_memory.markdown.lines import heading_text
 from ua_memory.text import tokens
 
 # -- units -------------------------------------------------------------------------------------------------
-# The parts of a page's body: a heading, a paragraph, a list item, each with its own bytes and its owner.
 
 
 Owner = Literal["ours", "person", "other"]
-"""Who wrote a line last: a refresh, a person, or nobody who can be named, whose line is left alone."""
+"""Who wrote a line last: a refresh, a person, or unknown. Only our own lines are changed."""
 CALLOUT = "> [!question] Memory has it otherwise"
-"""How what contradicts a person's paragraph begins, below it: a callout that Obsidian draws as a box."""
-MARK = re.compile("\ue000(\\d+)\ue001")
+"""The head of an Obsidian callout that is inserted below a person's paragraph that memory contradicts."""
+PLACEHOLDER = re.compile("\ue000(\\d+)\ue001")
 _CITED = re.compile(r"(?P<text>.*?)\s*(?P<links>(?:\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+(?:\|[^\[\]\n]*)?\]\]\s*)+)")
-_ENDS = re.compile(r"(?<=[.!?。！？])\s+")
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?。！？])\s+")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
-_OPENS = re.compile(r"(#{1,6}\s|>|[-*+]\s|\||=|-{3}|\*{3}|_{3}|~~~|```|<!--|\[\^)")
+_BLOCK_SYNTAX = re.compile(r"(#{1,6}\s|>|[-*+]\s|\||=|-{3}|\*{3}|_{3}|~~~|```|<!--|\[\^)")
 
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of ours: its text without citations, the ids it cites, and how it stands there."""
+    """A sentence of ours: its text without citations, the ids it cites, and its source text."""
 
     text: str
     ids: tuple[str, ...]
@@ -42,7 +41,7 @@ class CitedSentence:
 
 @dataclass(eq=False, slots=True)
 class BodyUnit:
-    """A heading, paragraph, list item or other block: its bytes, and the empty lines behind it."""
+    """A heading, paragraph, list item or other block: its bytes, and the empty lines after it."""
 
     raw: bytes
     shape: BlockShape
@@ -51,12 +50,12 @@ class BodyUnit:
     ref: str = ""
 
     @property
-    def heading(self) -> bool:
+    def is_heading(self) -> bool:
         return self.shape is BlockShape.HEADING
 
     @property
     def text(self) -> str:
-        """Its lines, without the last one's end."""
+        """Its lines, without the last newline."""
         return self.raw.decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
 
     @property
@@ -64,14 +63,14 @@ class BodyUnit:
         return heading_text(self.text.strip())
 
     @property
-    def callout(self) -> bool:
+    def is_callout(self) -> bool:
         return self.text.startswith(CALLOUT)
 
     @property
     def words(self) -> str:
-        """The text without bullet, callout and line ends."""
+        """The text on one line, without bullet and callout marks."""
         rows = self.text.split("\n")
-        if self.callout:
+        if self.is_callout:
             rows = rows[1:]
         rows = [row.strip().removeprefix(">").strip() for row in rows]
         return (
@@ -93,48 +92,44 @@ class BodyUnit:
         ]
 
     @property
-    def loose(self) -> str:
-        """What stands behind the last citation, and so is cited by nothing."""
+    def uncited_text(self) -> str:
+        """The text after the last citation, which no citation supports."""
         return _CITED.sub("", self.words).strip()
 
 
-def mark(number: int) -> str:
-    """What stands for a piece of evidence until it is a link."""
+def placeholder(number: int) -> str:
+    """A placeholder for a citation of this piece of evidence."""
     return f"\ue000{number}\ue001"
 
 
-def plain(text: str) -> str:
-    """Text as one line of a paragraph that cannot be taken for syntax, nor for a citation."""
-    line = MARK.sub("", " ".join(text.split()))
+def escape_line(text: str) -> str:
+    """Text as one line of a paragraph, escaped so that nothing in it is markdown syntax or a citation."""
+    line = PLACEHOLDER.sub("", " ".join(text.split()))
     line = re.sub("[\ue000\ue001]", "", line).replace("<!--", "\\<!--").replace("#^", "#\\^")
     line = re.sub(r"```+|~~~+", lambda match: "\\" + "\\".join(match[0]), line)
     line = re.sub(r"^(\d+)([.)]\s)", r"\1\\\2", line)
-    return "\\" + line if _OPENS.match(line) else line
+    return "\\" + line if _BLOCK_SYNTAX.match(line) else line
 
 
-def own_sentences(unit: BodyUnit) -> list[str]:
-    """The sentences of a unit without citations, trimmed."""
+def uncited_sentences(unit: BodyUnit) -> list[str]:
+    """The sentences of a unit, without citations."""
     text = "\n".join(
         part for part in re.split(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", unit.words)
     )
-    rows = (_ENDS.split(row) for row in text.split("\n"))
+    rows = (_BETWEEN_SENTENCES.split(row) for row in text.split("\n"))
     return [said.strip() for row in rows for said in row if any(map(str.isalnum, said))]
 
 
-# -- sections ----------------------------------------------------------------------------------------------
-# A page's body as sections and paragraphs, and small operations on them: what no operation names keeps its
-# bytes.
-#
-# Each paragraph and each list item is a `BodyUnit`. Those that are not ours are never changed, moved or
-# removed, whatever is asked. In text of ours a mark stands for evidence (`mark(3)`), until it is written
-# and the facts have their ids.
+# -- editing -----------------------------------------------------------------------------------------------
+# Units that no operation names keep their bytes. Units that are not ours are never changed, moved or removed.
+# In text of ours a placeholder such as `placeholder(3)` cites evidence until the facts have their ids.
 
 
 LONGEST_TITLE = 80
 
 
 class RefusedEdit(ToolError):
-    """Why an operation is refused, in words for the model."""
+    """Why an edit is refused, in words for the model."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}; nothing was changed")
@@ -168,34 +163,36 @@ class PageEditor:
             self.units.append(made)
         self._numbers = {"P": 0, "S": 0}
         for unit in self.units:
-            self._number(unit)
+            self._assign_ref(unit)
 
     def data(self, links: Mapping[int, str]) -> bytes:
-        """The file's bytes, with a link for each mark."""
+        """The file's bytes, with a link for each placeholder."""
         out = self.head
         for unit in self.units:
             raw = unit.raw
             if b"\xee\x80\x80" in raw and unit.owner == "ours":
-                raw = MARK.sub(lambda m: links[int(m[1])], raw.decode()).encode()
+                raw = PLACEHOLDER.sub(lambda m: links[int(m[1])], raw.decode()).encode()
             out += raw + unit.gap
         return out
 
-    def marks(self) -> set[int]:
-        """The numbers of the evidence that is cited by what was written."""
-        return {int(m[1]) for unit in self.units if unit.owner == "ours" for m in MARK.finditer(unit.text)}
+    def cited_numbers(self) -> set[int]:
+        """The numbers of the evidence that our text cites."""
+        return {
+            int(m[1]) for unit in self.units if unit.owner == "ours" for m in PLACEHOLDER.finditer(unit.text)
+        }
 
     @property
     def size(self) -> int:
         """Tokens of the body."""
         body = b"".join(unit.raw + unit.gap for unit in self.units).decode("utf-8", "replace")
-        return tokens.count(MARK.sub("[[2026-11-21#^k7m2q9x4tb]]", body))
+        return tokens.count(PLACEHOLDER.sub("[[2026-11-21#^k7m2q9x4tb]]", body))
 
     def sections(self) -> Iterator[tuple[BodyUnit | None, list[BodyUnit]]]:
-        """(heading, its units), the lead first, which has none."""
+        """Each heading with its units. The first section has no heading (None)."""
         heading: BodyUnit | None = None
         under: list[BodyUnit] = []
         for unit in self.units:
-            if unit.heading:
+            if unit.is_heading:
                 yield heading, under
                 heading, under = unit, []
             else:
@@ -205,18 +202,18 @@ class PageEditor:
     # -- operations ------------------------------------------------------------------------------------
 
     def append(self, section: str, text: str, after: str = "") -> BodyUnit:
-        """A paragraph (`- …` is an item) at the end of a section, or behind one of its units."""
+        """Add a paragraph (`- …` is an item) at the end of a section, or after one of its units."""
         if after:
             at = self.units.index(self._find(after, "P")) + 1
-            while at < len(self.units) and self.units[at].callout:
+            while at < len(self.units) and self.units[at].is_callout:
                 at += 1
         else:
-            at = self._end(section)
+            at = self._section_end(section)
         return self._insert(at, text)
 
     def replace(self, ref: str, text: str) -> None:
-        """Another text for a paragraph of ours."""
-        unit = self._ours(self._find(ref, "P"))
+        """Replace the text of a paragraph of ours."""
+        unit = self._require_ours(self._find(ref, "P"))
         before = unit.raw, unit.shape
         end = self.newline if unit.raw.endswith(b"\n") else b""
         unit.raw = text.encode("utf-8", "replace").replace(b"\n", self.newline) + end
@@ -225,48 +222,48 @@ class PageEditor:
             unit.raw, unit.shape = before
             self._too_long()
         above = self.units[: self.units.index(unit)][-1:]
-        if above and unit.shape is BlockShape.PARAGRAPH and not above[0].gap and not above[0].heading:
-            above[0].gap = self.newline  # an item may stand right below it, a paragraph would go on there
+        if above and unit.shape is BlockShape.PARAGRAPH and not above[0].gap and not above[0].is_heading:
+            above[0].gap = self.newline  # a paragraph right below would continue the one above
 
     def remove(self, ref: str) -> None:
-        """A paragraph of ours taken out."""
-        self._drop(self._ours(self._find(ref, "P")))
+        """Remove a paragraph of ours."""
+        self._drop(self._require_ours(self._find(ref, "P")))
 
     def add_section(self, title: str) -> BodyUnit:
-        """A section at the end of the page."""
-        return self._insert(len(self.units), f"## {self._titled(title)}", BlockShape.HEADING)
+        """Add a section at the end of the page."""
+        return self._insert(len(self.units), f"## {self._check_title(title)}", BlockShape.HEADING)
 
     def rename(self, section: str, title: str) -> None:
-        """Another title for a section of ours."""
-        unit = self._ours(self._find(section, "S"))
+        """Change the title of a section of ours."""
+        unit = self._require_ours(self._find(section, "S"))
         marks = re.match(rb"\s*#+", unit.raw)
         end = self.newline if unit.raw.endswith(b"\n") else b""
-        unit.raw = (marks[0] if marks else b"##") + b" " + self._titled(title, unit).encode() + end
+        unit.raw = (marks[0] if marks else b"##") + b" " + self._check_title(title, unit).encode() + end
 
     def remove_section(self, section: str) -> None:
-        """A section of ours with all that stands in it."""
-        head = self._ours(self._find(section, "S"))
+        """Remove a section of ours with all its units."""
+        head = self._require_ours(self._find(section, "S"))
         under = next(units for heading, units in self.sections() if heading is head)
         for unit in under:
-            self._ours(unit)
+            self._require_ours(unit)
         for unit in (*under, head):
             self._drop(unit)
 
     def contradict(self, ref: str, text: str) -> BodyUnit:
-        """What memory has against a person's paragraph, in a box below it."""
+        """Insert a callout below a person's paragraph with what memory has against it."""
         unit = self._find(ref, "P")
         if unit.owner == "ours":
             raise RefusedEdit(f"{ref} is yours: correct it with replace_paragraph")
         return self._insert(self.units.index(unit) + 1, f"{CALLOUT}\n> {text}")
 
     def clear(self) -> None:
-        """All of ours taken out, but for headings above what stays."""
-        for unit in [unit for unit in self.units if unit.owner == "ours" and not unit.heading]:
+        """Remove all units of ours, except headings above units that stay."""
+        for unit in [unit for unit in self.units if unit.owner == "ours" and not unit.is_heading]:
             self._drop(unit)
-        self.prune()
+        self.remove_empty_headings()
 
-    def prune(self) -> None:
-        """Headings of ours without anything below them taken out."""
+    def remove_empty_headings(self) -> None:
+        """Remove headings of ours that have nothing below them."""
         for heading, under in list(self.sections()):
             if heading and heading.owner == "ours" and not under:
                 self._drop(heading)
@@ -283,11 +280,13 @@ class PageEditor:
         if before:
             before.raw += b"" if before.raw.endswith(b"\n") else self.newline
             made.gap = before.gap if after else b""
-            before.gap = self._between(before, made) if after else before.gap or self._between(before, made)
+            before.gap = (
+                self._gap_between(before, made) if after else before.gap or self._gap_between(before, made)
+            )
         elif not self.head.endswith((b"\n\n", b"\n\r\n")) and self.head:
             self.head += (b"" if self.head.endswith(b"\n") else self.newline) + self.newline
         if after and not made.gap:
-            made.gap = self._between(made, after)
+            made.gap = self._gap_between(made, after)
         self.units.insert(at, made)
         if self.size > self.limit:
             self.units.remove(made)
@@ -295,10 +294,10 @@ class PageEditor:
             if before:
                 before.raw, before.gap = saved[1:]
             self._too_long()
-        self._number(made)
+        self._assign_ref(made)
         return made
 
-    def _between(self, one: BodyUnit, other: BodyUnit) -> bytes:
+    def _gap_between(self, one: BodyUnit, other: BodyUnit) -> bytes:
         together = one.shape is BlockShape.ITEM and other.shape is BlockShape.ITEM
         return b"" if together else self.newline
 
@@ -307,12 +306,12 @@ class PageEditor:
         del self.units[at]
         if 0 < at < len(self.units):
             before = self.units[at - 1]
-            before.gap = before.gap or (self._between(before, self.units[at]) and unit.gap)
+            before.gap = before.gap or (self._gap_between(before, self.units[at]) and unit.gap)
         elif at and not unit.gap and self.units[at - 1].owner == "ours":
             self.units[at - 1].gap = b""
 
-    def _number(self, unit: BodyUnit) -> None:
-        letter = "S" if unit.heading else "P"
+    def _assign_ref(self, unit: BodyUnit) -> None:
+        letter = "S" if unit.is_heading else "P"
         self._numbers[letter] += 1
         unit.ref = f"{letter}{self._numbers[letter]}"
 
@@ -324,23 +323,23 @@ class PageEditor:
             raise RefusedEdit(f"there is no {what} {ref[:20]!r}; there are: {', '.join(known) or 'none'}")
         return found
 
-    def _ours(self, unit: BodyUnit) -> BodyUnit:
+    def _require_ours(self, unit: BodyUnit) -> BodyUnit:
         if unit.owner != "ours":
             raise RefusedEdit(f"{unit.ref} was written by a person, and stays as it is")
         return unit
 
-    def _end(self, section: str) -> int:
-        """Behind the last unit of a section."""
+    def _section_end(self, section: str) -> int:
+        """The index after the last unit of a section."""
         wanted = None if section.strip() == "S0" else self._find(section, "S")
         heading, under = next(each for each in self.sections() if each[0] is wanted)
         last = under[-1] if under else heading
         return self.units.index(last) + 1 if last else 0
 
-    def _titled(self, title: str, but: BodyUnit | None = None) -> str:
+    def _check_title(self, title: str, but: BodyUnit | None = None) -> str:
         line = " ".join(title.split()).strip("# ")
-        if not line or len(line) > LONGEST_TITLE or "[[" in line or MARK.search(line):
+        if not line or len(line) > LONGEST_TITLE or "[[" in line or PLACEHOLDER.search(line):
             raise RefusedEdit(f"a title is one line of at most {LONGEST_TITLE} characters, without links")
-        if any(unit.heading and unit is not but and unit.title == line for unit in self.units):
+        if any(unit.is_heading and unit is not but and unit.title == line for unit in self.units):
             raise RefusedEdit(f"there is a section {line!r} already")
         return line
 
@@ -349,7 +348,7 @@ class PageEditor:
 
 
 def _join_quotations(blocks: list[Block], lines: Sequence[str]) -> None:
-    """Make one block of the lines of a quotation, which are read as one each."""
+    """Join consecutive quotation lines, each of which is scanned as a block of its own."""
     for at in range(len(blocks) - 1, 0, -1):
         one, other = blocks[at - 1], blocks[at]
         quoted = all(lines[block.start].lstrip().startswith(">") for block in (one, other))
@@ -359,7 +358,7 @@ def _join_quotations(blocks: list[Block], lines: Sequence[str]) -> None:
 
 
 def _owner(rows: Sequence[Owner], shape: BlockShape) -> Owner:
-    """Whose a unit is: a person's, if one line of it is."""
+    """The owner of a unit: a person, if one of its lines is theirs."""
     if "person" in rows:
         return "person"
     mine = shape in (BlockShape.HEADING, BlockShape.PARAGRAPH, BlockShape.ITEM)

@@ -495,13 +495,7 @@ class Flusher:
         self.store.make_state()
         now = self.store.now()
         entry = self.queue.put(
-            session,
-            turns,
-            at=now,
-            size=size,
-            for_model=self.for_model,
-            is_open=is_open,
-            recalled=recalled,
+            session, turns, at=now, size=size, for_model=self.for_model, is_open=is_open, recalled=recalled
         )
         self._save_session(session, entry.turns, title)
         return entry

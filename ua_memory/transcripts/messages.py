@@ -27,17 +27,7 @@ from ua_memory.transcripts.format import (
     recalled_in,
     texts,
 )
-from ua_memory.transcripts.turns import (
-    CallResult,
-    Event,
-    Record,
-    Role,
-    Turn,
-    committed,
-    instant,
-    table,
-    word,
-)
+from ua_memory.transcripts.turns import CallResult, Event, Record, Role, Turn, committed, instant, table, word
 
 # -- messages ----------------------------------------------------------------------------------------------
 # Messages as the Anthropic API takes them: a list, `{"messages": […]}`, or one to a line.

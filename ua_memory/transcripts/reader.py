@@ -86,8 +86,7 @@ def sniff(head: bytes) -> str:
             if pattern.search(part):
                 return client
     raise Malformed(
-        "this is JSON, but not a transcript of a known client",
-        hint="known clients: " + ", ".join(CLIENTS),
+        "this is JSON, but not a transcript of a known client", hint="known clients: " + ", ".join(CLIENTS)
     )
 
 
