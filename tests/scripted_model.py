@@ -25,7 +25,7 @@ class Scripted:
     """
 
     name = "scripted"
-    once = False
+    one_shot = False
 
     def __init__(
         self, *answers: Answer, on_ask: Callable[[], None] | None = None, stop: str = "end_turn"
@@ -42,7 +42,7 @@ class Scripted:
         purpose: str,
         max_tokens: int = 16_000,
         tools: Sequence[Mapping[str, Any]] = (),
-        goes_on: bool = False,
+        cacheable: bool = False,
     ) -> Reply:
         self.asked.append(list(messages))
         self.tools.append(tools)

@@ -23,7 +23,7 @@ from ua_memory.errors import (
     ModelUnavailable,
     RequestRejected,
 )
-from ua_memory.llm.client import UNHURRIED, Claude, MalformedStream, Timeouts, build, events
+from ua_memory.llm.client import LOCAL_TIMEOUTS, Claude, MalformedStream, Timeouts, build_request, events
 from ua_memory.llm.client import RedactedTexts as Words
 from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import Endpoint, Reply, user
@@ -33,7 +33,7 @@ from ua_memory.text import tokens
 
 KEY = "sk-ant-api03-" + "k7Qm2x" * 15
 HALF = "half " * 40
-QUICK = Timeouts(connect=2.0, silence=0.3, whole=0.8, retries=1, pause=0.01, longest_wait=1.0)
+QUICK = Timeouts(connect=2.0, read=0.3, answer=0.8, retries=1, pause=0.01, longest_wait=1.0)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -43,7 +43,7 @@ def meter(tmp_path: Path) -> Meter:
 
 
 def ask(fake: FakeModel, meter: Meter, patience: Timeouts = QUICK, text: str = "hi", **more: Any) -> Reply:
-    with Claude(Endpoint(KEY, fake.url), meter, patience=patience) as model:
+    with Claude(Endpoint(KEY, fake.url), meter, timeouts=patience) as model:
         return model.ask("Be brief.", [user(text)], purpose="test", **more)
 
 
@@ -89,7 +89,7 @@ def test_secrets_are_taken_out_of_everything_that_goes_out(meter: Meter) -> None
         with Claude(Endpoint(endpoint.api_key, fake.url), meter, patterns=own) as model:
             model.ask(f"secret: {KEY}", said, purpose="test", tools=[tool])
         with pytest.raises(ValueError, match="'image' is never sent"):
-            build(Words(), "", [user({"type": "image"})])
+            build_request(Words(), "", [user({"type": "image"})])
     body = json.dumps(fake.bodies[0])
     assert KEY not in body and "TICKET-77" not in body
     assert body.count("[redacted: anthropic-key]") == 5 and "[redacted: ticket]" in body
@@ -207,9 +207,9 @@ def test_errors_in_mid_stream_that_do_not_pass(meter: Meter) -> None:
 
 def test_a_server_of_ones_own_is_given_time_once(meter: Meter) -> None:
     """It says nothing while it reads a long prompt; what was too slow is not asked for all over again."""
-    assert Claude(Endpoint(KEY, "http://127.0.0.1:1"), meter)._patience == UNHURRIED
-    assert Claude(Endpoint(KEY, "https://api.anthropic.com"), meter)._patience == Timeouts()
-    unhurried = replace(QUICK, slow_again=False)
+    assert Claude(Endpoint(KEY, "http://127.0.0.1:1"), meter)._timeouts == LOCAL_TIMEOUTS
+    assert Claude(Endpoint(KEY, "https://api.anthropic.com"), meter)._timeouts == Timeouts()
+    unhurried = replace(QUICK, retry_slow=False)
     slow = pytest.raises(ModelUnavailable, match=r"silent for too long: 0\.3 s")
     with FakeModel({"text": "late", "hang": 5}) as fake, slow as raised:
         ask(fake, meter, unhurried)
@@ -221,7 +221,7 @@ def test_nobody_there(meter: Meter) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     with (
-        Claude(Endpoint(KEY, url), meter, patience=QUICK) as model,
+        Claude(Endpoint(KEY, url), meter, timeouts=QUICK) as model,
         pytest.raises(ModelUnavailable, match=r"cannot be reached.*2 tries"),
     ):
         model.ask("", [user("hi")], purpose="test")
@@ -305,8 +305,8 @@ class Kept:
 
 
 def run(fake: FakeModel, meter: Meter, kept: Kept, text: str = "read this", **more: Any) -> Any:
-    unhurried = replace(QUICK, silence=10.0, whole=20.0)  # a loop is not about time: other work may slow it
-    with Claude(Endpoint(KEY, fake.url, "claude-haiku-5-5"), meter, patience=unhurried) as model:
+    unhurried = replace(QUICK, read=10.0, answer=20.0)  # a loop is not about time: other work may slow it
+    with Claude(Endpoint(KEY, fake.url, "claude-haiku-5-5"), meter, timeouts=unhurried) as model:
         return run_tools(model, "Keep facts.", [user(text)], kept.tools, purpose="flush", **more)
 
 

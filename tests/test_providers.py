@@ -33,7 +33,7 @@ from ua_memory.llm.model import Endpoint, Reply, endpoint_of, user
 from ua_memory.llm.model import TokenUsage as Used
 from ua_memory.memory import Memory
 
-QUICK = Timeouts(connect=2.0, silence=0.3, whole=0.8, retries=1, pause=0.01, longest_wait=1.0)
+QUICK = Timeouts(connect=2.0, read=0.3, answer=0.8, retries=1, pause=0.01, longest_wait=1.0)
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 KEEP = {
     "name": "keep", "description": "Keep it.",
@@ -144,7 +144,7 @@ def chat(
 ) -> tuple[Reply, FakeModel]:
     with FakeModel(*replies) as fake:
         endpoint = Endpoint("sk-test", f"{fake.url}/v1", model, "openai")
-        with OpenAIModel(endpoint, meter, patience=patience) as asked:
+        with OpenAIModel(endpoint, meter, timeouts=patience) as asked:
             more.setdefault("messages", [user("hi")])
             return asked.ask("Be brief.", purpose="test", **more), fake
 
@@ -212,7 +212,7 @@ def test_failures_of_a_chat(
 ) -> None:
     with (
         FakeModel(reply) as fake,
-        OpenAIModel(Endpoint("sk-test", fake.url, "", "openai"), meter, patience=QUICK) as model,
+        OpenAIModel(Endpoint("sk-test", fake.url, "", "openai"), meter, timeouts=QUICK) as model,
     ):
         with pytest.raises(error) as raised:
             model.ask("", [user("hi")], purpose="test")
@@ -336,7 +336,7 @@ class Program:
         return found
 
     def model(self, meter: Meter, model: str = "") -> MeteredModel:
-        return providers.KINDS[self.provider](self.endpoint(model), meter)
+        return providers.PROVIDERS[self.provider](self.endpoint(model), meter)
 
 
 def called(*calls: tuple[str, Any], text: str = "") -> str:
@@ -368,7 +368,7 @@ def test_claude_answers_with_calls(tmp_path: Path, temporary: Path, meter: Meter
     assert json.loads(run["system"].splitlines()[-1]) == [KEEP]
     assert "ANTHROPIC_API_KEY" not in run["env"] and run["env"]["UA_MEMORY_ENABLED"] == "0"
     assert Path(run["cwd"]).parent == temporary and run["env"]["TMPDIR"] == run["cwd"]
-    assert run["files"] == ["system.txt"] and [*temporary.glob(f"{providers.FOLDER}*")] == []
+    assert run["files"] == ["system.txt"] and [*temporary.glob(f"{providers.FOLDER_PREFIX}*")] == []
     (entry,) = Ledger(tmp_path / "local").entries()
     assert (entry.model, entry.usd, entry.counted) == ("claude-code/opus", None, 0.0)
     total = Ledger(tmp_path / "local").spent().total
@@ -433,13 +433,13 @@ def test_failures_of_claude(
     with program.model(meter) as model, pytest.raises(error) as raised:
         model.ask("", [user("hi")], purpose="test")
     assert hint in str(raised.value.hint) and len(program.runs) == 1
-    assert [*temporary.glob(f"{providers.FOLDER}*")] == []
+    assert [*temporary.glob(f"{providers.FOLDER_PREFIX}*")] == []
 
 
 def test_a_program_that_is_absent_or_hangs(
     tmp_path: Path, temporary: Path, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(providers, "SECONDS", 0.5)
+    monkeypatch.setattr(providers, "TIME_LIMIT", 0.5)
     program = Program(tmp_path, "claude-code", {"result": "late", "sleep": 60})
     began = time.monotonic()
     with program.model(meter) as model, pytest.raises(ModelUnavailable, match="no answer within"):
@@ -448,17 +448,17 @@ def test_a_program_that_is_absent_or_hangs(
     program.env["PATH"] = str(tmp_path)
     with program.model(meter) as model, pytest.raises(ModelUnavailable, match="no program claude"):
         model.ask("", [user("hi")], purpose="test")
-    assert [*temporary.glob(f"{providers.FOLDER}*")] == []
+    assert [*temporary.glob(f"{providers.FOLDER_PREFIX}*")] == []
 
 
 def test_what_a_killed_run_left_goes_with_the_next(tmp_path: Path, temporary: Path, meter: Meter) -> None:
-    old, fresh = (temporary / f"{providers.FOLDER}{name}" for name in ("old", "fresh"))
+    old, fresh = (temporary / f"{providers.FOLDER_PREFIX}{name}" for name in ("old", "fresh"))
     old.mkdir()
     fresh.mkdir()
     os.utime(old, (1, 1))
     with Program(tmp_path, "claude-code", {"result": "ok"}).model(meter) as model:
         model.ask("", [user("hi")], purpose="test")
-    assert [*temporary.glob(f"{providers.FOLDER}*")] == [fresh]
+    assert [*temporary.glob(f"{providers.FOLDER_PREFIX}*")] == [fresh]
 
 
 def test_codex_has_a_home_of_ours(tmp_path: Path, temporary: Path, meter: Meter) -> None:
@@ -484,7 +484,7 @@ def test_codex_has_a_home_of_ours(tmp_path: Path, temporary: Path, meter: Meter)
     assert run["linked"] and run["env"]["UA_MEMORY_ENABLED"] == "0" and run["stdin"] == "hi"
     assert Path(run["cwd"]).name == "empty" and Path(run["env"]["CODEX_HOME"]).parent.parent == temporary
     assert sorted(file.name for file in home.iterdir()) == ["AGENTS.md", "auth.json", "config.toml"]
-    assert [*temporary.glob(f"{providers.FOLDER}*")] == []
+    assert [*temporary.glob(f"{providers.FOLDER_PREFIX}*")] == []
 
 
 def test_a_login_that_codex_renewed_goes_back_to_its_owner(

@@ -13,7 +13,7 @@ import pytest
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
 from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import TokenUsage as Usage
-from ua_memory.llm.model import is_on_this_network, price
+from ua_memory.llm.model import is_local, price
 from ua_memory.text.wording import dollars
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def spend(
     meter: Meter, usage: Usage, purpose: str = "flush", model: str = SONNET, free: bool = False
 ) -> None:
     entry = meter.reserve(purpose, model, WORST, free=free)
-    meter.settle(entry, model, usage, failed=False, request="req_1")
+    meter.record_usage(entry, model, usage, failed=False, request="req_1")
 
 
 def lines(ledger: Ledger) -> list[str]:
@@ -72,9 +72,9 @@ def test_who_sends_no_bill() -> None:
         "http://10.0.0.2",
         "http://a.local",
     ):
-        assert is_on_this_network(url)
+        assert is_local(url)
     for url in ("https://api.anthropic.com", "https://8.8.8.8", "http://localhost.evil.com", "nonsense"):
-        assert not is_on_this_network(url)
+        assert not is_local(url)
 
 
 # -- the ledger ----------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_totals_by_purpose_day_and_model(tmp_path: Path) -> None:
     clock.at += timedelta(days=1)
     spend(meter, Usage(input=5), "flush", "made-up")
     meter.reserve("flush", SONNET, WORST)
-    meter.settle(meter.reserve("flush", SONNET, WORST), "", Usage(input=1), failed=True)
+    meter.record_usage(meter.reserve("flush", SONNET, WORST), "", Usage(input=1), failed=True)
     spent = ledger.spent()
     total = spent.total
     assert (total.requests, total.unpriced, total.open, total.failed) == (5, 1, 1, 1)
@@ -264,7 +264,7 @@ def test_days_are_told_by_purpose_and_drawn(tmp_path: Path) -> None:
         clock[0] = clock[0].replace(day=day)
         used = Usage(1000, 100)
         entry = meter.reserve(purpose, "claude-sonnet-5-5", used)
-        meter.settle(entry, "claude-sonnet-5-5", used, failed=False)
+        meter.record_usage(entry, "claude-sonnet-5-5", used, failed=False)
     spent = Ledger(tmp_path).spent()
     assert list(spent.by_day) == ["2026-11-20", "2026-11-22"]
     assert set(spent.by_both["2026-11-22"]) == {"reflect", "flush"}

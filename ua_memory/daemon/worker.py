@@ -385,7 +385,7 @@ class Yielding:
 
     def __init__(self, model: Model, memory: Memory) -> None:
         self._model, self._memory = model, memory
-        self.name, self.once = model.name, model.once
+        self.name, self.one_shot = model.name, model.one_shot
 
     def ask(self, system: str, messages: Sequence[Message], **more: Any) -> Reply:
         self._memory.close()

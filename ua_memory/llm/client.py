@@ -22,8 +22,8 @@ from ua_memory.errors import (
     RequestRejected,
     UaMemoryError,
 )
-from ua_memory.llm.ledger import Entry, Meter, entry_of
-from ua_memory.llm.model import OWN_URL, Block, Endpoint, Message, Reply, Stop, TokenUsage, ToolCall
+from ua_memory.llm.ledger import Entry, Meter, parse_entry
+from ua_memory.llm.model import DEFAULT_URLS, Block, Endpoint, Message, Reply, Stop, TokenUsage, ToolCall
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.patterns import late
 from ua_memory.text.redaction import NO_PATTERNS, redact
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 
 # -- stream ------------------------------------------------------------------------------------------------
-# Puts a streamed answer together, event by event, and knows whether it is whole.
-#
-# The SDK's own accumulator takes a stream that ends early for a short answer, and half a tool input for a
-# whole one. Saving half of what a model meant to say would be a false memory; so the events are read here.
+# Reads a streamed answer. The SDK's own accumulator accepts a stream that ended early, and half of a tool's
+# input, which would become a false memory.
 
 
 _STOPS: Mapping[str, Stop] = {
@@ -51,11 +49,11 @@ _STOPS: Mapping[str, Stop] = {
 
 
 class MalformedStream(Exception):
-    """The events make no message."""
+    """The events are no valid message."""
 
 
 class ErrorEvent(Exception):
-    """The endpoint ended its stream with an error. `kind` is the API's type, such as overloaded_error."""
+    """The endpoint ended its stream with an error; `kind` is its type, such as overloaded_error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -63,10 +61,10 @@ class ErrorEvent(Exception):
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a stream of server-sent events, pings included, to the `[DONE]` that some APIs end
-    it with. MalformedStream for what is none.
+    """The JSON objects of a stream of server-sent events, pings included, up to `[DONE]` if there is one.
+    MalformedStream.
 
-    Lines end at LF alone (or CR LF): U+2028 and its like stand inside JSON strings.
+    Lines end at LF or CR LF alone: U+2028 and the like occur inside JSON strings.
     """
     data: list[bytes] = []
     for line in _lines(chunks):
@@ -92,10 +90,11 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class StreamedReply:
-    """An answer on its way in. `begun` once the endpoint has said what the prompt cost."""
+    """An answer that is being received. `started`: the endpoint has reported the size of the prompt;
+    `complete`: the answer is complete."""
 
     def __init__(self) -> None:
-        self.begun = self.whole = False
+        self.started = self.complete = False
         self.model = self.request_id = ""
         self.refusal: str | None = None
         self._stop: str | None = None
@@ -104,42 +103,43 @@ class StreamedReply:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._parts: dict[tuple[int, str], list[str]] = {}
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Add one event. Raises ErrorEvent or MalformedStream."""
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add an event. ErrorEvent, MalformedStream."""
         try:
-            self._take(event)
+            self._add(event)
         except (KeyError, TypeError, AttributeError) as error:
             raise MalformedStream(f"an event of type {event.get('type')!r} is not understood") from error
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _add(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
         if kind == "message_start":
-            self.begun = True
+            self.started = True
             self.model = str(event["message"].get("model") or "")
-            self._note(event["message"].get("usage"))
+            self._update_usage(event["message"].get("usage"))
         elif kind == "content_block_start":
             self._blocks[event["index"]] = dict(event["content_block"])
         elif kind == "content_block_delta":
-            self._delta(event["index"], event["delta"])
+            self._add_delta(event["index"], event["delta"])
         elif kind == "message_delta":
             self._stop = event["delta"].get("stop_reason") or self._stop
             if self._stop == "refusal":
                 details = event["delta"].get("stop_details") or {}
                 self.refusal = str(details.get("explanation") or details.get("category") or "")
-            self._counted = self._note(event.get("usage"))
+            self._counted = self._update_usage(event.get("usage"))
         elif kind == "message_stop":
-            self.whole = self.begun
+            self.complete = self.started
         elif kind == "error":
             failure = event.get("error") or {}
             raise ErrorEvent(str(failure.get("type") or "api_error"), str(failure.get("message") or ""))
 
-    def _note(self, usage: Mapping[str, Any] | None) -> bool:
-        """Counts are totals so far: later ones replace earlier ones, and absent ones leave them."""
+    def _update_usage(self, usage: Mapping[str, Any] | None) -> bool:
+        """Update the usage. Counts are totals: later ones replace earlier ones. Whether the output was
+        reported."""
         found = {key: value for key, value in (usage or {}).items() if isinstance(value, int)}
         self._usage.update(found)
         return "output_tokens" in found
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> None:
+    def _add_delta(self, index: int, delta: Mapping[str, Any]) -> None:
         block = self._blocks[index]
         for key in ("text", "thinking", "signature", "partial_json"):
             if isinstance(delta.get(key), str):
@@ -149,7 +149,7 @@ class StreamedReply:
 
     @property
     def usage(self) -> TokenUsage:
-        """What the endpoint has reported; of an answer that was cut, the output is counted here."""
+        """The usage as reported; if the answer was cut, its output is counted here."""
         reported = self._usage.get
         output = reported("output_tokens", 0)
         if not self._counted:
@@ -158,15 +158,15 @@ class StreamedReply:
         return TokenUsage(reported("input_tokens", 0), output, read, written)
 
     def reply(self) -> Reply:
-        """The whole answer. A call that the end of the answer cut off is left out of it."""
+        """The complete answer, without a call that its end has cut off."""
         blocks, calls = [], []
         last = max(self._blocks, default=0)
         for index in sorted(self._blocks):
-            block = self._joined(index)
+            block = self._block_at(index)
             if block["type"] == "tool_use":
                 if index == last and self._stop in ("max_tokens", "model_context_window_exceeded"):
                     continue
-                given = self._input(index, block)
+                given = self._call_input(index, block)
                 block["input"] = given or {}
                 calls.append(ToolCall(str(block.get("id", "")), str(block.get("name", "")), given))
             if block["type"] != "text" or str(block.get("text", "")).strip():
@@ -175,15 +175,15 @@ class StreamedReply:
         stop = _STOPS.get(self._stop or "", "unknown")
         return Reply(text, tuple(calls), stop, self.usage, tuple(blocks), self.model, self.request_id)
 
-    def _joined(self, index: int) -> dict[str, Any]:
+    def _block_at(self, index: int) -> dict[str, Any]:
         block = dict(self._blocks[index])
         for name in ("text", "thinking", "signature"):
             if parts := self._parts.get((index, name)):
                 block[name] = str(block.get(name) or "") + "".join(parts)
         return block
 
-    def _input(self, index: int, block: Mapping[str, Any]) -> dict[str, Any] | None:
-        """A call's input, read strictly; None where it is no JSON object."""
+    def _call_input(self, index: int, block: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A call's input; None if it is not a JSON object."""
         text = "".join(self._parts.get((index, "input"), ()))
         try:
             given = json.loads(text) if text.strip() else block.get("input", {})
@@ -193,19 +193,18 @@ class StreamedReply:
 
 
 # -- chat completions --------------------------------------------------------------------------------------
-# OpenAI's chat completions, as many servers have them: our request turned into theirs, and the pieces of
-# their stream into the events above.
+# OpenAI's API, which many servers have: converts our requests, and the chunks of the stream to events.
 
 
-_FINISHED = {
+_STOP_REASONS = {
     "stop": "end_turn", "tool_calls": "tool_use", "function_call": "tool_use", "length": "max_tokens",
     "content_filter": "refusal",
 }  # fmt: skip
 
 
 def chat_body(request: ModelRequest, model: str, max_tokens: int, *, own: bool) -> dict[str, Any]:
-    """The body of a request. Only OpenAI's `own` models refuse the name that all servers know for the length
-    of an answer."""
+    """The body of a request. `own` models of OpenAI's refuse the name `max_tokens`, which all servers
+    know."""
     messages = [
         {"role": "system", "content": "\n\n".join(block["text"] for block in request.body.get("system", ()))}
     ]
@@ -232,7 +231,7 @@ def chat_body(request: ModelRequest, model: str, max_tokens: int, *, own: bool) 
 
 
 def _chat_messages(role: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """One message of ours: results of tools first, each a message of its own, and then what was said."""
+    """One of our messages as theirs: results of tools as one message each, then the text."""
     found: list[dict[str, Any]] = [
         {"role": "tool", "tool_call_id": block["tool_use_id"], "content": "\n".join(_texts(block)) or "done"}
         for block in blocks
@@ -257,16 +256,16 @@ def _chat_messages(role: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 class ChatStream:
-    """Turns the chunks of one streamed completion into events of a message."""
+    """Converts the chunks of a streamed completion to events."""
 
     def __init__(self) -> None:
         self._blocks = 0
         self._text: int | None = None
         self._calls: dict[int, tuple[str, int]] = {}
-        self._begun = False
+        self._started = False
 
     def events(self, chunk: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The events of a chunk. Raises MalformedStream."""
+        """The events of a chunk. MalformedStream."""
         try:
             yield from self._events(chunk)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
@@ -277,17 +276,17 @@ class ChatStream:
             told = failed if isinstance(failed, Mapping) else {"message": str(failed)}
             kind = told.get("type") or told.get("code") or "api_error"
             yield {"type": "error", "error": {"type": str(kind), "message": told.get("message")}}
-        if not self._begun:
-            self._begun = True
+        if not self._started:
+            self._started = True
             yield {"type": "message_start", "message": {"model": chunk.get("model")}}
         for choice in (chunk.get("choices") or ())[:1]:
             delta = choice.get("delta") or {}
             if delta.get("content"):
-                yield from self._said(delta["content"])
+                yield from self._text_events(delta["content"])
             for call in delta.get("tool_calls") or ():
-                yield from self._called(call)
+                yield from self._call_events(call)
             if reason := choice.get("finish_reason"):
-                stop = "refusal" if delta.get("refusal") else _FINISHED.get(reason, reason)
+                stop = "refusal" if delta.get("refusal") else _STOP_REASONS.get(reason, reason)
                 yield {"type": "message_delta", "delta": {"stop_reason": stop}}
                 yield {"type": "message_stop"}
         if usage := chunk.get("usage"):
@@ -297,45 +296,45 @@ class ChatStream:
                 "output_tokens": usage.get("completion_tokens", 0),
             }}  # fmt: skip
 
-    def _said(self, text: str) -> Iterator[dict[str, Any]]:
+    def _text_events(self, text: str) -> Iterator[dict[str, Any]]:
         if self._text is None:
             self._text = self._blocks
-            yield self._opened({"type": "text", "text": ""})
+            yield self._block_start({"type": "text", "text": ""})
         delta = {"type": "text_delta", "text": text}
         yield {"type": "content_block_delta", "index": self._text, "delta": delta}
 
-    def _called(self, call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Some servers give every call the index 0, and tell them apart only by id."""
+    def _call_events(self, call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The events of a call. Some servers give all calls the index 0 and distinguish them by id."""
         at, function = call.get("index") or 0, call.get("function") or {}
         id, block = self._calls.get(at, ("", -1))
         if block < 0 or (call.get("id") and call["id"] != id):
             id, block = call.get("id") or f"call_{self._blocks}", self._blocks
             self._calls[at] = id, block
-            yield self._opened({"type": "tool_use", "id": id, "name": function.get("name"), "input": {}})
+            yield self._block_start({"type": "tool_use", "id": id, "name": function.get("name"), "input": {}})
         if function.get("arguments"):
             delta = {"type": "input_json_delta", "partial_json": function["arguments"]}
             yield {"type": "content_block_delta", "index": block, "delta": delta}
 
-    def _opened(self, block: dict[str, Any]) -> dict[str, Any]:
+    def _block_start(self, block: dict[str, Any]) -> dict[str, Any]:
         self._blocks += 1
         return {"type": "content_block_start", "index": self._blocks - 1, "content_block": block}
 
 
 # -- failures ----------------------------------------------------------------------------------------------
-# What went wrong with a request, told as our errors: what may pass is tried again, the rest is said.
+# Errors of the SDKs and endpoints as our own: those that may pass are retried.
 
 
-_MAY_PASS = {"overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error"}
-_OF_THE_KEY = {"authentication_error", "permission_error", "billing_error"}
-_LONGEST = 300
+_TRANSIENT = {"overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error"}
+_KEY_ERRORS = {"authentication_error", "permission_error", "billing_error"}
+_LONGEST_MESSAGE = 300
 _NO_SUCH_MODEL = late(
     r"(invalid|unknown|no such|not a valid) model|model\b.*\b(not found|not exist|not available)", re.I
 )
 
 
 class TransientFailure(Exception):
-    """A failure that another try may not meet. `wait` is what the endpoint asked for, in seconds;
-    `sent` whether the prompt may have been read, and so paid for; `slow` that nothing came for too long."""
+    """A failure that may pass. `wait` is the `Retry-After` in seconds; `sent`: the prompt may have been read
+    and billed; `slow`: a time-out."""
 
     def __init__(
         self, what: str, *, wait: float | None = None, sent: bool = False, slow: bool = False
@@ -344,67 +343,68 @@ class TransientFailure(Exception):
         self.what, self.wait, self.sent, self.slow = what, wait, sent, slow
 
 
-def of_status(
+def status_failure(
     error: APIStatusError | openai.APIStatusError, endpoint: Endpoint
 ) -> TransientFailure | UaMemoryError:
-    """An answer with a status of 3xx, 4xx or 5xx; the SDK's rules for which to try again."""
+    """The failure for a status of 3xx, 4xx or 5xx, by the SDK's rules of what to retry."""
     status, headers = error.status_code, error.response.headers
-    said = in_one_line(_said_by(error), endpoint)
+    said = clean_message(_error_message(error), endpoint)
     what = f"the model's endpoint answered {status}" + (f": {said}" if said else "")
     again = headers.get("x-should-retry")
     if again == "true" or (again != "false" and (status in (408, 409, 429) or status >= 500)):
-        return TransientFailure(what, wait=_wait(headers.get("retry-after-ms"), headers.get("retry-after")))
+        return TransientFailure(what, wait=_delay(headers.get("retry-after-ms"), headers.get("retry-after")))
     if status in (408, 409, 429) or status >= 500:
-        return _unavailable(what, endpoint)
+        return _model_unavailable(what, endpoint)
     if status in (401, 402, 403):
-        return _key(what, endpoint)
+        return _key_rejected(what, endpoint)
     if 300 <= status < 400:
         what = f"{what}, and is not followed to {headers.get('location', 'elsewhere')!r}"
-    return _request(what, endpoint, unknown=status == 404 or _NO_SUCH_MODEL.search(said) is not None)
+    return _request_rejected(what, endpoint, unknown=status == 404 or _NO_SUCH_MODEL.search(said) is not None)
 
 
-def _said_by(error: APIStatusError | openai.APIStatusError) -> str:
-    """The message of an error's body; '' where it has none."""
+def _error_message(error: APIStatusError | openai.APIStatusError) -> str:
+    """The message in an error's body, or ''."""
     body: Any = error.body
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     return str(inner.get("message") or "") if isinstance(inner, Mapping) else str(inner or "")
 
 
-def of_connection(error: APIConnectionError | openai.APIConnectionError) -> TransientFailure:
-    """No answer at all: nobody there, no network, a time-out, or cut off before its first byte."""
+def connection_failure(error: APIConnectionError | openai.APIConnectionError) -> TransientFailure:
+    """The failure if there was no answer: no server, no network, a time-out, or cut off before the first
+    byte."""
     cause = error.__cause__
     kind = type(cause).__name__ if cause else ""
     if type(error).__name__ == "APITimeoutError" and kind != "ConnectTimeout":
         return TransientFailure("the model's endpoint was silent for too long", sent=True, slow=True)
-    why = str(cause).strip()[:_LONGEST] if cause else ""
+    why = str(cause).strip()[:_LONGEST_MESSAGE] if cause else ""
     what = "the model's endpoint cannot be reached" + (f": {redact(why).text}" if why else "")
     return TransientFailure(what, sent=kind not in ("ConnectError", "ConnectTimeout"))
 
 
-def of_event(kind: str, message: str, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
-    """An error in the middle of a stream."""
-    said = in_one_line(message, endpoint)
+def event_failure(kind: str, message: str, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
+    """The failure for an error in a stream."""
+    said = clean_message(message, endpoint)
     what = f"the model's endpoint ended its answer early: {kind}" + (f", {said}" if said else "")
-    if kind in _MAY_PASS:
+    if kind in _TRANSIENT:
         return TransientFailure(what)
-    return _key(what, endpoint) if kind in _OF_THE_KEY else _request(what, endpoint)
+    return _key_rejected(what, endpoint) if kind in _KEY_ERRORS else _request_rejected(what, endpoint)
 
 
-def in_one_line(text: str, endpoint: Endpoint) -> str:
-    """An endpoint's own words, short, on one line and without the key that some of them repeat."""
+def clean_message(text: str, endpoint: Endpoint) -> str:
+    """An endpoint's message, shortened, on one line, and without keys that it may repeat."""
     plain = text
     for key in filter(None, (endpoint.api_key.strip(), endpoint.auth_token.strip())):
         plain = plain.replace(key, "[key]")
-    return " ".join(redact(plain).text.split())[:_LONGEST]
+    return " ".join(redact(plain).text.split())[:_LONGEST_MESSAGE]
 
 
-def _key(what: str, endpoint: Endpoint) -> KeyRejected:
+def _key_rejected(what: str, endpoint: Endpoint) -> KeyRejected:
     name = endpoint.variable("AUTH_TOKEN" if endpoint.auth_token else "API_KEY")
     return KeyRejected(what, where=endpoint.url, hint=f"put a key that is valid there into {name}")
 
 
-def _request(what: str, endpoint: Endpoint, *, unknown: bool = False) -> RequestRejected:
-    """A request that was not accepted; `unknown` where the endpoint may not have the model."""
+def _request_rejected(what: str, endpoint: Endpoint, *, unknown: bool = False) -> RequestRejected:
+    """A request that was not accepted; `unknown`: the endpoint may not have the model."""
     url = f"{endpoint.variable('BASE_URL')} {endpoint.url}"
     hint = f"UA_MEMORY_MODEL is {endpoint.name}, {url}: check both"
     if unknown and not endpoint.model:
@@ -414,12 +414,12 @@ def _request(what: str, endpoint: Endpoint, *, unknown: bool = False) -> Request
     return RequestRejected(what, where=endpoint.url, hint=hint)
 
 
-def _unavailable(what: str, endpoint: Endpoint) -> UaMemoryError:
+def _model_unavailable(what: str, endpoint: Endpoint) -> UaMemoryError:
     return ModelUnavailable(what, where=endpoint.url, hint="try again later")
 
 
-def _wait(milliseconds: str | None, seconds: str | None) -> float | None:
-    """What `Retry-After` asks for: seconds, or a date, which is read as a long time."""
+def _delay(milliseconds: str | None, seconds: str | None) -> float | None:
+    """`Retry-After` in seconds, None if there is none; a date counts as infinite."""
     for value, factor in ((milliseconds, 0.001), (seconds, 1.0)):
         try:
             return max(0.0, float(value or "") * factor)
@@ -432,129 +432,134 @@ def _wait(milliseconds: str | None, seconds: str | None) -> float | None:
 
 
 # -- request -----------------------------------------------------------------------------------------------
-# The body of a request: every text redacted once more, counted, and marked for the prompt cache.
+# Builds the body of a request: all texts are redacted once more and counted, and cache breakpoints are set.
 #
-# The cache works on prefixes, in the order tools, system, messages, and finds one again only where a
-# request ended it with a mark. At most four marks are allowed: behind the system text (which covers the
-# tools), behind the first message (the transcript), behind the newest message, and again where the request
-# before had its newest. Without that last one, twenty parallel calls would lie between two marks, and the
-# server does not look back further than that.
+# The prompt cache matches prefixes (tools, system, messages) that end at a breakpoint. At most four are
+# allowed: after the system text (which covers the tools), after the first message (the transcript), after the
+# newest message, and where the request before had its newest. Without the last one, twenty parallel calls
+# could lie between two breakpoints, and the server does not look back further.
 
 
-_MARK = {"cache_control": {"type": "ephemeral"}}
-_REMEMBERED = 5_000
-# What the API adds around texts, measured by its users: a few tokens a block, some 300–600 for tools.
-_FOR_A_BLOCK, _FOR_TOOLS = 8, 600
+_CACHE_BREAKPOINT = {"cache_control": {"type": "ephemeral"}}
+_CACHED_TEXTS = 5_000
+# What the API adds, as measured by its users: a few tokens a block, some 300–600 for tools.
+_BLOCK_TOKENS, _TOOL_TOKENS = 8, 600
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What is sent besides the model's name and the length of the answer; `tokens` by our own count."""
+    """The body of a request without the model and the length of the answer; `tokens` by our own count."""
 
     body: dict[str, Any]
     tokens: int
 
 
 class RedactedTexts:
-    """Redacts and counts texts, each only once: a loop sends the same long transcript every turn."""
+    """Redacts and counts texts, each only once: an agent's loop sends the same transcript with every
+    request."""
 
     def __init__(self, patterns: Mapping[str, str] = NO_PATTERNS) -> None:
         self._patterns = patterns
-        self._known: dict[str, tuple[str, int]] = {}
+        self._cache: dict[str, tuple[str, int]] = {}
 
     def clean(self, text: str) -> str:
         """The text without secrets, and without lone surrogates, which JSON cannot carry."""
-        return self._both(text)[0]
+        return self._clean_and_count(text)[0]
 
     def count(self, text: str) -> int:
-        """tokens.count of the clean text."""
-        return self._both(text)[1]
+        """The tokens of the clean text."""
+        return self._clean_and_count(text)[1]
 
-    def _both(self, text: str) -> tuple[str, int]:
-        if text not in self._known:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
+    def _clean_and_count(self, text: str) -> tuple[str, int]:
+        if text not in self._cache:
+            if len(self._cache) >= _CACHED_TEXTS:
+                self._cache.clear()
             clean = redact(text.encode("utf-8", "replace").decode(), self._patterns).text
-            self._known[text] = clean, text_tokens.count(clean)
-        return self._known[text]
+            self._cache[text] = clean, text_tokens.count(clean)
+        return self._cache[text]
 
 
-def build(
+def build_request(
     words: RedactedTexts,
     system: str,
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]] = (),
     *,
-    goes_on: bool = False,
+    cacheable: bool = False,
 ) -> ModelRequest:
-    """The request for these messages. ValueError for a block of a kind that cannot be redacted."""
-    marked = _marked(messages) if goes_on else frozenset()
+    """The request for these messages. ValueError for a block that cannot be redacted."""
+    marked = _breakpoints(messages) if cacheable else frozenset()
     sent = []
     for number, message in enumerate(messages):
-        blocks = [_block(block, words.clean) for block in _blocks(message)]
+        blocks = [_redact_block(block, words.clean) for block in _blocks_of(message)]
         if number in marked:
-            blocks[-1] = {**blocks[-1], **_MARK}
+            blocks[-1] = {**blocks[-1], **_CACHE_BREAKPOINT}
         sent.append({"role": message["role"], "content": blocks})
     body: dict[str, Any] = {"messages": sent}
     if system:
-        body["system"] = [{"type": "text", "text": words.clean(system), **_MARK}]
+        body["system"] = [{"type": "text", "text": words.clean(system), **_CACHE_BREAKPOINT}]
     if tools:
-        body["tools"] = [_described(tool, words.clean) for tool in tools]
-    return ModelRequest(body, _count(words, system, messages, body.get("tools", [])))
+        body["tools"] = [_redact_descriptions(tool, words.clean) for tool in tools]
+    return ModelRequest(body, _tokens_of(words, system, messages, body.get("tools", [])))
 
 
-def _marked(messages: Sequence[Message]) -> frozenset[int]:
+def _breakpoints(messages: Sequence[Message]) -> frozenset[int]:
     said = [number for number, message in enumerate(messages) if message["role"] == "user"]
     return frozenset(said[:1] + said[-2:])
 
 
-def _blocks(message: Message) -> list[Block]:
+def _blocks_of(message: Message) -> list[Block]:
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
-def _block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
-    """The block with every text of ours cleaned. What the model thought is signed and goes back as it
-    came: it was made of cleaned text."""
+def _redact_block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
+    """The block with its texts redacted. Thinking blocks are signed and sent back unchanged: they were made
+    from redacted text."""
     kind = block["type"]
     if kind == "text":
         return {**block, "text": clean(block["text"])}
     if kind == "tool_use":
-        return {**block, "input": _deep(block["input"], clean)}
+        return {**block, "input": _redact_value(block["input"], clean)}
     if kind == "tool_result":
         content = block.get("content", "")
         is_text = isinstance(content, str)
-        return {**block, "content": clean(content) if is_text else [_block(each, clean) for each in content]}
+        return {
+            **block,
+            "content": clean(content) if is_text else [_redact_block(each, clean) for each in content],
+        }
     if kind in ("thinking", "redacted_thinking"):
         return dict(block)
     raise ValueError(f"a block of type {kind!r} is never sent: nothing can take secrets out of it")
 
 
-def _deep(value: Any, clean: Callable[[str], str]) -> Any:
+def _redact_value(value: Any, clean: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list | tuple):
-        return [_deep(item, clean) for item in value]
+        return [_redact_value(item, clean) for item in value]
     if isinstance(value, Mapping):
-        return {key: _deep(item, clean) for key, item in value.items()}
+        return {key: _redact_value(item, clean) for key, item in value.items()}
     return value
 
 
-def _described(tool: Any, clean: Callable[[str], str]) -> Any:
-    """A tool's definition with its descriptions cleaned; names, types and limits are code."""
+def _redact_descriptions(tool: Any, clean: Callable[[str], str]) -> Any:
+    """A tool's definition with its descriptions redacted; the rest is code."""
     if isinstance(tool, Mapping):
         return {
-            key: clean(item) if key == "description" and isinstance(item, str) else _described(item, clean)
+            key: clean(item)
+            if key == "description" and isinstance(item, str)
+            else _redact_descriptions(item, clean)
             for key, item in tool.items()
         }
-    return [_described(item, clean) for item in tool] if isinstance(tool, list | tuple) else tool
+    return [_redact_descriptions(item, clean) for item in tool] if isinstance(tool, list | tuple) else tool
 
 
-def _count(words: RedactedTexts, system: str, messages: Sequence[Message], tools: Sequence[Any]) -> int:
-    total = words.count(system) + (_FOR_TOOLS + words.count(json.dumps(tools)) if tools else 0)
+def _tokens_of(words: RedactedTexts, system: str, messages: Sequence[Message], tools: Sequence[Any]) -> int:
+    total = words.count(system) + (_TOOL_TOKENS + words.count(json.dumps(tools)) if tools else 0)
     for message in messages:
-        for block in _blocks(message):
-            total += _FOR_A_BLOCK + sum(words.count(text) for text in _texts(block))
+        for block in _blocks_of(message):
+            total += _BLOCK_TOKENS + sum(words.count(text) for text in _texts(block))
     return total
 
 
@@ -568,15 +573,13 @@ def _texts(block: Block) -> list[str]:
     return [str(block.get(kind, "")) if kind != "redacted_thinking" else str(block.get("data", ""))]
 
 
-# -- posting -----------------------------------------------------------------------------------------------
-# Many requests posted at once and answered within a day, at half the price: the API's message batches.
-#
-# Nobody waits: who posts keeps the `BatchHandle`, and whoever comes later collects it, in another process
-# or on another day. The worst case of all of them stands in the ledger until then.
+# -- message batches ---------------------------------------------------------------------------------------
+# The Batches API answers many requests within a day, at half the price. `post` returns a `BatchHandle`, and
+# another process may `collect` it later. Until then their worst case is in the ledger.
 
 
-HALF = 0.5
-"""What a request of a batch costs of its price."""
+BATCH_PRICE = 0.5
+"""The share of its price that a request in a batch costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,8 +593,8 @@ class BatchQuestion:
 
 @dataclass(frozen=True, slots=True)
 class BatchHandle:
-    """A batch that was posted: its name at the endpoint, how many of the questions it has, the first ones,
-    the model that was asked, and its line of the ledger."""
+    """A posted batch: its id, how many of the questions are in it, the first ones, the model, and its ledger
+    entry."""
 
     id: str
     count: int
@@ -599,80 +602,77 @@ class BatchHandle:
     entry: str
 
 
-def take_whole(message: Mapping[str, Any], answer: StreamedReply) -> StreamedReply:
-    """Take in a message as if it had been streamed: one reader of answers is enough."""
-    answer.take({"type": "message_start", "message": message})
+def add_message(message: Mapping[str, Any], answer: StreamedReply) -> StreamedReply:
+    """Add a complete message as the events of a stream."""
+    answer.add({"type": "message_start", "message": message})
     for number, block in enumerate(message.get("content") or ()):
-        answer.take({"type": "content_block_start", "index": number, "content_block": block})
-    answer.take({"type": "message_delta", "delta": message, "usage": message.get("usage")})
-    answer.take({"type": "message_stop"})
+        answer.add({"type": "content_block_start", "index": number, "content_block": block})
+    answer.add({"type": "message_delta", "delta": message, "usage": message.get("usage")})
+    answer.add({"type": "message_stop"})
     return answer
 
 
 @contextmanager
-def _failures(sdk: Any, endpoint: Endpoint) -> Iterator[None]:
-    """What an SDK raises over a request, as TransientFailure or an error of ours."""
+def _as_failures(sdk: Any, endpoint: Endpoint) -> Iterator[None]:
+    """Convert an SDK's errors to TransientFailure or our own errors."""
     try:
         yield
     except sdk.APIStatusError as error:
-        raise of_status(error, endpoint) from error
+        raise status_failure(error, endpoint) from error
     except sdk.APIConnectionError as error:
-        raise of_connection(error) from error
+        raise connection_failure(error) from error
 
 
 @contextmanager
-def _errors(endpoint: Endpoint) -> Iterator[None]:
-    """Whatever the SDK raises over a batch, as an error of ours."""
+def _as_batch_errors(endpoint: Endpoint) -> Iterator[None]:
+    """Convert all errors of a batch to our own."""
     import anthropic
 
     try:
-        with _failures(anthropic, endpoint):
+        with _as_failures(anthropic, endpoint):
             yield
     except TransientFailure as error:
-        raise _unavailable(error.what, endpoint) from error
+        raise _model_unavailable(error.what, endpoint) from error
     except anthropic.AnthropicError as error:
-        raise _unavailable(f"the model's endpoint gave no batch: {error}", endpoint) from error
+        raise _model_unavailable(f"the model's endpoint gave no batch: {error}", endpoint) from error
 
 
-# -- asking ------------------------------------------------------------------------------------------------
-# A model that is asked: each request metered, tried again where that may help, and its answer put together.
-#
-# The home of the SDKs, which give the connection and the names of its errors. Three things are done here
-# instead of there. Trying again: the SDKs do not try a cut stream again, and sleep for as long as a
-# `Retry-After` says, be it a day. Redirects are not followed: they would take texts where no owner sent
-# them. And no key or address is taken from the environment or an SDK's profiles: a daemon serves many.
+# -- models ------------------------------------------------------------------------------------------------
+# Each request is metered and retried. The SDKs give the connection and its errors, but three things are done
+# here: retries, since the SDKs do not retry a cut stream, and sleep for as long as `Retry-After` says, be it
+# a day; no redirects, which would send texts to another server; and no key or address is taken from the
+# environment or an SDK's profiles, since a daemon serves several banks.
 
 
-_UNMEASURED = 1.5
-"""A model's tokens to one of ours, at most, until a reply has told: newer tokenizers count 1.3 and more."""
+_UNMEASURED_RATIO = 1.5
+"""The most tokens of a model for one of ours, until a reply gives its own count."""
 _MARGIN = 1.1
 _LONGEST_PAUSE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds: for the connection, for the next byte, for one whole answer; how
-    often to try again, after which first pause, and the longest `Retry-After` that is waited for; and
-    whether one that was silent for too long is tried again at all."""
+    """Times in seconds: for the connection, for the next byte, for a whole answer; how often to retry, after
+    which first pause, and the longest `Retry-After` to wait for; and whether to retry after a time-out."""
 
     connect: float = 10.0
-    silence: float = 300.0
-    whole: float = 1200.0
+    read: float = 300.0
+    answer: float = 1200.0
     retries: int = 2
     pause: float = 0.5
     longest_wait: float = 60.0
-    slow_again: bool = True
+    retry_slow: bool = True
 
 
-UNHURRIED = Timeouts(silence=1200.0, whole=3600.0, slow_again=False)
-"""With a server on this network: it says nothing while it reads a long prompt, and on a plain processor
-that takes minutes. What was too slow there once is not tried again."""
+LOCAL_TIMEOUTS = Timeouts(read=1200.0, answer=3600.0, retry_slow=False)
+"""For a server on this network: it is silent for minutes while a CPU reads a long prompt. Requests that were
+too slow are not retried."""
 
 
 class MeteredModel(ABC):
-    """One run's way to a model. Close it, or use it as a context manager."""
+    """A model for one run, metered. Close it, or use it as a context manager."""
 
-    once = False
+    one_shot = False
     _client: Anthropic | openai.OpenAI | None = None
 
     def __init__(
@@ -681,16 +681,16 @@ class MeteredModel(ABC):
         meter: Meter,
         *,
         patterns: Mapping[str, str] = NO_PATTERNS,
-        patience: Timeouts | None = None,
+        timeouts: Timeouts | None = None,
     ) -> None:
         self._endpoint, self._meter = endpoint, meter
-        self._patience = patience or (UNHURRIED if endpoint.free else Timeouts())
-        self._words = RedactedTexts(patterns)
-        self._measured: float | None = None
+        self._timeouts = timeouts or (LOCAL_TIMEOUTS if endpoint.free else Timeouts())
+        self._texts = RedactedTexts(patterns)
+        self._token_ratio: float | None = None
 
     @property
     def name(self) -> str:
-        """The id of the model asked for."""
+        """The id of the requested model."""
         return self._endpoint.name
 
     def __enter__(self) -> Self:
@@ -700,15 +700,14 @@ class MeteredModel(ABC):
         self.close()
 
     def close(self) -> None:
-        """Close the connection, if there is one. Asking again opens another."""
+        """Close the connection, if there is one. `ask` opens it again."""
         if self._client is not None:
             self._client.close()
             self._client = None
 
     @abstractmethod
-    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
-        """Send the request and take its answer in; on return `answer` is whole. Raises TransientFailure for
-        what may be tried again."""
+    def _receive(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+        """Send the request and receive the complete answer. TransientFailure for what may be retried."""
 
     def ask(
         self,
@@ -718,37 +717,37 @@ class MeteredModel(ABC):
         purpose: str,
         max_tokens: int = 16_000,
         tools: Sequence[Mapping[str, Any]] = (),
-        goes_on: bool = False,
+        cacheable: bool = False,
     ) -> Reply:
         """See `Model.ask`."""
-        request = build(self._words, system, messages, tools, goes_on=goes_on)
-        pause = self._patience.pause
-        for tried in range(self._patience.retries + 1):
+        request = build_request(self._texts, system, messages, tools, cacheable=cacheable)
+        pause = self._timeouts.pause
+        for attempt in range(self._timeouts.retries + 1):
             try:
-                return self._try(request, max_tokens, purpose)
+                return self._ask_once(request, max_tokens, purpose)
             except TransientFailure as failure:
                 wait = failure.wait
-                last = tried == self._patience.retries or (failure.slow and not self._patience.slow_again)
-                if last or (wait or 0.0) > self._patience.longest_wait:
-                    raise self._unavailable(failure, tried + 1) from failure
+                last = attempt == self._timeouts.retries or (failure.slow and not self._timeouts.retry_slow)
+                if last or (wait or 0.0) > self._timeouts.longest_wait:
+                    raise self._unavailable(failure, attempt + 1) from failure
                 # With jitter: many banks wake at the same hour.
                 time.sleep(pause * random.uniform(0.75, 1.0) if wait is None else wait)
                 pause = min(2 * pause, _LONGEST_PAUSE)
         raise AssertionError("the loop above returns or raises")
 
     def estimate(self, tokens: int) -> int:
-        """Upper estimate of this model's tokens for a number of ours, learnt from its own counts."""
-        factor = _UNMEASURED if self._measured is None else self._measured * _MARGIN
+        """An upper estimate of the model's tokens for a number of ours, learnt from its own counts."""
+        factor = _UNMEASURED_RATIO if self._token_ratio is None else self._token_ratio * _MARGIN
         return int(tokens * factor) + 1
 
-    def _try(self, request: ModelRequest, max_tokens: int, purpose: str) -> Reply:
+    def _ask_once(self, request: ModelRequest, max_tokens: int, purpose: str) -> Reply:
         prompt = self.estimate(request.tokens)
         worst = TokenUsage(cache_write=prompt, output=max_tokens)
         entry = self._meter.reserve(purpose, self.name, worst, free=self._endpoint.free)
         answer, sent = StreamedReply(), True
         try:
-            self._read(request, max_tokens, answer)
-            # A refused answer is read, but no answer: it must not be kept, nor sent back.
+            self._receive(request, max_tokens, answer)
+            # A refusal must not be saved or sent back as an answer.
             if answer.refusal is not None:
                 raise self._refused(answer.refusal)
             reply = answer.reply()
@@ -759,37 +758,37 @@ class MeteredModel(ABC):
             sent = False
             raise
         finally:
-            used = answer.usage if answer.begun else TokenUsage(input=prompt if sent else 0)
-            if answer.begun and not used.prompt:  # not every server counts
+            used = answer.usage if answer.started else TokenUsage(input=prompt if sent else 0)
+            if answer.started and not used.prompt:  # not every server counts
                 used = replace(used, input=prompt)
-            failed = not answer.whole
-            self._meter.settle(entry, answer.model, used, failed=failed, request=answer.request_id)
-        self._measure(reply.usage.prompt, request)
+            failed = not answer.complete
+            self._meter.record_usage(entry, answer.model, used, failed=failed, request=answer.request_id)
+        self._learn_ratio(reply.usage.prompt, request)
         return reply
 
     def _stream(self, opened: Any, answer: StreamedReply, chat: ChatStream | None = None) -> None:
-        """Take in the events of a response that has begun, or chunks of a `chat` as events."""
+        """Add the events of a response, or the chunks of a `chat` as events."""
         with opened:
             headers = opened.response.headers
             answer.request_id = headers.get("request-id", "") or headers.get("x-request-id", "")
-            chunks = self._in_time(opened.response.iter_bytes())
+            chunks = self._timed_chunks(opened.response.iter_bytes())
             try:
                 for event in events(chunks):
                     for each in chat.events(event) if chat else (event,):
-                        answer.take(each)
+                        answer.add(each)
             except ErrorEvent as error:
-                raise of_event(error.kind, str(error), self._endpoint) from error
+                raise event_failure(error.kind, str(error), self._endpoint) from error
             except MalformedStream as error:
                 raise TransientFailure(
                     f"the model's endpoint sent an invalid answer: {error}", sent=True
                 ) from error
-        if not answer.whole:
+        if not answer.complete:
             raise TransientFailure("the model's answer is incomplete", sent=True)
 
-    def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The chunks, while they come in time. The SDK lets errors of the connection through raw, as the
-        classes of a library below it; whatever breaks while bytes are read is a cut."""
-        until = time.monotonic() + self._patience.whole
+    def _timed_chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """The chunks, until the time for an answer is over. Errors while bytes are read count as a cut: the
+        SDK passes them on as classes of another library."""
+        until = time.monotonic() + self._timeouts.answer
         while True:
             try:
                 chunk = next(chunks, None)
@@ -801,11 +800,11 @@ class MeteredModel(ABC):
                 return
             yield chunk
             if time.monotonic() > until:  # pings and comments alone would keep us here for ever
-                what = f"the model's answer took longer than {self._patience.whole:g} s"
-                raise _unavailable(what, self._endpoint)
+                what = f"the model's answer took longer than {self._timeouts.answer:g} s"
+                raise _model_unavailable(what, self._endpoint)
 
-    def _http(self) -> dict[str, Any]:
-        """How the HTTP client of an SDK is made."""
+    def _http_arguments(self) -> dict[str, Any]:
+        """The arguments of the SDK's HTTP client."""
         return {
             "follow_redirects": False,
             # Reading the system's certificates takes 0.1 s, which a plain http URL has no use for.
@@ -815,22 +814,22 @@ class MeteredModel(ABC):
             "mounts": {"http://": None, "https://": None, "all://": None} if self._endpoint.free else {},
         }
 
-    def _measure(self, counted: int, request: ModelRequest) -> None:
-        """Learn from what the endpoint counted; not from small prompts, which are mostly frame."""
+    def _learn_ratio(self, counted: int, request: ModelRequest) -> None:
+        """Learn the ratio of token counts; not from small prompts, which are mostly overhead."""
         if counted and request.tokens >= 200:
-            self._measured = max(self._measured or 1.0, counted / request.tokens)
+            self._token_ratio = max(self._token_ratio or 1.0, counted / request.tokens)
 
-    def _unavailable(self, failure: TransientFailure, tries: int) -> ModelUnavailable:
-        what = failure.what + (f": {self._patience.silence:g} s" if failure.slow else "")
-        what += f" ({tries} tries)" if tries > 1 else ""
-        far = failure.wait is not None and failure.wait > self._patience.longest_wait
+    def _unavailable(self, failure: TransientFailure, attempts: int) -> ModelUnavailable:
+        what = failure.what + (f": {self._timeouts.read:g} s" if failure.slow else "")
+        what += f" ({attempts} tries)" if attempts > 1 else ""
+        far = failure.wait is not None and failure.wait > self._timeouts.longest_wait
         when = f"in {failure.wait:.0f} s" if far and failure.wait != float("inf") else "later"
         if failure.slow and self._endpoint.free:
             when += ", or send less at once with a smaller UA_CONTEXT_WINDOW"
         return ModelUnavailable(what, where=self._endpoint.url, hint=f"try again {when}")
 
     def _refused(self, why: str) -> ModelRefused:
-        said = in_one_line(why, self._endpoint)
+        said = clean_message(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
         hint = "use another UA_MEMORY_MODEL, or UA_MEMORY_PROVIDER=none"
         return ModelRefused(what, where=self._endpoint.url, hint=hint)
@@ -840,63 +839,63 @@ class MeteredModel(ABC):
 
 
 class OpenAIModel(MeteredModel):
-    """A model behind chat completions: OpenAI's, or those of Ollama, LM Studio, vLLM and others.
+    """A model with the chat completions API: OpenAI's, Ollama, LM Studio, vLLM and others.
 
-    Asking raises KeyRejected or RequestRejected for a key or a URL that cannot be one, before any is sent.
+    `ask` raises KeyRejected or RequestRejected for an invalid key or URL before anything is sent.
     """
 
     _client: openai.OpenAI | None = None
 
-    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
-        connected = self._connected()
+    def _receive(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+        client = self._connect()
         import openai
 
-        own = self._endpoint.url == OWN_URL["openai"]
+        own = self._endpoint.url == DEFAULT_URLS["openai"]
         body: Any = chat_body(request, self.name, max_tokens, own=own)
-        with _failures(openai, self._endpoint):
-            stream = connected.chat.completions.create(**body)
+        with _as_failures(openai, self._endpoint):
+            stream = client.chat.completions.create(**body)
         self._stream(stream, answer, ChatStream())
 
-    def _connected(self) -> openai.OpenAI:
+    def _connect(self) -> openai.OpenAI:
         if self._client is None:
-            _check(self._endpoint)
+            _check_endpoint(self._endpoint)
             try:
                 import openai
             except ImportError as error:
                 raise ModelUnavailable(
                     "the provider openai needs the openai SDK", hint="pip install 'ua-memory[openai]'"
                 ) from error
-            times = openai.Timeout(self._patience.silence, connect=self._patience.connect)
+            times = openai.Timeout(self._timeouts.read, connect=self._timeouts.connect)
             self._client = openai.OpenAI(
                 api_key=self._endpoint.api_key.strip() or "none", base_url=self._endpoint.url, max_retries=0,
-                timeout=times, http_client=openai.DefaultHttpxClient(timeout=times, **self._http()),
+                timeout=times, http_client=openai.DefaultHttpxClient(timeout=times, **self._http_arguments()),
             )  # fmt: skip
         return self._client
 
 
 class Claude(MeteredModel):
-    """A model behind the Messages API: Anthropic's own, or whatever answers at the owner's URL.
+    """A model with the Messages API: Anthropic's, or any server at the owner's URL.
 
-    Asking raises KeyRejected or RequestRejected for a key or a URL that cannot be one, before any is sent.
+    `ask` raises KeyRejected or RequestRejected for an invalid key or URL before anything is sent.
     """
 
     _client: Anthropic | None = None
 
-    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+    def _receive(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         import anthropic
 
-        with _failures(anthropic, self._endpoint):
-            stream = self._connected().messages.create(
+        with _as_failures(anthropic, self._endpoint):
+            stream = self._connect().messages.create(
                 model=self.name, max_tokens=max_tokens, stream=True, **request.body
             )
         self._stream(stream, answer)
 
-    def _connected(self) -> Anthropic:
+    def _connect(self) -> Anthropic:
         if self._client is None:
-            _check(self._endpoint)
+            _check_endpoint(self._endpoint)
             import anthropic
 
-            times = anthropic.Timeout(self._patience.silence, connect=self._patience.connect)
+            times = anthropic.Timeout(self._timeouts.read, connect=self._timeouts.connect)
             token = self._endpoint.auth_token.strip() or None
             self._client = anthropic.Anthropic(
                 # One is set in any case: else the SDK looks in the environment and the home folder.
@@ -906,35 +905,35 @@ class Claude(MeteredModel):
                 max_retries=0,
                 timeout=times,
                 open_telemetry=False,
-                http_client=anthropic.DefaultHttpxClient(timeout=times, **self._http()),
+                http_client=anthropic.DefaultHttpxClient(timeout=times, **self._http_arguments()),
             )
         return self._client
 
     # -- batches ------------------------------------------------------------------------------------
 
     def post(self, questions: Sequence[BatchQuestion], *, purpose: str, max_tokens: int) -> BatchHandle:
-        """Post questions, as many of them, from the first on, as the limits bear. What `ask` raises;
-        BudgetSpent where not even the first one fits."""
-        built = [build(self._words, q.system, q.messages, q.tools, goes_on=True) for q in questions]
-        entry, count = self._reserved(built, purpose, max_tokens)
+        """Post a batch with as many of the questions, from the first on, as the limits allow. Raises what
+        `ask` raises; BudgetSpent if not even the first one fits."""
+        built = [build_request(self._texts, q.system, q.messages, q.tools, cacheable=True) for q in questions]
+        entry, count = self._reserve(built, purpose, max_tokens)
         requests = [
             {"custom_id": str(n), "params": {"model": self.name, "max_tokens": max_tokens, **each.body}}
             for n, each in enumerate(built[:count])
         ]
         try:
-            with _errors(self._endpoint):
-                made = self._connected().messages.batches.create(requests=requests)  # type: ignore[arg-type]
+            with _as_batch_errors(self._endpoint):
+                made = self._connect().messages.batches.create(requests=requests)  # type: ignore[arg-type]
         except (KeyRejected, RequestRejected):  # whatever else went wrong, it may have been taken
-            self._meter.settle(entry, "", share=HALF, failed=True)
+            self._meter.record_usage(entry, "", share=BATCH_PRICE, failed=True)
             raise
         return BatchHandle(made.id, count, self.name, entry.line().decode())
 
     def collect(self, post: BatchHandle) -> dict[int, Reply] | None:
-        """The replies to a batch by the number of their question, None while it is under way; those that
-        failed, were refused or ran out of time are missing. What `ask` raises; RequestRejected where the
-        endpoint knows no such batch any more."""
-        with _errors(self._endpoint):
-            batches = self._connected().messages.batches
+        """The replies of a batch by the index of their question, None if it has not ended; failed and
+        refused ones are missing. Raises what `ask` raises; RequestRejected if the endpoint does not know
+        the batch."""
+        with _as_batch_errors(self._endpoint):
+            batches = self._connect().messages.batches
             if batches.retrieve(post.id).processing_status != "ended":
                 return None
             rows = [(row.custom_id, row.result) for row in batches.results(post.id)]
@@ -942,27 +941,30 @@ class Claude(MeteredModel):
         used: list[TokenUsage] = []
         for name, result in rows:
             if result.type == "succeeded" and name.isdigit() and int(name) < post.count:
-                answer = take_whole(result.message.to_dict(), StreamedReply())
+                answer = add_message(result.message.to_dict(), StreamedReply())
                 used.append(answer.usage)
                 if answer.refusal is None:
                     found[int(name)] = answer.reply()
-        self._meter.settle(entry_of(json.loads(post.entry)), "", *used, share=HALF, failed=not found)
+        entry = parse_entry(json.loads(post.entry))
+        self._meter.record_usage(entry, "", *used, share=BATCH_PRICE, failed=not found)
         return found
 
-    def _reserved(self, built: Sequence[ModelRequest], purpose: str, max_tokens: int) -> tuple[Entry, int]:
+    def _reserve(self, built: Sequence[ModelRequest], purpose: str, max_tokens: int) -> tuple[Entry, int]:
         worst = [TokenUsage(cache_write=self.estimate(r.tokens), output=max_tokens) for r in built]
         count = len(worst)
         while True:
             try:
                 free = self._endpoint.free
-                return self._meter.reserve(purpose, self.name, *worst[:count], share=HALF, free=free), count
+                return self._meter.reserve(
+                    purpose, self.name, *worst[:count], share=BATCH_PRICE, free=free
+                ), count
             except BudgetSpent:
                 if count <= 1:
                     raise
                 count = count * 3 // 4
 
 
-def _check(endpoint: Endpoint) -> None:
+def _check_endpoint(endpoint: Endpoint) -> None:
     parts = urlsplit(endpoint.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         hint = f"correct {endpoint.variable('BASE_URL')}"
@@ -972,5 +974,5 @@ def _check(endpoint: Endpoint) -> None:
     if not (key.isascii() and key.isprintable()) or " " in key:
         # Said here because the library below would print the key that it cannot send.
         raise KeyRejected("the key contains invalid characters", hint=f"set {name} anew")
-    if not key and endpoint.url == OWN_URL[endpoint.provider]:
+    if not key and endpoint.url == DEFAULT_URLS[endpoint.provider]:
         raise KeyRejected("no API key is set", where=endpoint.url, hint=f"set {name}")

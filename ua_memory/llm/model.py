@@ -1,4 +1,4 @@
-"""What a model is to the rest of the package: messages, replies, usage, and what models cost."""
+"""The model interface: endpoints, messages, replies, token usage and prices."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ from urllib.parse import urlsplit
 
 from ua_memory.text.patterns import data_text
 
-# -- model -------------------------------------------------------------------------------------------------
-# What a model is to the rest of the package: a question in messages, a reply in frozen values.
+# -- models ------------------------------------------------------------------------------------------------
 
 
 ANTHROPIC = "https://api.anthropic.com"
 DEFAULT_MODEL = "claude-sonnet-5-5"
-"""Dear enough to judge what is worth keeping; `claude-haiku-5-5` costs a twentieth of it."""
+"""A large model, since it decides what is worth keeping; `claude-haiku-5-5` costs a twentieth of it."""
 
 Block = Mapping[str, Any]
 """One content block of the Messages API: `{"type": "text", "text": …}` and its siblings."""
 Message = Mapping[str, Any]
-"""`{"role": "user" or "assistant", "content": text or blocks}`. Never changed once it was sent."""
+"""`{"role": "user" or "assistant", "content": text or blocks}`; never changed after it was sent."""
 
 Stop = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "window", "unknown"]
 """Why the model stopped. `window` is the API's `model_context_window_exceeded`; a refusal is raised."""
 
 
 Provider = Literal["anthropic", "openai", "claude-code", "codex"]
-"""Who answers: the Messages API, chat completions as OpenAI has them, or a client's own program."""
+"""The Messages API, OpenAI's chat completions API, or a client's own program."""
 PROGRAMS: Mapping[str, str] = {"claude-code": "claude", "codex": "codex"}
-"""Providers that are a program on this machine, and its name. It has a login of its own and needs no key."""
-OWN_URL: Mapping[str, str] = {"anthropic": ANTHROPIC, "openai": "https://api.openai.com/v1"}
+"""Providers that are a program on this machine, with its name. It has its own login and needs no key."""
+DEFAULT_URLS: Mapping[str, str] = {"anthropic": ANTHROPIC, "openai": "https://api.openai.com/v1"}
 DEFAULT_MODELS: Mapping[str, str] = {"anthropic": DEFAULT_MODEL, "openai": "gpt-5-mini"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is and what opens it, as its owner says it: see `endpoint_of`.
+    """Where a model is, and its credentials: see `endpoint_of`.
 
-    An empty `base_url` is the provider's own, an empty `model` its default. Key and token stay out of every
-    `repr`; local servers need none. `env` is what a program is started with.
+    An empty `base_url` is the provider's own, an empty `model` its default. Key and token are left out of
+    `repr`; local servers need none. `env` is the environment of a program.
     """
 
     api_key: str = field(default="", repr=False)
@@ -55,42 +54,43 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The base URL that requests go to, without a final slash; '' for a program."""
-        return (self.base_url.strip() or OWN_URL.get(self.provider, "")).rstrip("/")
+        """The base URL for requests, without a final slash; '' for a program."""
+        return (self.base_url.strip() or DEFAULT_URLS.get(self.provider, "")).rstrip("/")
 
     @property
     def name(self) -> str:
-        """The id of the model asked for. A program's begins with the provider, as no metered model's does."""
+        """The id of the requested model. A program's begins with its provider, unlike those of metered
+        models."""
         if self.provider in PROGRAMS:
             return "/".join(filter(None, (self.provider, self.model.strip())))
         return self.model.strip() or DEFAULT_MODELS[self.provider]
 
     @property
     def can_answer(self) -> bool:
-        """Whether there is a key, a server of one's own, or a program that is logged in by itself."""
+        """Whether there is a key, a URL, or a program, which has its own login."""
         return self.provider in PROGRAMS or bool(self.api_key or self.auth_token or self.base_url)
 
     @property
     def free(self) -> bool:
-        """Whether nobody sends a bill for a request."""
-        return self.provider in PROGRAMS or is_on_this_network(self.url)
+        """Whether requests cost nothing."""
+        return self.provider in PROGRAMS or is_local(self.url)
 
     def variable(self, what: str) -> str:
-        """The environment variable of a part: API_KEY, BASE_URL."""
+        """The environment variable of a setting such as API_KEY or BASE_URL."""
         return f"{self.provider.upper()}_{what}"
 
 
 def endpoint_of(provider: str, model: str, env: Mapping[str, str]) -> Endpoint | None:
-    """The model that the settings `provider` and `model` and these variables name, None for none.
+    """The endpoint for the settings `provider` and `model` and these variables, None for none.
 
     Without a provider only `anthropic` is chosen by its variables: a key that a shell has for something else
-    sends nothing anywhere. A provider that is named counts without a key, too: what is missing is said.
+    sends nothing. A named provider counts without a key, too; `ask` then says that it is missing.
     """
     known = ("API_KEY", "BASE_URL", "AUTH_TOKEN")
     chosen = provider or "anthropic"
     key, url, token = (env.get(f"{chosen.upper()}_{name}", "").strip() for name in known)
     if chosen == "anthropic" and (provider or key or url or token):
-        # Of both the token counts, as with Anthropic's own programs: it is what a gateway asks for.
+        # A token overrides a key, as in Anthropic's own programs: gateways ask for it.
         return Endpoint("" if token else key, url, model.strip(), "anthropic", token)
     if chosen == "openai":
         return Endpoint(key, url, model.strip(), "openai")
@@ -100,12 +100,12 @@ def endpoint_of(provider: str, model: str, env: Mapping[str, str]) -> Endpoint |
 
 
 def is_subscription(model: str) -> bool:
-    """Whether a model of this name is a client's program, which counts against its owner's subscription."""
+    """Whether this model is a client's program, which counts against its owner's subscription."""
     return model.partition("/")[0] in PROGRAMS
 
 
-def is_on_this_network(url: str) -> bool:
-    """Whether a URL's host is this machine or a private address: what answers there sends no bill."""
+def is_local(url: str) -> bool:
+    """Whether a URL's host is this machine or a private address, which is free."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith((".localhost", ".local")):
         return True
@@ -117,8 +117,8 @@ def is_on_this_network(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one request, or of several added up. Input is what was neither read from the cache
-    nor written to it; all three together are the size of the prompt."""
+    """Tokens of one or several requests. `input` is what was neither read from the cache nor written to it;
+    all three together are the size of the prompt."""
 
     input: int = 0
     output: int = 0
@@ -127,12 +127,12 @@ class TokenUsage:
 
     @property
     def prompt(self) -> int:
-        """Everything that went in."""
+        """All input, cached or not."""
         return self.input + self.cache_read + self.cache_write
 
     @property
     def total(self) -> int:
-        """Everything that went in and came out."""
+        """All input and output."""
         return self.prompt + self.output
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
@@ -146,7 +146,8 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model wants made. `input` is None where its JSON was none: answer with an error."""
+    """A call that the model makes. `input` is None if it is not a JSON object; the result is then an
+    error."""
 
     id: str
     name: str
@@ -155,7 +156,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One whole answer. `text` joins its text blocks; `blocks` go back to the model as they are."""
+    """A complete answer. `text` joins its text blocks; `blocks` are sent back unchanged."""
 
     text: str
     calls: tuple[ToolCall, ...]
@@ -167,12 +168,12 @@ class Reply:
 
     @property
     def message(self) -> Message:
-        """The assistant's message, to be put behind those that were asked with."""
+        """The assistant's message, to be appended to the conversation."""
         return {"role": "assistant", "content": list(self.blocks)}
 
 
 def user(*parts: str | Block) -> Message:
-    """A message of the user's: texts and blocks, in order."""
+    """A user's message of texts and blocks, in order."""
     return {
         "role": "user",
         "content": [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts],
@@ -181,25 +182,26 @@ def user(*parts: str | Block) -> Message:
 
 @cache
 def prompts() -> Mapping[str, Any]:
-    """What models are told, by name: texts, and for a disposition one sentence for each level from 1 to 5."""
+    """The prompts by name: texts, and for each trait of the disposition one sentence for each level from 1 to
+    5."""
     return tomllib.loads(data_text("prompts.toml"))
 
 
 def prompt(name: str) -> str:
-    """What models are told for a kind of work."""
+    """The prompt for a kind of work."""
     return str(prompts()[name])
 
 
 class Model(Protocol):
-    """What flush, retain, consolidate and reflect ask. `Claude` is one; tests may bring their own."""
+    """The model that flush, retain, consolidate and reflect ask. `Claude` is one; tests have their own."""
 
     @property
     def name(self) -> str:
         """The id of the model asked for."""
 
     @property
-    def once(self) -> bool:
-        """Whether each answer is a program's run: all that it may need belongs into the first request."""
+    def one_shot(self) -> bool:
+        """Whether each answer is a run of a program, so that the first request must have all context."""
 
     def ask(
         self,
@@ -209,24 +211,24 @@ class Model(Protocol):
         purpose: str,
         max_tokens: int = 16_000,
         tools: Sequence[Mapping[str, Any]] = (),
-        goes_on: bool = False,
+        cacheable: bool = False,
     ) -> Reply:
-        """Send `messages` and return the whole reply.
+        """Send `messages` and return the complete reply.
 
         `purpose` names the work in the ledger. `tools` are definitions with `name`, `description` and
-        `input_schema`. `goes_on` says that the same messages will be sent again with more behind them,
-        so that they are worth caching. `max_tokens` includes what the model thinks.
+        `input_schema`. `cacheable`: the same messages will be sent again with more after them, so they are
+        cached. `max_tokens` includes thinking.
 
         Raises ModelUnavailable, KeyRejected, RequestRejected, ModelRefused, ModelMisbehaved, BudgetSpent.
         """
 
 
 ModelOrEndpoint = Endpoint | Model | None
-"""A model, or where one is; None for none: then nothing leaves the machine."""
+"""A model or its endpoint; None for no model, so that nothing leaves the machine."""
 
 
 # -- prices ------------------------------------------------------------------------------------------------
-# What models cost: one dated table (`data/prices.toml`), in US dollars per million tokens.
+# In US dollars per million tokens, from the dated table `data/prices.toml`.
 
 
 PRICES_AS_OF = "2026-10"
@@ -238,8 +240,8 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """Dollars per million tokens. A prompt over `long_from` tokens costs `long_factor` times as much;
-    writing to the five-minute cache costs 1.25 times the input."""
+    """Dollars per million tokens. A prompt over `long_from` tokens costs `long_factor` times as much; writing
+    to the five-minute cache costs 1.25 times the input."""
 
     input: float
     output: float
@@ -248,7 +250,7 @@ class ModelPrice:
     long_factor: float = 1.0
 
     def of(self, usage: TokenUsage) -> float:
-        """The dollars that one request cost. Not for sums of requests: a long prompt has its own price."""
+        """The dollars for one request. Not for sums of requests: a long prompt has its own price."""
         dollars = (usage.input + 1.25 * usage.cache_write) * self.input
         dollars += usage.cache_read * self.cache_read + usage.output * self.output
         is_long = self.long_from is not None and usage.prompt > self.long_from
@@ -256,16 +258,17 @@ class ModelPrice:
 
 
 @cache
-def _table() -> Mapping[str, ModelPrice]:
+def _price_table() -> Mapping[str, ModelPrice]:
     return {name: ModelPrice(*row) for name, row in tomllib.loads(data_text("prices.toml")).items()}
 
 
-def dearest() -> ModelPrice:
-    """What a limit reckons with where a model is not in the table and somebody may send a bill for it."""
-    return max(_table().values(), key=lambda price: (price.output, price.cache_read))
+def top_price() -> ModelPrice:
+    """The most expensive model, with which limits reckon if a model's price is not known and it may not be
+    free."""
+    return max(_price_table().values(), key=lambda price: (price.output, price.cache_read))
 
 
 def price(model: str) -> ModelPrice | None:
-    """The price of a model by its id, dated (`-20251001`, `-2025-08-07`) or not; None where the
-    table does not know it."""
-    return _table().get(re.sub(r"-(\d{8}|\d{4}-\d\d-\d\d)$", "", model))
+    """The price of a model by its id, with or without a date (`-20251001`, `-2025-08-07`); None if
+    unknown."""
+    return _price_table().get(re.sub(r"-(\d{8}|\d{4}-\d\d-\d\d)$", "", model))

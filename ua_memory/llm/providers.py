@@ -26,10 +26,10 @@ from ua_memory.llm.client import (
     ModelRequest,
     OpenAIModel,
     StreamedReply,
-    in_one_line,
-    take_whole,
+    add_message,
+    clean_message,
 )
-from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, priced
+from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, estimate_of
 from ua_memory.llm.model import PROGRAMS, Endpoint, Model, ModelOrEndpoint, Reply, prompt, user
 from ua_memory.store.store import Store
 from ua_memory.text.noise import defanged
@@ -37,7 +37,7 @@ from ua_memory.text.noise import defanged
 
 @dataclass(frozen=True, slots=True)
 class ModelTrial:
-    """What a model said when it was asked for one sentence, in how many seconds, and what that cost."""
+    """Result of a test request: the reply, its time in seconds, and its cost."""
 
     provider: str
     reply: Reply
@@ -46,15 +46,15 @@ class ModelTrial:
 
 
 class ModelAccess:
-    """The models that a bank's parts may ask."""
+    """Opens models for the parts of a bank."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     @contextmanager
     def open(self, model: ModelOrEndpoint, usd: float | None = None) -> Iterator[Model | None]:
-        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger, and by
-        `usd` for this run where that is less."""
+        """Open an endpoint for one run, metered by the bank's limits and ledger, and by `usd` if that is
+        less. Models are passed through."""
         if not isinstance(model, Endpoint):
             yield model
             return
@@ -64,11 +64,11 @@ class ModelAccess:
         )
         self._store.make_state()
         meter = Meter(Ledger(self._store.bank.local), limits, self._store.now)
-        with KINDS[model.provider](model, meter, patterns=own.redact) as opened:
+        with PROVIDERS[model.provider](model, meter, patterns=own.redact) as opened:
             yield opened
 
     def try_out(self, endpoint: Endpoint) -> ModelTrial:
-        """Ask for one sentence. Raises what `Model.ask` raises."""
+        """Send a test request. Raises what `Model.ask` raises."""
         began = time.monotonic()
         with self.open(endpoint) as model:
             assert model is not None, "an endpoint opens"
@@ -78,60 +78,60 @@ class ModelAccess:
                 purpose="test",
                 max_tokens=2_000,
             )
-        cost = priced(endpoint, reply.usage.prompt, [reply.usage])
+        cost = estimate_of(endpoint, reply.usage.prompt, [reply.usage])
         return ModelTrial(endpoint.provider, reply, time.monotonic() - began, cost)
 
 
 # -- programs ----------------------------------------------------------------------------------------------
-# One run an answer, by its owner's subscription and without a key.
+# A client's program answers each request in one run, by its owner's subscription and without a key.
 #
-# A program is an agent: left alone it has tools, hooks, its owner's instructions, and keeps a transcript.
-# What is passed here takes all of that away (measured: Claude Code 2.1.330, Codex 0.169), and what it writes
-# all the same lies in a folder of ours that goes with the answer. Our own hooks do nothing in it.
+# By default it is an agent with tools, hooks, its owner's instructions, and a transcript. The options below
+# turn all of that off (measured: Claude Code 2.1.330, Codex 0.169). It runs in a temporary folder, which is
+# deleted afterwards, and with our own hooks disabled.
 
 
-SECONDS = 600.0
-"""What one answer may take: a long stretch is read and answered in two or three minutes."""
-ABANDONED = 2 * SECONDS
-"""The age in seconds of a folder that a process left which was killed."""
-FOLDER = "ua-memory-model-"
+TIME_LIMIT = 600.0
+"""The time limit of an answer, in seconds: a long segment takes two or three minutes."""
+ABANDONED_AFTER = 2 * TIME_LIMIT
+"""The age in seconds from which a folder counts as left by a killed process."""
+FOLDER_PREFIX = "ua-memory-model-"
 
 
 class ProgramModel(MeteredModel):
-    """A program that answers one request a run. Raises what it fails with; it has tried again by itself."""
+    """A program that answers one request a run. Its failures are not retried: it has done that itself."""
 
-    once = True
+    one_shot = True
 
     @abstractmethod
     def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
-        """Have the program answer: a message as the Messages API has it, whose text is all it said."""
+        """Run the program and return a message of the Messages API with its output as text."""
 
-    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+    def _receive(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
         tools = request.body.get("tools", ())
         system = "\n\n".join(block["text"] for block in request.body.get("system", ()))
         system += prompt("program") + json.dumps(tools, ensure_ascii=False) if tools else ""
         with _private_folder() as folder:
             message = self._run(folder, system, _prompt(request.body["messages"]))
         text = message["content"][0]["text"]
-        if tools and "calls" in (found := _object(text) or {}):
+        if tools and "calls" in (found := _first_object(text) or {}):
             message["content"] = _blocks(found)
             message["stop_reason"] = "tool_use" if len(message["content"]) > 1 else "end_turn"
-        take_whole(message, answer)
+        add_message(message, answer)
 
     def _program(self) -> str:
-        """Where the program is. ModelUnavailable where there is none."""
+        """The path of the program. ModelUnavailable if there is none."""
         name, env = PROGRAMS[self._endpoint.provider], self._endpoint.env
-        # Where its own installer puts it: a service's PATH seldom has that folder.
+        # Its installer uses ~/.local/bin, which a service's PATH seldom has.
         places = os.pathsep.join((env.get("PATH", os.defpath), f"{env.get('HOME', '')}/.local/bin"))
         if found := shutil.which(name, path=places):
             return found
         hint = "install it, or name another provider: ua-memory config set provider … --user"
         raise ModelUnavailable(f"there is no program {name} on the PATH", hint=hint)
 
-    def _called(
+    def _execute(
         self, words: Sequence[str], folder: Path, prompt: str, env: Mapping[str, str]
     ) -> tuple[str, str]:
-        """What a run printed, and its errors. It ends with this process, and with all that it started."""
+        """Run the program and return its output and errors. Its whole process group is killed at the end."""
         program = self._program()
         try:
             process = subprocess.Popen(
@@ -145,9 +145,9 @@ class ProgramModel(MeteredModel):
             raise ModelUnavailable(what, hint="install it anew") from error
         with process:
             try:
-                return process.communicate(prompt, timeout=SECONDS)
+                return process.communicate(prompt, timeout=TIME_LIMIT)
             except subprocess.TimeoutExpired as error:
-                what = f"{PROGRAMS[self._endpoint.provider]} gave no answer within {SECONDS:g} s"
+                what = f"{PROGRAMS[self._endpoint.provider]} gave no answer within {TIME_LIMIT:g} s"
                 raise ModelUnavailable(what, hint="try again later") from error
             finally:
                 with suppress(ProcessLookupError, PermissionError):
@@ -158,9 +158,9 @@ class ProgramModel(MeteredModel):
         return {"model": self.name, "content": content, "stop_reason": stop or "end_turn", "usage": usage}
 
     def _failure(self, status: int | None, said: str) -> UaMemoryError:
-        """What a program says that it failed with, by the status of the endpoint that it asked."""
+        """The error for a program's message, by the HTTP status that it got."""
         name = PROGRAMS[self._endpoint.provider]
-        what = f"{name} gave no answer" + (f": {in_one_line(said, self._endpoint)}" if said.strip() else "")
+        what = f"{name} gave no answer" + (f": {clean_message(said, self._endpoint)}" if said.strip() else "")
         if status in (401, 402, 403) or re.search(r"not logged in|log ?in again|/login", said, re.I):
             return KeyRejected(what, hint=f"log in with {name}, and try again")
         if status and status < 500 and status not in (408, 409, 429):
@@ -170,7 +170,7 @@ class ProgramModel(MeteredModel):
 
 
 class ClaudeProgram(ProgramModel):
-    """Claude Code, by `claude -p`."""
+    """Claude Code, run as `claude -p`."""
 
     def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
         file = folder / "system.txt"
@@ -181,11 +181,11 @@ class ClaudeProgram(ProgramModel):
         ]  # fmt: skip
         if self._endpoint.model:
             words += ["--model", self._endpoint.model]
-        # A key would win over the subscription, and cost money that nobody asked to spend.
+        # A key would be used in place of the subscription, and cost money.
         env = {name: value for name, value in self._endpoint.env.items() if name != "ANTHROPIC_API_KEY"}
         env |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "2"}
-        printed, errors = self._called(words, folder, prompt, env)
-        found = _object(printed)
+        printed, errors = self._execute(words, folder, prompt, env)
+        found = _first_object(printed)
         if found is None or found.get("is_error") or not isinstance(found.get("result"), str):
             said = found.get("result") if found else ""
             status = found.get("api_error_status") if found else None
@@ -194,7 +194,7 @@ class ClaudeProgram(ProgramModel):
 
 
 class CodexProgram(ProgramModel):
-    """Codex, by `codex exec`."""
+    """Codex, run as `codex exec`."""
 
     def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
         env = self._endpoint.env
@@ -209,13 +209,13 @@ class CodexProgram(ProgramModel):
         words = ["exec", "--ephemeral", "--skip-git-repo-check", "--sandbox", "read-only", "--json"]
         if self._endpoint.model:
             words += ["--model", self._endpoint.model]
-        with _login(theirs / "auth.json", home / "auth.json"):
-            if models := _harmless(self._called(["debug", "models"], empty, "", env)[0]):
+        with _linked_login(theirs / "auth.json", home / "auth.json"):
+            if models := _without_tools(self._execute(["debug", "models"], empty, "", env)[0]):
                 (home / "models.json").write_text(models, encoding="utf-8")
                 named = config.put(settings, "config.toml", "model_catalog_json", str(home / "models.json"))
                 (home / "config.toml").write_bytes(named)
-            printed, errors = self._called([*words, "-"], empty, prompt, env)
-        rows = [row for line in printed.splitlines() if (row := _object(line)) is not None]
+            printed, errors = self._execute([*words, "-"], empty, prompt, env)
+        rows = [row for line in printed.splitlines() if (row := _first_object(line)) is not None]
         texts = [
             str(row["item"].get("text") or "")
             for row in rows
@@ -239,30 +239,30 @@ class CodexProgram(ProgramModel):
         return self._message(texts[-1], "end_turn", usage)
 
 
-CARRIED = (
+MODEL_SETTINGS = (
     "model", "model_provider", "model_providers", "model_reasoning_effort", "openai_base_url",
     "chatgpt_base_url", "forced_login_method", "forced_chatgpt_workspace_id", "cli_auth_credentials_store",
 )  # fmt: skip
-"""What of its owner's settings says which model answers, and how it is reached."""
+"""The owner's settings that say which model answers, and how it is reached."""
 WITHOUT_TOOLS: Mapping[str, Any] = {
     "tool_mode": None, "apply_patch_tool_type": None, "multi_agent_version": None,
     "experimental_supported_tools": [],
 }  # fmt: skip
-"""What of a model's description gives it tools that no setting takes away: to run code, to edit files, to
-start other agents."""
-TAKEN_AWAY = ("shell_tool", "unified_exec", "apps", "plugins", "multi_agent", "goals", "image_generation")
+"""Keys of a model's description that give it tools which no setting turns off: to run code, to edit files,
+to start other agents."""
+DISABLED = "shell_tool", "unified_exec", "apps", "plugins", "multi_agent", "goals", "image_generation"
 
 
 def _codex_settings(theirs: Path, home: Path) -> bytes:
-    """A config.toml with the model of its owner's, and nothing else of it."""
+    """A config.toml that has only the model settings of its owner's."""
     try:
         own = tomllib.loads((theirs / "config.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):  # none, or one that Codex cannot read either
         own = {}
-    wanted: dict[str, Any] = {key: own[key] for key in CARRIED if key in own}
+    wanted: dict[str, Any] = {key: own[key] for key in MODEL_SETTINGS if key in own}
     wanted |= {
         "model_instructions_file": str(home / "instructions.md"), "web_search": "disabled",
-        "project_doc_max_bytes": 0, "features": dict.fromkeys(TAKEN_AWAY, False),
+        "project_doc_max_bytes": 0, "features": dict.fromkeys(DISABLED, False),
         "skills": {"bundled": {"enabled": False}},
     }  # fmt: skip
     data = b""
@@ -271,9 +271,9 @@ def _codex_settings(theirs: Path, home: Path) -> bytes:
     return data
 
 
-def _harmless(printed: str) -> str:
-    """The catalogue of models that Codex printed, without the tools of each; '' where it printed none."""
-    found = _object(printed) or {}
+def _without_tools(printed: str) -> str:
+    """The catalogue of models that Codex printed, without their tools; '' if it printed none."""
+    found = _first_object(printed) or {}
     models = found.get("models")
     if not isinstance(models, list):
         return ""
@@ -281,9 +281,9 @@ def _harmless(printed: str) -> str:
 
 
 @contextmanager
-def _login(theirs: Path, ours: Path) -> Iterator[None]:
-    """Its owner's login, linked. A program that renews it puts a file in place of the link: that is then the
-    only login that is still good, and goes back to its owner."""
+def _linked_login(theirs: Path, ours: Path) -> Iterator[None]:
+    """Link the owner's login. A program that renews it replaces the link by a file, which is then the only
+    valid login and is saved for the owner."""
     if theirs.exists():
         ours.symlink_to(theirs)
     try:
@@ -295,13 +295,13 @@ def _login(theirs: Path, ours: Path) -> Iterator[None]:
 
 @contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder for one run, gone afterwards; so are those that killed processes have left."""
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+    """A temporary folder for one run. Folders that killed processes have left are deleted, too."""
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
     now = folder.lstat()
-    for left in folder.parent.glob(f"{FOLDER}*"):
+    for left in folder.parent.glob(f"{FOLDER_PREFIX}*"):
         with suppress(OSError):
             about = left.lstat()
-            if about.st_uid == now.st_uid and now.st_mtime - about.st_mtime > ABANDONED:
+            if about.st_uid == now.st_uid and now.st_mtime - about.st_mtime > ABANDONED_AFTER:
                 shutil.rmtree(left)
     try:
         yield folder
@@ -310,8 +310,8 @@ def _private_folder() -> Iterator[Path]:
 
 
 def _prompt(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The messages as one text: the first alone as it is; of several each in marks that none can forge."""
-    texts = [(each["role"], _said(each["content"])) for each in messages]
+    """The messages as one text: a single one as it is, several each in a block that its text cannot close."""
+    texts = [(each["role"], _as_text(each["content"])) for each in messages]
     if len(texts) == 1:
         return texts[0][1]
     names = {"user": "asked", "assistant": "answered"}
@@ -323,7 +323,7 @@ def _prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join([*marked, "This is the conversation so far. Give your next answer."])
 
 
-def _said(blocks: Sequence[Mapping[str, Any]]) -> str:
+def _as_text(blocks: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for block in blocks:
         if block["type"] == "text":
@@ -333,13 +333,13 @@ def _said(blocks: Sequence[Mapping[str, Any]]) -> str:
             parts.append(json.dumps(call, ensure_ascii=False))
         elif block["type"] == "tool_result":
             content = block.get("content") or ""
-            text = content if isinstance(content, str) else _said(content)
+            text = content if isinstance(content, str) else _as_text(content)
             parts.append(f"{'Not done' if block.get('is_error') else 'Done'}: {text}")
     return "\n\n".join(parts)
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is or holds; None where there is none."""
+def _first_object(text: str) -> dict[str, Any] | None:
+    """The first JSON object in a text; None if there is none."""
     at = text.find("{")
     while at >= 0:
         try:
@@ -364,6 +364,6 @@ def _blocks(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return blocks
 
 
-KINDS: Mapping[str, type[MeteredModel]] = {
+PROVIDERS: Mapping[str, type[MeteredModel]] = {
     "anthropic": Claude, "openai": OpenAIModel, "claude-code": ClaudeProgram, "codex": CodexProgram,
 }  # fmt: skip

@@ -27,8 +27,8 @@ from ua_memory.knowledge.observations import (
     day_of,
 )
 from ua_memory.knowledge.statements import Progress, name_of
-from ua_memory.llm.client import HALF
-from ua_memory.llm.ledger import THEIRS, Estimate, priced
+from ua_memory.llm.client import BATCH_PRICE
+from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, estimate_of
 from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import schema
@@ -355,7 +355,7 @@ def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
     if model:
         done = proposals.considered(run.store)
         facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
-        cost = estimate(run.fact_groups(work, facts), model, HALF if run.batch_api else 1.0)
+        cost = estimate(run.fact_groups(work, facts), model, BATCH_PRICE if run.batch_api else 1.0)
     return Preview(
         len(work.waiting), len(facts), tuple(applying.changes), folded.at_odds, draft.diff(context=1), cost
     )
@@ -364,15 +364,15 @@ def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
 def estimate(each: Sequence[FactGroup], model: Endpoint | Model, share: float = 1.0) -> Estimate:
     """The tokens and cost of asking about these groups, rounded up; `share` of the price."""
     requests = [usage for group in each for usage in _requests(group)]
-    return priced(model, sum(usage.prompt for usage in requests), requests, share=share)
+    return estimate_of(model, sum(usage.prompt for usage in requests), requests, share=share)
 
 
 def _requests(group: FactGroup) -> Iterator[Tokens]:
     frame = tokens.count(group.system) + tokens.count(str(schema("decide")))
     frame += _count_tokens(shared_messages(group))
     for number, portion in enumerate(group.portions):
-        own = int(_count_tokens([question(group, portion, {})]) * THEIRS)
-        begins = int(frame * THEIRS)
+        own = int(_count_tokens([question(group, portion, {})]) * MODEL_TOKENS)
+        begins = int(frame * MODEL_TOKENS)
         cached = {"cache_read": begins, "cache_write": own} if number else {"cache_write": begins + own}
         yield Tokens(**cached, output=_ANSWER_TOKENS)
 

@@ -591,7 +591,7 @@ def _batch_model(model: Model) -> Claude:
 class _ReplyModel:
     """A model that gives one known reply."""
 
-    once = False
+    one_shot = False
 
     def __init__(self, name: str, reply: Reply) -> None:
         self.name = name

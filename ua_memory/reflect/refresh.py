@@ -29,7 +29,7 @@ from ua_memory.knowledge import pages, statements
 from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.knowledge.pages import PageChange
 from ua_memory.knowledge.statements import Statement
-from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
+from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
 from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import SAY_DONE, Bounds, Tool, ToolError, run_tools, schema
@@ -232,8 +232,8 @@ def estimate(
 ) -> Estimate:
     """The tokens of a request to this model, rounded up."""
     text = opening_message(sheet, question, evidence, clean)
-    size = int((text_tokens.count(text) + text_tokens.count(prompt("refresh")) + _TOOL_TOKENS) * THEIRS)
-    return priced(model, size, asked_on(size, _USUAL_REQUESTS, _ANSWER_TOKENS))
+    size = int((text_tokens.count(text) + text_tokens.count(prompt("refresh")) + _TOOL_TOKENS) * MODEL_TOKENS)
+    return estimate_of(model, size, cached_requests(size, _USUAL_REQUESTS, _ANSWER_TOKENS))
 
 
 def opening_message(sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:

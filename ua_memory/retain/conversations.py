@@ -15,7 +15,7 @@ from ua_memory.errors import Usage
 from ua_memory.knowledge import core
 from ua_memory.knowledge.sessions import SessionFile
 from ua_memory.knowledge.statements import Progress
-from ua_memory.llm.ledger import Estimate, together
+from ua_memory.llm.ledger import Estimate, sum_estimates
 from ua_memory.retain import ledger
 from ua_memory.retain.flush import Flush, FlushedSession, Flusher, OnFlushed, estimate, flush_due
 from ua_memory.retain.queue import RETRY_COMMAND, QueueEntry, queue_key
@@ -149,7 +149,9 @@ class Conversations:
         them with the model would cost. Sessions whose flush was undone only with `force`."""
         found = [*self.flusher().unread_sessions(since, force=force)]
         window = self._store.config.context_window
-        return found, together([estimate(each.turns, model, window) for _, each in found] if model else [])
+        return found, sum_estimates(
+            [estimate(each.turns, model, window) for _, each in found] if model else []
+        )
 
     def read_again(
         self, sessions: Iterable[UnreadSession], *, model: ModelOrEndpoint, tell: Progress | None = None

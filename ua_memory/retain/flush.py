@@ -30,7 +30,7 @@ from ua_memory.knowledge.sessions import (
     turn_id,
 )
 from ua_memory.knowledge.statements import Progress
-from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
+from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
 from ua_memory.llm.model import Endpoint, Model, prompt
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.markdown import document as markdown_document
@@ -722,7 +722,7 @@ def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Est
     total, requests = 0, list[Tokens]()
     for segment in segments(turns, int(window * PART_OF_WINDOW)):
         size = tokens.count(format_turns(segment, None)) + tokens.count(prompt("flush")) + _TOOL_TOKENS
-        size = int(size * THEIRS)
+        size = int(size * MODEL_TOKENS)
         total += size
-        requests += asked_on(size, _USUAL_REQUESTS, _ANSWER_TOKENS)
-    return priced(model, total, requests)
+        requests += cached_requests(size, _USUAL_REQUESTS, _ANSWER_TOKENS)
+    return estimate_of(model, total, requests)

@@ -20,7 +20,7 @@ from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.knowledge.statements import Progress
-from ua_memory.llm.ledger import THEIRS, Estimate, priced
+from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, estimate_of
 from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import schema
@@ -361,15 +361,15 @@ def _estimate(texts: list[str], brief: TextContext, model: Endpoint | Model) -> 
     head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(tool)) + _TOOL_TOKENS
     total, behind, grown, requests = 0, 0, 0, list[Tokens]()
     for text in texts:
-        size = int(tokens.count(extractor.prompt_text(text, brief)) * THEIRS)
+        size = int(tokens.count(extractor.prompt_text(text, brief)) * MODEL_TOKENS)
         if grown + 2 * len(text) > extractor.CONVERSATION_LENGTH:
             behind = grown = 0
-        fresh = size if behind else size + int(head * THEIRS)
+        fresh = size if behind else size + int(head * MODEL_TOKENS)
         total += behind + fresh
         requests.append(Tokens(cache_read=behind, cache_write=fresh, output=size))
         behind += fresh + size  # the answer, about as long as the text, goes back with the next
         grown += 2 * len(text)
-    return priced(model, total, requests)
+    return estimate_of(model, total, requests)
 
 
 # -- texts and files ---------------------------------------------------------------------------------------

@@ -190,12 +190,12 @@ def run_subagent(
 
     messages = [_first_message(turns, zone)]
     tools = run.tools(core=core)
-    if model.once:
+    if model.one_shot:
         messages = [user(run.prefetch(core=core), *messages[0]["content"])]
         tools = {name: tool for name, tool in tools.items() if name not in READ_ONLY_TOOLS}
     outcome = run_tools(
         model, prompt("flush"), messages, tools, purpose="flush", max_tokens=max_tokens,
-        on_reply=report_progress, once=model.once, reminder=_NO_TOOL_CALLED,
+        on_reply=report_progress, one_shot=model.one_shot, reminder=_NO_TOOL_CALLED,
     )  # fmt: skip
     run.result.usage += outcome.usage
     if _made_no_call(outcome):

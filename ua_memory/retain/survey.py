@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
 from ua_memory.knowledge.statements import Progress
-from ua_memory.llm.ledger import Estimate, together
+from ua_memory.llm.ledger import Estimate, sum_estimates
 from ua_memory.paths import is_bank, make_private, project_of
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
@@ -300,7 +300,7 @@ class TranscriptImport:
             kept += len(flusher.preview(turns, recalled))
             if model and turns:
                 costs.append(estimate(turns, model, self._store.config.context_window))
-        return kept, together(costs)
+        return kept, sum_estimates(costs)
 
 
 # -- watched paths -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.llm.ledger import together
+from ua_memory.llm.ledger import sum_estimates
 from ua_memory.views import output
 from ua_memory.views.output import MODEL_HINT, Screen, Styled, ago, commit_label, count, fields, printable
 
@@ -258,7 +258,7 @@ def show_retain_preview(screen: Screen, found: Sequence[RetainPreview]) -> None:
             screen.line(f"{count(len(one.facts), 'fact')} would be saved without a model:")
         for fact in one.facts:
             screen.item([("  + ", "added")], fact.text, (f"  {fact.when}" if fact.when else "", "faint"))
-    if cost := together([one.cost for one in found if one.cost]):
+    if cost := sum_estimates([one.cost for one in found if one.cost]):
         screen.line(output.estimate_text(cost))
 
 
