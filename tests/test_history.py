@@ -501,9 +501,9 @@ def test_requests_are_found_among_others_that_look_like_them(tmp_path: Path) -> 
     store = make(tmp_path / "b")
     for request in ("r.1", "r11", "r.1 b", "Request: r.1"):
         insert(store, f"of {request}", request=request)
-    found = store.answered("r.1")
+    found = store.find_request("r.1")
     assert found and found.id == store.history.log()[3].id
-    assert store.answered("r.2") is None and store.answered("r") is None
+    assert store.find_request("r.2") is None and store.find_request("r") is None
     assert len(in_trail(store)) == 4
 
 

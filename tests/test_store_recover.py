@@ -185,12 +185,12 @@ def test_a_retry_while_the_commit_is_owed_changes_nothing(tmp_path: Path) -> Non
     insert(store, "once", request="r1")
     before = (store.bank.root / DAY).read_bytes()
     with store.revision("insert", door="test", request="r1") as draft:
-        assert draft.answered and draft.answered.trailer("Facts").startswith("^")
+        assert draft.already_done and draft.already_done.trailer("Facts").startswith("^")
         draft.write(DAY, b"- something else\n", restored=True)
     assert (store.bank.root / DAY).read_bytes() == before
     git(store.bank.root, "checkout", "--quiet", "main")
     with store.revision("insert", door="test", request="r1") as draft:
-        assert draft.answered and draft.answered.id == store.history.head()
+        assert draft.already_done and draft.already_done.id == store.history.head()
     whole(store)
 
 

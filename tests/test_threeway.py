@@ -27,13 +27,13 @@ LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"- x\n"]), max
 def test_merges_without_a_clash(base: bytes, ours: bytes, theirs: bytes, merged: bytes) -> None:
     done = merge(base, ours, theirs)
     assert done.data == merged
-    assert done.clashes == ()
+    assert done.conflicts == ()
 
 
 def test_both_versions_of_a_line_stay_and_the_clash_is_named() -> None:
     done = merge(b"a\nb\nc\n", b"a\nB1\nc\n", b"a\nB2\nc\n")
     assert done.data == b"a\nB2\nB1\nc\n"
-    assert [(c.line, c.ours, c.theirs) for c in done.clashes] == [(2, (b"B1\n",), (b"B2\n",))]
+    assert [(c.line, c.ours, c.theirs) for c in done.conflicts] == [(2, (b"B1\n",), (b"B2\n",))]
 
 
 @given(base=LINES, ours=LINES, theirs=LINES)

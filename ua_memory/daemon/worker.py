@@ -494,7 +494,7 @@ class Warm:
     @contextmanager
     def _lent(self, memory: Memory) -> Iterator[None]:
         self._lend(memory)
-        memory.store.snapshots, memory.store.put_off = self.snapshots, self._put_off
+        memory.store.snapshots, memory.store.defer_pack = self.snapshots, self._put_off
         try:
             yield
         except (UaMemoryError, RequestRefused):

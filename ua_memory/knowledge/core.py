@@ -109,12 +109,12 @@ def replace(
     the block or open another. `trailers` are added to the commit.
     """
     with store.revision("core replace", door=door, request=request, session=session) as draft:
-        if draft.answered is None:
+        if draft.already_done is None:
             draft.by_person = by_person
             draft.even_if_empty = request is not None
             done = put(store, draft, name, value, expect=expect)
             draft.trailers |= {key: [said] for key, said in (trailers or {}).items()}
-    if draft.answered is not None:
+    if draft.already_done is not None:
         return _answered(store, draft, _new_block(name))
     return change(done, result=draft.result)
 
@@ -199,7 +199,7 @@ class CoreMemory:
 
 
 def _answered(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
-    done = draft.answered
+    done = draft.already_done
     if done and done.trailer("Memory-Op") != "core replace":
         raise Usage("this request id was already used for something else", where=done.subject)
     there = named(blocks(store), asked.name)  # None: undone or deleted since

@@ -85,12 +85,12 @@ def insert(
     noted as seen again; beside a person's line it is a fact of its own. Usage, TooLarge.
     """
     with store.revision("insert", door=door, request=request, session=said.session) as draft:
-        if draft.answered is None:
+        if draft.already_done is None:
             draft.by_person = said.origin == "person"
             draft.even_if_empty = request is not None
             placed, sighting = add(draft, fact, said, equal)
             draft.facts = [f"^{placed.id}"]
-    if draft.answered is not None:
+    if draft.already_done is not None:
         return _answered(store, draft)
     return InsertResult(placed, draft.result, sighting)
 
@@ -252,7 +252,7 @@ def _redacted(fact: Fact, draft: Draft) -> Fact:
 
 
 def _answered(store: Store, draft: Draft) -> InsertResult:
-    done, result = draft.answered, draft.result
+    done, result = draft.already_done, draft.result
     assert done is not None
     if done.trailer("Memory-Op") != "insert":
         raise Usage("this request id was already used for something else", where=done.subject)

@@ -135,7 +135,7 @@ class Retainer:
         )  # fmt: skip
 
     def _retain(self, entry: QueueEntry, item: TextItem) -> RetainResult:
-        before = self.store.answered(item.request) or self._seen_before(item)
+        before = self.store.find_request(item.request) or self._seen_before(item)
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
             return RetainResult(
@@ -210,7 +210,7 @@ class Retainer:
         with self.store.revision(
             "retain", door=self.door, request=item.request, session=item.session or None
         ) as draft:
-            before = draft.answered or self._seen_before(item)  # by another process meanwhile
+            before = draft.already_done or self._seen_before(item)  # by another process meanwhile
             if before is None:
                 draft.even_if_empty = True  # so that the text is not read again
                 for_model = self.model is not None and item.mode in ("concise", "custom")

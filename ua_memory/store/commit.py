@@ -62,7 +62,7 @@ def compose_commits(draft: Draft, when: datetime, request: str, person: Person) 
     if by_hand:
         disk, trail = {t.path: t.saved for t in by_hand}, {t.path: t.trail for t in by_hand}
         made.append(edit_commit(disk, trail, when, person()))
-    put_back = [t for t in draft.touched.values() if t.put_back]
+    put_back = [t for t in draft.touched.values() if t.is_stale]
     if put_back:
         made += put_back_commits(put_back, when, person)
     ours = draft.changed()
@@ -75,7 +75,7 @@ def compose_commits(draft: Draft, when: datetime, request: str, person: Person) 
         }
         text = format_message(draft.subject or draft.op, draft.body, named)
         files = {path: bytes_to_commit(data, draft.touched[path]) for path, data in ours.items()}
-        files |= draft.carried
+        files |= draft.foreign_files
         author = person() if draft.by_person else MACHINE
         made.append(Commit(author, when, text, files, joins=draft.joins))
     if made:
@@ -99,7 +99,7 @@ def edit_commit(
     new, lost = list[str](), 0
     for path, data in disk.items():
         if naming and path != SETTINGS:
-            new += saves.new_names(trail[path], data, path)
+            new += saves.names_of_new(trail[path], data, path)
             lost += saves.lost_records({path: saves.Edit(path, trail[path], data)})[path]
     what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
     if all(data is None for data in disk.values()):
@@ -118,7 +118,7 @@ def put_back_commits(touched: Sequence[TouchedFile], when: datetime, person: Per
         stages = {t.path: (t.saved, t.theirs) if theirs else (t.theirs, t.start) for t in touched}
         files = {path: after for path, (before, after) in stages.items() if before != after}
         if files:
-            new = [saves.new_names(before, after, path) for path, (before, after) in stages.items()]
+            new = [saves.names_of_new(before, after, path) for path, (before, after) in stages.items()]
             named = [name for names in new for name in names]
             said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
             facts = sum(name.startswith("^") for name in named)  # the others are blocks, or have no id
@@ -131,7 +131,7 @@ def put_back_commits(touched: Sequence[TouchedFile], when: datetime, person: Per
 
 def put_back_notes(draft: Draft) -> list[str]:
     """Messages about merged stale saves, restored branches and removed forgotten text."""
-    notes = [_put_back_note(t) for t in draft.touched.values() if t.put_back]
+    notes = [_put_back_note(t) for t in draft.touched.values() if t.is_stale]
     for t in draft.touched.values():
         if t.other_branch:
             name = t.other_branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
@@ -274,7 +274,7 @@ def merge_save(record: PendingRevision, number: int, save: bytes, context: Write
         # An edit that came after ours, and is committed after it.
         newer = _merge_later_save(record, change, save, context)
         if record.commits and not (
-            saves.lines_lacking(change.wanted, newer) and _is_held(change, newer, context)
+            saves.missing_lines(change.wanted, newer) and _is_held(change, newer, context)
         ):
             record = _set_edit_after(record, change, newer, context)
         record = _record_intermediate(record, change, save)
@@ -299,7 +299,7 @@ def merge_save(record: PendingRevision, number: int, save: bytes, context: Write
         edited = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
         trail = {change.path: edited[-1]}
         theirs.append(edit_commit({change.path: touched.saved}, trail, own.when, _person(record, context)))
-    if touched.put_back:
+    if touched.is_stale:
         theirs += put_back_commits([touched], own.when, lambda: _person(record, context))
     record = replace(record, commits=(*earlier, *theirs, own))
     record = record.with_file(change.path, bytes_to_commit(wanted, touched))
@@ -330,10 +330,10 @@ def _merge_later_save(
     The base is a content of the file since the write began, or an older one if the save lacks lines of it.
     """
     base = _merge_base(record, change, save)
-    if saves.lines_lacking(base, save):
+    if saves.missing_lines(base, save):
         contents = _intermediate_contents(record, change, _committed_contents(record, change))
         touched = context.inspect_save(change.path, save, change.wanted, contents)
-        if touched.put_back:
+        if touched.is_stale:
             return touched.start or b""
         save = touched.saved or b""
     return merge(base, change.wanted or b"", save).data
@@ -363,15 +363,19 @@ def _merge_base(record: PendingRevision, change: FileChange, save: bytes) -> byt
     contents += [
         saves.partial_content(change.trail or b"", data, save) for data in (*contents, change.wanted or b"")
     ]
-    ordered = sorted(contents, key=lambda data: saves.distance(data, save))
+    ordered = sorted(contents, key=lambda data: saves.edit_distance(data, save))
     fitting = (data for data in ordered if not _duplicates_record(data, change, save))
     return next(fitting, ordered[0])
 
 
 def _duplicates_record(base: bytes, change: FileChange, save: bytes) -> bool:
     """Whether a merge with this base would add a record twice."""
-    ours, theirs = (b"\n".join(saves.lines_lacking(data, base)) for data in (change.wanted, save))
-    return not saves.keys(ours, change.path).keys().isdisjoint(saves.keys(theirs, change.path))
+    ours, theirs = (b"\n".join(saves.missing_lines(data, base)) for data in (change.wanted, save))
+    return (
+        not saves.records_by_key(ours, change.path)
+        .keys()
+        .isdisjoint(saves.records_by_key(theirs, change.path))
+    )
 
 
 def _committed_contents(record: PendingRevision, change: FileChange) -> list[bytes | None]:
@@ -387,9 +391,12 @@ def _is_later_save(record: PendingRevision, change: FileChange, save: bytes) -> 
         return True
     added = set[saves.Key]()
     if change.path.endswith(".md"):
-        added = saves.keys(change.aim, change.path).keys() - saves.keys(change.start, change.path).keys()
+        added = (
+            saves.records_by_key(change.aim, change.path).keys()
+            - saves.records_by_key(change.start, change.path).keys()
+        )
     if added:
-        return not added.isdisjoint(saves.keys(save, change.path))
+        return not added.isdisjoint(saves.records_by_key(save, change.path))
     return change.turn > 0 and _merge_base(record, change, save) == change.placed
 
 
@@ -460,7 +467,7 @@ def _set_shown_trailers(commit: Commit, contents: Sequence[bytes]) -> Commit:
 
 
 def _shown_trailer(data: bytes) -> str:
-    return f"{saves.SHOWN}: {blob_id(data)}"
+    return f"{saves.SHOWN_TRAILER}: {blob_id(data)}"
 
 
 def _count_superseded(commits: tuple[Commit, ...], path: str, save: bytes) -> int:

@@ -27,18 +27,20 @@ from ua_memory.store.scan import FileSurvey, bytes_on_disk
 from ua_memory.text import redaction
 
 # -- draft -------------------------------------------------------------------------------------------------
-# A revision while it is being written: what it read, what it wants, what it says about itself.
+# An open revision: the files it has read, their new content, and its message.
 #
-# Everything a door adds passes through `Draft.write`, which takes out secrets and refuses text without an
-# origin or a change that would lose a record. No door can forget these, since no other way leads to a file.
+# All text from our interfaces passes through `Draft.write`, which removes secrets, and refuses text without
+# an origin and changes that would lose a record. There is no other way to write a file, so that none is
+# skipped.
 
 
 @dataclass(frozen=True, slots=True)
 class TouchedFile:
-    """A file of a revision: bytes on disk, in the history, and those that the revision starts from.
+    """A file of a revision: its bytes on `disk`, in HEAD (`trail`), and those that the revision changes
+    (`start`).
 
-    `start` differs from `disk` only if a stale buffer was merged. The history of a `held` file differs from
-    the disk, and stays so.
+    `start` differs from `disk` only if a stale save was merged. A hand edit of a `held` file is not
+    committed.
     """
 
     path: str
@@ -48,29 +50,29 @@ class TouchedFile:
     held: bool = False
     restored: tuple[DroppedLine, ...] = ()
     theirs: bytes | None = None
-    """Where something was put back: the save with the person's own lines among it."""
+    """Of a stale save: the save with the person's own dropped lines put back."""
     forgotten: tuple[str, ...] = ()
-    """The ids of what was forgotten that a save has again: it is left out of the file, and of the trail."""
+    """The forgotten ids that a save has again; their statements are removed from it."""
     without_forgotten: bytes | None = None
-    """The save without it."""
+    """The save without these statements."""
     other_branch: str = ""
-    """Another branch, of which the file is at the moment: nobody has edited it; it starts from the trail."""
+    """The branch that the file's content is from, by a checkout: it is no edit, and `start` is HEAD's."""
 
     @property
-    def put_back(self) -> bool:
-        """Whether an old buffer lacked something that is put back: `restored` tells what."""
+    def is_stale(self) -> bool:
+        """Whether the save lacked something that is put back (`restored`)."""
         return self.start != self.saved
 
     @property
     def saved(self) -> bytes | None:
-        """What the trail gets of the person's save."""
+        """What is committed of the person's save."""
         return self.trail if self.other_branch else self.without_forgotten if self.forgotten else self.disk
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a revision: its commit (None while it is missing), notes, and counts of redacted
-    secrets."""
+    """The outcome of a revision: its commit (None while it is not committed yet), notes, and {kind: number}
+    of redacted secrets."""
 
     revision: str | None
     paths: tuple[str, ...] = ()
@@ -88,25 +90,25 @@ class Draft:
     touch: Callable[[str], TouchedFile]
     patterns: Mapping[str, str]
     typed: Callable[[str, bytes, int], bool] = lambda path, data, line: False
-    """Whether a person typed this line of a file as the trail has it, whatever it was given since."""
+    """(path, HEAD's bytes, line) → whether a person wrote that line, ids that were appended aside."""
     link_name: Callable[[str], str] = lambda path: path.rpartition("/")[2].removesuffix(".md")
-    """What a file is called in a link; see `paths.LinkNames`."""
+    """path → the file's name in links; see `paths.LinkNames`."""
     subject: str = ""
     body: str = ""
     facts: list[str] = field(default_factory=list)
     trailers: dict[str, list[str]] = field(default_factory=dict)
     trial: bool = False
-    """Nothing of it is to be written: it only shows what would change."""
+    """A dry run: nothing is written."""
     even_if_empty: bool = False
-    """Commit also when no file changes: a run that found nothing must not be repeated."""
+    """Commit even if no file changes, so that a run that found nothing is not repeated."""
     by_person: bool = False
-    """A person gave these words through a door: the commit has their name."""
+    """The person is the commit's author."""
     joins: str = ""
-    """The history of another machine that the commit brings in."""
-    carried: dict[str, bytes | None] = field(default_factory=dict)
-    """Files of that history that are no memory: they go into the commit, and no file here is touched."""
-    answered: Revision | None = None
-    """The revision that carried out this request id already: leave the block, nothing will be written."""
+    """The commit of another machine's history that is merged: the second parent."""
+    foreign_files: dict[str, bytes | None] = field(default_factory=dict)
+    """Files of that history that are not memory: they are committed, and not written to disk here."""
+    already_done: Revision | None = None
+    """The earlier revision with the same request id: nothing will be written."""
     files: dict[str, bytes | None] = field(default_factory=dict)
     touched: dict[str, TouchedFile] = field(default_factory=dict)
     redacted: Counter[str] = field(default_factory=Counter)
@@ -114,7 +116,7 @@ class Draft:
     result: Result = Result(None)
 
     def get(self, path: str) -> bytes | None:
-        """A file as this revision would leave it; None where there is none."""
+        """A file as this revision leaves it; None if there is none."""
         if path in self.files:
             return self.files[path]
         if path not in self.touched:
@@ -122,14 +124,14 @@ class Draft:
         return self.touched[path].start
 
     def read(self, path: str) -> bytes:
-        """The same; empty if there is none."""
+        """The same, but empty if there is none."""
         return self.get(path) or b""
 
     def exists(self, path: str) -> bool:
         return self.get(path) is not None
 
     def redact(self, text: str) -> str:
-        """The text without its secrets; they are counted in the result."""
+        """The text with secrets masked; they are counted in the result."""
         clean = redaction.redact(text, self.patterns)
         self.redacted.update(clean.taken)
         return clean.text
@@ -139,13 +141,12 @@ class Draft:
     ) -> None:
         """Set a file's new bytes.
 
-        `removes` names the records that are meant to go. `restored` marks bytes that the bank had before
-        (undo, merge): nobody's old words are redacted or stamped anew. Malformed stops a change that would
-        lose any other record, the file untouched.
+        `removes` are the records that are meant to be removed; Malformed if any other would be lost. Bytes
+        that the bank had before (undo, merge) are `restored` unchecked and unredacted.
         """
         before = self.read(path)
         if not restored:
-            data = self._cleansed(before, data)
+            data = self._redact_new(before, data)
             self._refuse_loss(path, before, data, removes)
         self.files[path] = data
 
@@ -155,7 +156,7 @@ class Draft:
         self.files[path] = None
 
     def restore(self, path: str, data: bytes | None) -> None:
-        """Set a file to bytes that the bank had before, or delete it where these are None."""
+        """Set a file to bytes that the bank had before, or delete it for None."""
         if data is not None:
             self.write(path, data, restored=True)
         elif self.exists(path):
@@ -166,29 +167,29 @@ class Draft:
         return {path: data for path, data in self.files.items() if data != self.touched[path].start}
 
     def diff(self, first: str = "", context: int = 3) -> str:
-        """What this revision changes, in all files, as a unified diff; the file `first` comes first."""
+        """A unified diff of this revision, with the file `first` at the top."""
         return "".join(
             difference(path, self.touched[path].start or b"", data or b"", context)
             for path, data in sorted(self.changed().items(), key=lambda file: (file[0] != first, file[0]))
         )
 
-    def _cleansed(self, before: bytes, after: bytes) -> bytes:
-        """`after` with secrets taken out of what `before` does not have; their own lines stay as they are."""
+    def _redact_new(self, before: bytes, after: bytes) -> bytes:
+        """`after` with secrets masked in the lines that `before` does not have."""
         pieces: list[bytes] = []
         for old, new, same in diff_hunks(before, after):
-            pieces += new if same else self._cleansed_hunk(old, new)
+            pieces += new if same else self._redact_hunk(old, new)
         return b"".join(pieces)
 
-    def _cleansed_hunk(self, old: list[bytes], new: list[bytes]) -> list[bytes]:
+    def _redact_hunk(self, old: list[bytes], new: list[bytes]) -> list[bytes]:
         if len(old) == len(new) and all(
             n.startswith(o.rstrip(b"\r\n")) for o, n in zip(old, new, strict=True)
         ):
-            # Lines that were only added to, as by a block id: what stood there is not ours to change.
+            # Text was appended to lines, such as a block id: only that is ours to redact.
             kept = [o.rstrip(b"\r\n") for o in old]
-            return [k + self._cleansed_bytes(n[len(k) :]) for k, n in zip(kept, new, strict=True)]
-        return [self._cleansed_bytes(b"".join(new))]
+            return [k + self._redact_bytes(n[len(k) :]) for k, n in zip(kept, new, strict=True)]
+        return [self._redact_bytes(b"".join(new))]
 
-    def _cleansed_bytes(self, data: bytes) -> bytes:
+    def _redact_bytes(self, data: bytes) -> bytes:
         text = data.decode("utf-8", "surrogateescape")
         clean = self.redact(text)
         return data if clean == text else clean.encode("utf-8", "surrogateescape")
@@ -207,36 +208,36 @@ class Draft:
             if not isinstance(record, Fact) or record.origin:
                 continue
             if replace(record, id=None, retired=None) in theirs:
-                continue  # a person's line that is given an id, or retired, stays theirs
+                continue  # a person's line that gets an id, or is retired, needs no origin
             if not _under_our_heading(record, parsed):
                 what = "a fact without an origin was about to be written"
                 raise Malformed(what, where=path, hint="report this as a bug")
 
 
 def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:
-    """Whether some equal fact of the file stands under a heading that names who said it."""
+    """Whether an equal fact of the file is under a heading that has an origin."""
     same = (r for r in parsed if r == record)
     return any(isinstance(r, Fact) and (r.heading.client or r.heading.origin) for r in same)
 
 
 # -- edits -------------------------------------------------------------------------------------------------
-# How a file differs from HEAD: what the person changed, what a stale buffer dropped, what is held.
+# Comparing a file with HEAD: what the person changed, what a stale save dropped, what is held.
 
 
-FORGOTTEN = f"{LOGS}/forgotten.md"
-SEEN_EDITS = "young.json"
-"""In the state folder: {path: [its newest revision, its blob there, the blob on disk]} of edits that a search
-has read and that are too recent to be committed. A stale buffer saved over one would lose it."""
-SEEN_MOST = 20
-LOOKS = 3
-"""So often an edited file is looked at anew where it has changed since it was read: it may have been half
-written, and what it lacked would be taken for deleted."""
+FORGOTTEN_FILE = f"{LOGS}/forgotten.md"
+SEEN_EDITS_FILE = "young.json"
+"""A file of the state folder: {path: [newest revision, blob id in HEAD, blob id on disk]} of hand edits that
+a search has read before they were committed. A stale save would lose them otherwise."""
+SEEN_EDITS_KEPT = 20
+READ_ATTEMPTS = 3
+"""An edited file is read so often if it changes while it is inspected: half of a file would look like a
+deletion."""
 
 
 class EditInspector:
-    """Compares disk and HEAD of one bank, file by file; `survey` is asked where all files matter.
+    """Compares disk and HEAD of one bank, file by file; `survey()` compares all files.
 
-    Threads may share it: while one writes, another may look for stale buffers.
+    Thread-safe: while one thread writes, another may look for stale saves.
     """
 
     def __init__(
@@ -244,20 +245,22 @@ class EditInspector:
     ) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
         self.lock = threading.RLock()
-        self._known: dict[str, saves.FileHistory] = {}
+        self._histories: dict[str, saves.FileHistory] = {}
         self._unsure: set[str] = set()
-        self._others = OtherBranches(history, "")
+        self._other_branches = OtherBranches(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
-        self._seen_file = bank.state / SEEN_EDITS
+        self._seen_file = bank.state / SEEN_EDITS_FILE
 
     @synchronized
     def inspect(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
     ) -> TouchedFile:
-        """A file as a revision meets it. `owed` are the bytes that commits still owed will give the trail;
-        `adopting` takes a link in its place for a file that went, where else Usage is raised; `accept` lets
-        a held disappearance stand."""
-        for _ in range(LOOKS):
+        """The state of a file at the beginning of a revision.
+
+        `owed` are {path: bytes} of commits that are not made yet. While `adopting`, a symbolic link counts as
+        a deleted file; otherwise it raises Usage. `accept` confirms a held disappearance.
+        """
+        for _ in range(READ_ATTEMPTS):
             found = self._inspect(path, owed, adopting, accept)
             if found.disk in (found.trail, bytes_on_disk(self._root / path)):
                 break
@@ -271,8 +274,8 @@ class EditInspector:
         except Usage:
             if not adopting:
                 raise
-            disk, file = None, None  # a link where a file was: to the bank, the file is gone
-        trail = owed[path] if path in owed else self._trail(path, disk)
+            disk, file = None, None  # a link replaced the file
+        trail = owed[path] if path in owed else self._head_bytes(path, disk)
         if disk is None and file and trail is not None:
             disk = read(file, expected=True)
         if trail == disk:
@@ -286,67 +289,67 @@ class EditInspector:
         return self._classify(Edit(path, trail, disk), accept=accept)
 
     @synchronized
-    def begin(self) -> RepositoryState:
-        """Where the repository stands as a revision begins."""
+    def read_position(self) -> RepositoryState:
+        """The repository's position (branch, HEAD, index) as a revision begins."""
         now = git_history.moment(self._history)
-        self._others = OtherBranches(self._history, now.branch)
+        self._other_branches = OtherBranches(self._history, now.branch)
         return now
 
     def _other_branch(self, path: str, disk: bytes | None, trail: bytes | None) -> str:
-        """The branch that a differing file is of, byte by byte: git put it there, and not an editor."""
+        """Another branch that has exactly these bytes of a changed file, which a checkout has written; or
+        ''."""
         with contextlib.suppress(GitFailed):
             blob = None if disk is None else blob_id(disk)
-            return self._others.has(path, blob, new=trail is None)
+            return self._other_branches.has(path, blob, new=trail is None)
         return ""
 
     @synchronized
     def is_of_other_branch(self, path: str) -> bool:
-        """Whether a file is as on another branch."""
-        self.begin()
+        """Whether a file has the content of another branch."""
+        self.read_position()
         with contextlib.suppress(UaMemoryError):
             return bool(self.inspect(path, {}, adopting=True).other_branch)
         return False
 
     @synchronized
     def is_stale(self, path: str) -> bool:
-        """Whether a file on disk is a stale buffer; asked again and again until its edit is committed.
+        """Whether the file on disk is a stale save. The answer is cached until the edit is committed.
 
-        Nobody holds the lock here: what is remembered is what was looked at, and only where no other process
-        has written the file or moved the trail meanwhile.
+        The bank's lock is not held, so it is cached only if file and HEAD are still those that were compared.
         """
         if path == SETTINGS:
             return False
         try:
             disk = read(confined(self._root, path))
-        except UaMemoryError:  # who is to commit it will be told
+        except UaMemoryError:  # reported when it is committed
             return False
         head, known = self._history.head(), self._stale.get(path)
         if known is not None and known[:2] == (head, disk):
             return known[2]
-        self.begin()
+        self.read_position()
         found = self.inspect(path, {}, adopting=True)
         if found.disk == bytes_on_disk(self._root / path) and self._history.head() == head:
-            self._stale[path] = head, found.disk, found.put_back
-            if found.disk is not None and not found.put_back:
+            self._stale[path] = head, found.disk, found.is_stale
+            if found.disk is not None and not found.is_stale:
                 self._record_seen(path, found.disk, head)
-        return found.put_back
+        return found.is_stale
 
     def _record_seen(self, path: str, disk: bytes, head: str | None) -> None:
-        """Keep the content of an edit that is not committed yet: a stale buffer may be saved over it.
+        """Store the content of a hand edit that is not committed yet, in case a stale save overwrites it.
 
-        The edit is of what the trail had at `head`; of a newer one it would lack what came with that.
+        Only if HEAD is still `head`, which the edit was made on.
         """
         with contextlib.suppress(UaMemoryError, OSError):
-            trail = self._name(path) if self._history.exists else None
+            trail = self._head_blob_id(path) if self._history.exists else None
             known, name = self._seen_edits(), blob_id(disk)
             if not trail or trail == name or known.get(path, [])[1:] == [trail, name]:
                 return
-            revision = self._newest(path)
+            revision = self._newest_revision(path)
             self._history.run("hash-object", "-w", "--stdin", stdin=disk)
             if self._history.head() != head:
                 return
             rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
-            newest = json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode()
+            newest = json.dumps(dict([*rows.items()][-SEEN_EDITS_KEPT:])).encode()
             swap.replace_file(self._seen_file, newest, self._seen_file.with_suffix(".fresh"))
 
     def _seen_edits(self) -> dict[str, list[str]]:
@@ -355,30 +358,29 @@ class EditInspector:
             return {path: row for path, row in found.items() if len(row) == 3}
         return {}
 
-    def _newest(self, path: str) -> str:
-        return next((revision.id for revision in self._file_history(path).newest()), "")
+    def _newest_revision(self, path: str) -> str:
+        return next((revision.id for revision in self._file_history(path).recent()), "")
 
     def _stale_against_seen(self, edit: Edit) -> saves.StaleSave | None:
-        """The merge of a save over an edit of the person's that is not committed yet, if the save is
-        stale."""
+        """The merge of a stale save with a recorded hand edit that it has overwritten; None if it has not."""
         known = self._seen_edits().get(edit.path)
         if not known or edit.trail is None or edit.disk is None:
             return None
         revision, trail, name = known
         if trail != blob_id(edit.trail) or name == blob_id(edit.disk):
             return None
-        if revision != self._newest(edit.path):
+        if revision != self._newest_revision(edit.path):
             return None
         past = saves.FileHistory(edit.path, self._history, self._history.head(), name)
         seen = self._history.read_all([(name, "")])[0]
         return saves.detect_stale(Edit(edit.path, seen, edit.disk), past) if seen else None
 
-    def _trail(self, path: str, disk: bytes | None) -> bytes | None:
-        """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
-        then, and the commit that is owed is put on top of what the trail turns out to have."""
+    def _head_bytes(self, path: str, disk: bytes | None) -> bytes | None:
+        """The file in HEAD. If git fails, the bytes on disk: the commit is rebased later, when git works
+        again."""
         self._unsure.discard(path)
         try:
-            name = self._name(path) if self._history.exists else None
+            name = self._head_blob_id(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
             return self._history.blob(name)
@@ -388,20 +390,20 @@ class EditInspector:
 
     @synchronized
     def is_unsure(self, paths: Iterable[str]) -> bool:
-        """Whether git could not say what it has of one of them: it may have other bytes than were taken."""
+        """Whether git failed to read one of these from HEAD, so that the disk's bytes were used instead."""
         return not self._unsure.isdisjoint(paths)
 
-    def _name(self, path: str) -> str | None:
-        """Under what git keeps a file."""
+    def _head_blob_id(self, path: str) -> str | None:
+        """The blob id of a file in HEAD."""
         return self._history.blobs([path]).get(path)
 
     @synchronized
     def inspect_save(
-        self, path: str, came: bytes | None, trail: bytes | None, intermediate: Sequence[bytes] = ()
+        self, path: str, save: bytes | None, trail: bytes | None, intermediate: Sequence[bytes] = ()
     ) -> TouchedFile:
-        """A save that came while the file was being replaced and had these `intermediate` contents. Other
-        files do not count for whether it is held."""
-        return self._classify(Edit(path, trail, came), alone=True, intermediate=intermediate)
+        """Classify a save that came while the file was being written and had these `intermediate` contents.
+        Whether it is held is decided without other files."""
+        return self._classify(Edit(path, trail, save), alone=True, intermediate=intermediate)
 
     def _classify(
         self, edit: Edit, *, accept: bool = False, alone: bool = False, intermediate: Sequence[bytes] = ()
@@ -409,42 +411,62 @@ class EditInspector:
         path, trail, disk = edit.path, edit.trail, edit.disk
         if path == SETTINGS:
             return TouchedFile(path, disk, trail, disk)
-        old, start, left = None, disk, frozenset[str]()
+        stale, start, forgotten_ids = None, disk, frozenset[str]()
         with contextlib.suppress(GitFailed):
-            # Who accepts what is gone has seen it: then it is no old buffer.
+            # With `accept` the person has confirmed the deletions: it is not a stale save.
             if not accept:
                 over_seen = None if alone else self._stale_against_seen(edit)
-                old = over_seen or saves.detect_stale(edit, self._file_history(path), intermediate)
-            start = old.merged if old else disk
-            left = self._forgotten(edit) if disk else left
-        if old or left:
-            hand = saves.without(disk or b"", path, left)
-            theirs = saves.without((old.theirs if old else disk) or b"", path, left)
-            start = saves.without(start or b"", path, left)
-            back = tuple(line for line in old.back if line.name[1:] not in left) if old else ()
-            return TouchedFile(path, disk, trail, start, False, back, theirs, tuple(sorted(left)), hand)
-        held = bool(saves.held({path: edit}, self._few)) if alone else self._is_held(edit)
+                stale = over_seen or saves.detect_stale(edit, self._file_history(path), intermediate)
+            start = stale.merged if stale else disk
+            forgotten_ids = self._forgotten_ids(edit) if disk else forgotten_ids
+        if stale or forgotten_ids:
+            without_forgotten = saves.remove_ids(disk or b"", path, forgotten_ids)
+            theirs = saves.remove_ids((stale.theirs if stale else disk) or b"", path, forgotten_ids)
+            start = saves.remove_ids(start or b"", path, forgotten_ids)
+            restored = (
+                tuple(line for line in stale.restored if line.name[1:] not in forgotten_ids) if stale else ()
+            )
+            return TouchedFile(
+                path,
+                disk,
+                trail,
+                start,
+                False,
+                restored,
+                theirs,
+                tuple(sorted(forgotten_ids)),
+                without_forgotten,
+            )
+        held = bool(saves.paths_to_hold({path: edit}, self._few)) if alone else self._is_held(edit)
         return TouchedFile(path, disk, trail, disk, held=held and not accept)
 
-    def _forgotten(self, edit: Edit) -> frozenset[str]:
-        """The ids that a save has again though they were forgotten. What bears one was ours; a person who
-        wants it back undoes the forgetting, or says it in words of their own."""
-        again = saves.keys(edit.disk, edit.path).keys() - saves.keys(edit.trail, edit.path).keys()
+    def _forgotten_ids(self, edit: Edit) -> frozenset[str]:
+        """The forgotten ids that a save has again. A person who wants such a statement back undoes the
+        forgetting, or writes it without the id."""
+        again = (
+            saves.records_by_key(edit.disk, edit.path).keys()
+            - saves.records_by_key(edit.trail, edit.path).keys()
+        )
         ids = {name for kind, name in again if kind == "id"}
-        if not ids or edit.path == FORGOTTEN:
+        if not ids or edit.path == FORGOTTEN_FILE:
             return frozenset()
-        texts = (self._history.read("HEAD", FORGOTTEN), read(self._root / FORGOTTEN))
-        stones = {name for data in texts for kind, name in saves.keys(data, FORGOTTEN) if kind == "Tombstone"}
+        texts = (self._history.read("HEAD", FORGOTTEN_FILE), read(self._root / FORGOTTEN_FILE))
+        stones = {
+            name
+            for data in texts
+            for kind, name in saves.records_by_key(data, FORGOTTEN_FILE)
+            if kind == "Tombstone"
+        }
         return frozenset(ids & stones)
 
     def _file_history(self, path: str) -> saves.FileHistory:
-        past, head = self._known.get(path), self._history.head()
+        past, head = self._histories.get(path), self._history.head()
         if past is None or past.head != head:
-            past = self._known[path] = saves.FileHistory(path, self._history, head)
+            past = self._histories[path] = saves.FileHistory(path, self._history, head)
         return past
 
     def _is_held(self, edit: Edit) -> bool:
-        """Whether the edit is part of a disappearance; in other files facts may be gone, or turn up again."""
+        """Whether the edit is part of a held disappearance, over all files."""
         if edit.disk is not None and not any(saves.lost_records({edit.path: edit}).values()):
             return False
         return edit.path in self._survey().held

@@ -30,21 +30,19 @@ from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 
 # -- store -------------------------------------------------------------------------------------------------
-# The truth on disk and its trail: reading, and `revision`, the only code that locks, writes and commits.
-#
-# The order of writes is `docs/invariants.md`, W1–W8: lock; record in `pending/`; each file exchanged with
-# what is there and looked at; one commit per author; drop the record; acknowledge. Killed anywhere in
-# between, the next command rolls the record forward.
+# The order of writes is W1–W8 of `docs/invariants.md`: lock; write a record into `pending/`; exchange each
+# file and read what was swapped out; make one commit per author; delete the record; acknowledge. If the
+# process is killed, the next command rolls the record forward.
 
 
-TIDY_EVERY = 16
-"""After about so many revisions it is asked whether the trail wants packing."""
+PACK_EVERY = 16
+"""About once in so many revisions it is checked whether the history needs packing."""
 GIT_SECONDS = 10
-"""So long a git that is writing files is waited for."""
-TRIES = 3
-"""So often a commit is made anew because somebody else committed at the same moment."""
-SURVEY_SECONDS = 0.2
-"""For so long `truth` believes that what was held is what is held: a pass over all files asks once."""
+"""So long a revision waits for a git that is writing files."""
+COMMIT_ATTEMPTS = 3
+"""A commit is retried so often if somebody else commits at the same moment."""
+SURVEY_VALID_SECONDS = 0.2
+"""`truth` uses a survey for so long, so that reading all files does not survey for each."""
 
 
 class Store:
@@ -60,43 +58,41 @@ class Store:
         self.link_names = LinkNames(bank.root)
         self._began: tuple[RepositoryState, str | None] = RepositoryState(), None
         self._recent: tuple[float, FileSurvey] | None = None
-        self._stuck: GitFailed | None = None
-        """Why what is owed could not be committed, when that was last tried."""
+        self._failed: GitFailed | None = None
+        """Why a pending revision could not be committed at the last attempt."""
         self.snapshots: SnapshotCache | None = None
-        """The last scan, used again while nothing happens to the files; a daemon has one."""
-        self.put_off: Callable[[], bool] | None = None
-        """Whether somebody who calls `pack` soon, when nobody waits, takes it over; a daemon does."""
+        """The cache of the last scan; only a daemon has one."""
+        self.defer_pack: Callable[[], bool] | None = None
+        """Returns whether the caller will run `pack` later; a daemon does so when it is idle."""
 
     def close(self) -> None:
-        """End the process that reads git's objects; a later call starts another."""
+        """End the process that reads git objects; a later call starts another."""
         self.history.close()
 
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
-        """The present bytes of a file. NotFound."""
+        """The bytes of a file on disk. NotFound."""
         data = read(confined(self.bank.root, path))
         if data is None:
             raise NotFound("no such file in the bank", where=path, hint="ua-memory status")
         return data
 
     def survey(self) -> FileSurvey:
-        """All files, those that differ from the history, and those that are held. Cheap if nothing
-        changed."""
+        """All files, those that differ from HEAD and those that are held. Cheap if nothing changed."""
         last = self._recent and self._recent[1].snapshot
         seen = survey(self.bank, self.history, self.config.few, self.snapshots, last)
         self._recent = (time.monotonic(), seen)
         return seen
 
     def files(self) -> Iterator[FileStat]:
-        """The files that may be searched: those on disk, or the history's version of held ones."""
+        """The files to search: those on disk, and of held ones the version in HEAD."""
         yield from self.survey().files
 
     def truth(self, path: str) -> bytes:
-        """The bytes of a file that may be searched: those on disk, or the history's while a mass
-        disappearance is held."""
+        """The bytes of a file to search: those on disk, or in HEAD while it is held."""
         recent = self._recent
-        fresh = recent is not None and time.monotonic() - recent[0] < SURVEY_SECONDS
+        fresh = recent is not None and time.monotonic() - recent[0] < SURVEY_VALID_SECONDS
         seen = recent[1] if recent and fresh else self.survey()
         blob = seen.held.get(path)
         return self.history.blob(blob) if blob else self.read(path)
@@ -108,24 +104,24 @@ class Store:
         self, op: str, *, door: str, request: str | None = None, session: str | None = None,
         by_person: bool = False,
     ) -> Iterator[Draft]:  # fmt: skip
-        """Open a revision; leaving the block publishes it, an exception in the block drops it whole.
+        """Open a revision. Leaving the block publishes it; an exception in the block discards it.
 
-        Hand edits of every file the draft reads are committed as the person's own first. `draft.result`
-        has the outcome. A request that was carried out before is found in `draft.answered`, and nothing
-        is written. Busy, CannotWrite and GitFailed say when nothing was begun; once files are written, a
-        commit that cannot be made is owed and noted, not raised.
+        Hand edits of the files that the draft reads are first committed as the person's. `draft.result` has
+        the outcome. If a revision with the same `request` id exists, it is `draft.already_done`, and nothing
+        is written. Busy, CannotWrite and GitFailed are raised before any file is changed; if only the commit
+        fails, that is a note, and the next command makes it.
         """
         request = store_commit.request_id(self.redacted(request)) if request is not None else None
         session = self.redacted(session) if session else None
         with self.locked():
-            if not self._begin():
+            if not self._wait_for_git():
                 hint = "try again when it is done"
                 raise Busy("git is changing the files", where=str(self.history.git_dir), hint=hint)
             found = self.history.put_back()
-            draft = self._open(op, door)
+            draft = self._open_draft(op, door)
             draft.notes += found
             draft.by_person = by_person
-            draft.answered = self.answered(request) if request else None
+            draft.already_done = self.find_request(request) if request else None
             if session:
                 draft.trailers["Session"] = [session]
             yield draft
@@ -138,11 +134,11 @@ class Store:
         self, paths: Iterable[str] | None = None, *, quiet: float = 0, accept: bool = False,
         seen: FileSurvey | None = None, wait: bool = True,
     ) -> Result:  # fmt: skip
-        """Commit hand edits as the person's: of some paths or all, left alone for `quiet` seconds.
+        """Commit hand edits as the person's: of some paths or all, if unchanged for `quiet` seconds.
 
-        `accept` lets a held disappearance stand. A stale buffer is committed and then merged, also a recent
-        one: what it lacks would not be found. `seen` is a look that was just taken. Without `wait` it is left
-        to the next time while somebody writes.
+        `accept` confirms held disappearances. A stale save is merged at once, however recent, since searches
+        would miss what it lacks. `seen` is a survey that was just made. Without `wait` nothing is done while
+        somebody holds the lock.
         """
         seen = seen or self.survey()
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
@@ -159,18 +155,18 @@ class Store:
                 if wait:
                     raise
                 return Result(self.history.head())
-            if not self._begin():  # what git is writing is nobody's edit
+            if not self._wait_for_git():  # what git is writing is not an edit
                 return Result(self.history.head())
-            draft = self._open("adopt", "editor", adopting=True, accept=accept)
+            draft = self._open_draft("adopt", "editor", adopting=True, accept=accept)
             for path in sorted(chosen):
                 draft.read(path)
             return self._publish(draft, None)
 
-    def _open(self, op: str, door: str, *, adopting: bool = False, accept: bool = False) -> Draft:
-        """An empty draft, once what an earlier process left is rolled forward."""
+    def _open_draft(self, op: str, door: str, *, adopting: bool = False, accept: bool = False) -> Draft:
+        """Finish pending revisions, and open an empty draft."""
         owed = self._finish_pending()
         touch = partial(self._inspector.inspect, owed=owed, adopting=adopting, accept=accept)
-        self._began = self._position()
+        self._began = self._read_position()
         return Draft(op, door, touch, self.config.redact, self.typed, self.link_names.renew())
 
     @contextlib.contextmanager
@@ -182,7 +178,7 @@ class Store:
             yield
 
     def make_state(self) -> None:
-        """The state folder, private to its owner; beside no git it hides itself from one that may come."""
+        """Create the private state folder, with a `.gitignore` if it is in the bank's own folder."""
         with writing(self.bank.state):
             make_private(self.bank.state)
             if self.bank.state.name == BESIDE and not (self.bank.state / ".gitignore").exists():
@@ -190,8 +186,8 @@ class Store:
                     swap.write_new(self.bank.state / ".gitignore", b"*\n", mode=0o600)
 
     def require_settled(self) -> None:
-        """Make the commits that are still missing. GitFailed if that is not possible now: the newest
-        revision would be the wrong one."""
+        """Finish pending revisions. GitFailed if they cannot be committed: HEAD would not be the newest
+        revision."""
         if pending.keys(self.bank.pending):
             with self.revision("settle", door="store"):
                 pass
@@ -199,16 +195,16 @@ class Store:
         if owed:
             raise GitFailed(
                 f"{counted(owed, 'revision')} are not committed yet"
-                + (f": {self._stuck.what}" if self._stuck else ""),
-                hint=(self._stuck and self._stuck.hint) or "ua-memory doctor --mend",
+                + (f": {self._failed.what}" if self._failed else ""),
+                hint=(self._failed and self._failed.hint) or "ua-memory doctor --mend",
             )
 
     def redacted(self, text: str) -> str:
-        """The text without secrets."""
+        """The text with secrets masked."""
         return redaction.redact(text, self.config.redact).text
 
-    def answered(self, request: str) -> Revision | None:
-        """The revision that carried out a request id; its `id` is empty while its commit is missing."""
+    def find_request(self, request: str) -> Revision | None:
+        """The revision with this request id; its `id` is '' if it is not committed yet."""
         request = self.redacted(request)
         for record in pending.read_records(self.bank.pending):
             if record.request == request and record.commits:
@@ -226,65 +222,66 @@ class Store:
         return next(iter(self.history.with_paths(exact)), None)
 
     def typed(self, path: str, data: bytes, line: int) -> bool:
-        """Whether a person typed a line of a file as the trail has it; not, where no commit says so yet."""
+        """Whether a person wrote a committed line of a file by hand, not by `insert`."""
         with contextlib.suppress(GitFailed):
             (row,) = self.history.blame(path, data, lines=(line, line))
             if row.author != MACHINE[0] and row.revision.strip("0"):
                 return self.history.show(row.revision).trailer("Memory-Op") != "insert"
         return False
 
-    # -- git at work on the same files ---------------------------------------------------------------
+    # -- concurrent git commands ---------------------------------------------------------------------
 
-    def _begin(self) -> bool:
-        """Wait until no git writes files of the bank; whether it is so."""
+    def _wait_for_git(self) -> bool:
+        """Wait until no git is writing files of the bank; False after a timeout."""
         return git_history.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
-    def _position(self) -> tuple[RepositoryState, str | None]:
-        """Where the repository stands, and the newest revision of its branch, as a revision begins."""
-        began = self._inspector.begin()
+    def _read_position(self) -> tuple[RepositoryState, str | None]:
+        """The repository's position, and the newest commit of its branch, as a revision begins."""
+        began = self._inspector.read_position()
         return began, self.history.tip(self.history.target(began.branch))
 
     def _has_switched(self) -> bool:
-        """Whether HEAD was written since a revision began: what it read may be of another branch, also where
-        HEAD names the first again."""
+        """Whether HEAD was written since the revision began: it may have read files of another branch, even
+        if HEAD has switched back."""
         now, began = git_history.moment(self.history), self._began[0]
         return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
 
     def _git_moved(self, record: PendingRevision) -> bool:
-        """Whether a git may have moved files since a revision began."""
+        """Whether a git may have written files since the revision began."""
         if not self.bank.own:
             return False
         now = git_history.moment(self.history)
         return git_history.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
-    def _is_by_git(self, record: PendingRevision, path: str, came: bytes | None) -> bool:
-        """Whether a git may have put this content into a file since a revision began. `git add` and `git
-        status` write the index as a checkout does, but put nothing in place: what no commit has is a person's
-        save."""
+    def _is_by_git(self, record: PendingRevision, path: str, data: bytes | None) -> bool:
+        """Whether a git checkout may have written this content since the revision began.
+
+        `git add` and `git status` write the index too, but no files: content that no commit has is a person's
+        save.
+        """
         if not self._git_moved(record):
             return False
         with contextlib.suppress(GitFailed):
-            return came is None or self.history.has_committed(path, came)
+            return data is None or self.history.has_committed(path, data)
         return False
 
-    def _await_switch(self, record: PendingRevision) -> None:
-        """Wait for a git that came in between, until HEAD names the branch that it goes to."""
-        self._begin()
+    def _wait_for_switch(self, record: PendingRevision) -> None:
+        """Wait until a concurrent checkout has updated HEAD: git writes the files first."""
+        self._wait_for_git()
         for _ in range(git_history.HEAD_TRIES):
             if git_history.branch_of(self.history) != record.branch:
                 return
             time.sleep(git_history.PAUSE)
 
-    def _follow_git(self, record: PendingRevision, *, moved: bool = False) -> None:
-        """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
-        for, and no file of another has it. On that branch the file has it, though git may have put back what
-        was there before. Where git switches again within this, it is looked at again."""
+    def _yield_to_git(self, record: PendingRevision, *, moved: bool = False) -> None:
+        """After a concurrent checkout, restore the new branch's files where we have overwritten them, and our
+        files where git has reverted them on the same branch. Repeated if git switches again."""
         if not record.branch or not self.bank.own:
             return
         placed: dict[str, bytes | None] = {}
-        for _ in range(TRIES):
+        for _ in range(COMMIT_ATTEMPTS):
             if git_history.is_locked(self.history):
-                self._begin()
+                self._wait_for_git()
             before = git_history.moment(self.history)
             with contextlib.suppress(GitFailed, CannotWrite, Busy):
                 away, changes = self.history.is_away(record.branch), []
@@ -299,16 +296,16 @@ class Store:
                     key = pending.next_key(self.bank.pending, secrets.token_hex(4))
                     back = PendingRevision(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
-                    self._finish(write_files(back, self._context))
+                    self._drop_record(write_files(back, self._context))
             if git_history.moment(self.history).head == before.head:
                 return
 
-    # -- how a revision goes on its way ----------------------------------------------------------------
+    # -- publishing ----------------------------------------------------------------------------------
 
     def _publish(self, draft: Draft, request: str | None) -> Result:
         notes, redacted = [*draft.notes, *store_commit.put_back_notes(draft)], dict(draft.redacted)
-        if draft.answered:
-            return Result(draft.answered.id or None, draft.answered.paths, tuple(notes), redacted)
+        if draft.already_done:
+            return Result(draft.already_done.id or None, draft.already_done.paths, tuple(notes), redacted)
         key = pending.next_key(self.bank.pending, secrets.token_hex(4))
         commits = store_commit.compose_commits(draft, self.now(), request or key, self.history.person)
         changes = []
@@ -325,11 +322,11 @@ class Store:
         pending.save(self.bank.pending, record)
         landed = write_files(record, self._context)
         if moved := self._git_moved(landed):
-            self._await_switch(landed)
+            self._wait_for_switch(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
         notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
         done, trouble = self._commit(landed, None if self._inspector.is_unsure(draft.touched) else head)
-        self._follow_git(landed, moved=moved or self._has_switched())
+        self._yield_to_git(landed, moved=moved or self._has_switched())
         if trouble:
             notes.append(
                 f"written, but not committed yet: {trouble.what} ({trouble.hint or 'ua-memory doctor'})"
@@ -339,16 +336,16 @@ class Store:
     def _commit(
         self, record: PendingRevision, head: str | None = None
     ) -> tuple[str | None, GitFailed | None]:
-        """Make a record's commits (W7) and drop it (W8); or, where git refuses, keep it and say why.
+        """Make a record's commits (W7) and delete it (W8). If git fails, the record stays.
 
-        `head` is the revision that the record starts from, if that is known: on any other one its commits are
-        made anew. Which branch they go to and what is on it are asked once for both.
+        `head` is the commit that the record is based on, if known; on another one its commits are rebased.
+        Returns (the revision's commit, the error).
         """
         trouble: GitFailed | None = None
-        if not record.commits:  # the files alone were to be changed
-            self._finish(record)
+        if not record.commits:  # only files were to be changed
+            self._drop_record(record)
             return self.history.head(), None
-        for _ in range(TRIES):
+        for _ in range(COMMIT_ATTEMPTS):
             target = self.history.target(record.branch) if self.history.exists else "HEAD"
             parent = self.history.tip(target) if self.history.exists else None
             try:
@@ -365,7 +362,7 @@ class Store:
                 if not self.history.exists or self.history.tip(target) == parent:
                     break
                 continue
-            self._finish(record)
+            self._drop_record(record)
             return done, None
         record = replace(record, written=True)
         pending.save(self.bank.pending, record)
@@ -373,9 +370,9 @@ class Store:
         return None, trouble
 
     def _finish_pending(self) -> dict[str, bytes | None]:
-        """Roll forward what an earlier process left: its files, its commits, its own author and trailers.
+        """Roll forward the records of earlier processes: files first, then commits.
 
-        What is still owed then is returned as {path: bytes that the trail would have}.
+        Returns {path: bytes} of commits that still cannot be made.
         """
         pending.set_aside_unreadable(self.bank.pending)
         with contextlib.suppress(GitFailed):
@@ -386,30 +383,30 @@ class Store:
             with contextlib.suppress(GitFailed):
                 stands = not stuck and store_commit.is_committed(record, self.history)
             away = self.history.exists and self.history.is_away(record.branch)
-            if not record.commits:  # what it merges is in the files alone, and in no commit to fall back on
-                self._began = self._position()
+            if not record.commits:  # its merged text is in no commit
+                self._began = self._read_position()
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
                 record = (
                     leave_files(record, self._context, there) if away else resume_write(record, self._context)
                 )
-            self._began = self._position()
+            self._began = self._read_position()
             if stands or not record.commits:
-                with contextlib.suppress(GitFailed):  # it may have died before it came to the index
+                with contextlib.suppress(GitFailed):  # the process may have died before it updated the index
                     self.history.mend_index([path for commit in record.commits for path in commit.files])
-                self._finish(record)
+                self._drop_record(record)
             elif stuck:
                 pending.save(self.bank.pending, replace(record, written=True))
             else:
-                self._stuck = self._commit(record)[1]
-                stuck = self._stuck is not None  # the rest stays owed, in order
-            self._follow_git(record)
+                self._failed = self._commit(record)[1]
+                stuck = self._failed is not None  # the later ones wait, to keep the order
+            self._yield_to_git(record)
         return pending.uncommitted_contents(pending.read_records(self.bank.pending)) if stuck else {}
 
-    def _finish(self, record: PendingRevision) -> None:
-        """Drop the record once nobody can still write into a file that was exchanged away.
+    def _drop_record(self, record: PendingRevision) -> None:
+        """Delete a record once no process can still write into a swapped-out file.
 
-        The commit stands: where the disk refuses now, the next command does this.
+        The commit is made: if this fails, the next command repeats it.
         """
         with contextlib.suppress(CannotWrite):
             record, done = remove_leftovers(record, self._context)
@@ -423,16 +420,18 @@ class Store:
                 pending.delete(self.bank.pending, record.key)
 
     def tidy(self) -> None:
-        """Pack the history from time to time, or in the background."""
+        """Pack the history now and then, or leave it to the daemon."""
         head = self.history.head() or ""
-        dice = head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"  # a damaged ref says anything
-        if int(dice, 16) % TIDY_EVERY:  # ids are as good as dice, and nothing has to be remembered
+        dice = (
+            head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"
+        )  # a damaged ref may contain anything
+        if int(dice, 16) % PACK_EVERY:  # commit ids are random enough, and no counter has to be stored
             return
-        if not (self.put_off and self.put_off()):
+        if not (self.defer_pack and self.defer_pack()):
             self.pack()
 
     def pack(self) -> None:
-        """Pack the history if its loose objects have outgrown the rest."""
+        """Pack the history if there are too many loose objects."""
         with contextlib.suppress(GitFailed):
             if self.history.outgrown():
                 self.history.repack()

@@ -1084,14 +1084,14 @@ def join_history(
             store, base, other, draft.get, store.survey().changed, fresh=fresh
         )
         refuse_held([path for path, touched in draft.touched.items() if touched.held])
-        draft.carried, notes = foreign_files(store, foreign, base, other)
-        was = history.blobs(sorted(draft.carried)) if draft.carried else {}
+        draft.foreign_files, notes = foreign_files(store, foreign, base, other)
+        was = history.blobs(sorted(draft.foreign_files)) if draft.foreign_files else {}
         for path, data in done.files.items():
             draft.restore(path, data)
         lost.record(store, draft)
         draft.joins, draft.even_if_empty, draft.subject = other, True, subject
         draft.trailers["Joins"] = [other]
-    notes += [*write_foreign(store, draft.carried, was), *lost.notes()]
+    notes += [*write_foreign(store, draft.foreign_files, was), *lost.notes()]
     done = _locate_edits(store, done, other, draft.result.revision)
     return JoinResult(done, number, draft.result, tuple(notes), lost)
 

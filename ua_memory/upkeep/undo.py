@@ -179,7 +179,7 @@ def _take_back_file(
     if now == then:
         draft.restore(path, before)
         return ()
-    added, there = _added_records(then or b"", before or b"", path), saves.keys(now, path)
+    added, there = _added_records(then or b"", before or b"", path), saves.records_by_key(now, path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
         # A file that was deleted and created again since: the lines that both have are the merge base.
         base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then
@@ -215,7 +215,7 @@ def _may_keep_both(data: bytes, path: str) -> bool:
 
 def _added_records(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
     """The records that a revision added to a file; None if it changed anything else in it."""
-    old, new = saves.keys(before, path), saves.keys(then, path)
+    old, new = saves.records_by_key(before, path), saves.records_by_key(then, path)
     added = {key: record for key, record in new.items() if key not in old}
     if not added or any(new.get(key) != record for key, record in old.items()):
         return None
@@ -270,10 +270,10 @@ def _draft_restore(store: Store, draft: Draft) -> None:
 
 def _merge_held(trail: bytes, disk: bytes, path: str) -> bytes:
     """The committed lines with those that only the disk has; of a reworded fact, the disk's version."""
-    kept = saves.keys(disk, path)
+    kept = saves.records_by_key(disk, path)
     reworded = {
         number
-        for key, record in saves.keys(trail, path).items()
+        for key, record in saves.records_by_key(trail, path).items()
         if key in kept and kept[key] != record
         for number in range(record.place.line - 1, record.place.end)
     }
