@@ -217,7 +217,7 @@ def _answers(store: Store, acknowledged: bool) -> None:
         index.refresh(vectors=False)
         for text in FACTS:
             assert index.words.by_texthash(texthash(text)), text
-        assert list(checking.checked(store).problems) == []
+        assert list(checking.check_integrity(store).problems) == []
         index.rebuild(vectors=False)
     generations = [each.name for each in store.bank.index.iterdir() if each.name.isdigit()]
     assert len(generations) == 1, "what a killed rebuild left is swept up"

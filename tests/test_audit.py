@@ -338,7 +338,7 @@ def test_a_quick_look_says_the_same_and_parses_no_log(there: Bank, monkeypatch: 
     assert len(whole) == 7 and sorted(map(str, audit.quick_problems(store))) == whole, "without an index"
     lines = [one.split(": ")[0][-2:] for one in whole if "no id" in one or "two machines" in one]
     assert lines == [":3", ":4"]
-    counts = audit.count(store)
+    counts = audit.count_all(store)
     time.sleep(0.06)  # a file that was just written may change unseen
     with Memory(store) as memory:
         memory.index.refresh(vectors=False)
@@ -348,13 +348,13 @@ def test_a_quick_look_says_the_same_and_parses_no_log(there: Bank, monkeypatch: 
         audit.markdown_document, "parse", lambda data, path: (parsed.append(path), parse(data, path))[1]
     )
     assert sorted(map(str, audit.quick_problems(store))) == whole
-    assert audit.count(store) == counts and counts.facts == 7
+    assert audit.count_all(store) == counts and counts.facts == 7
     assert not any(path.startswith("memory/2026") for path in parsed)
     there.write("- other ^uvwxyz2345\n- four ^abcdefghij\n", "memory/2026-11-19.md")
     there.edit("- gone ^klmnopqrst\n", "")
     store = there.again()
     now = sorted(map(str, audit.file_problems(store)))
-    assert len(now) == 9 and audit.count(store).facts == 8
+    assert len(now) == 9 and audit.count_all(store).facts == 8
     del parsed[:]
     quick = sorted(map(str, audit.quick_problems(store)))
     assert quick == now and "memory/2026-11-20.md" not in parsed
@@ -363,14 +363,14 @@ def test_a_quick_look_says_the_same_and_parses_no_log(there: Bank, monkeypatch: 
 def test_secrets(there: Bank) -> None:
     there.write(f"# Day\n\n- mine {TOKEN}\n- and {TOKEN[:-1]}9\n")
     there.write(f"prose\r\n{TOKEN}\r\n", NOTES)
-    assert audit.secrets(there.store) == [
+    assert audit.find_secrets(there.store) == [
         (DAY, 3, "github-token"),
         (DAY, 4, "github-token"),
         (NOTES, 2, "github-token"),
     ]
     there.store.adopt()
     there.insert(f"said {TOKEN}")
-    assert len(audit.secrets(there.store)) == 3
+    assert len(audit.find_secrets(there.store)) == 3
 
 
 def test_the_log_by_pages(there: Bank) -> None:

@@ -128,7 +128,7 @@ def test_checks_and_archives_tell_how_far_they_are(tmp_path: Path) -> None:
         memory.refresh(vectors=False)
         assert memory.health.verified(watch) == ([], [])
         with watch("scan") as tell:
-            assert audit.secrets(memory.store, tell) == []
+            assert audit.find_secrets(memory.store, tell) == []
         with watch("export") as tell:
             memory.remote.export(tmp_path / "bank.tar", tell=tell)
     assert set(told) == {"Checking the files", "Checking the index", "scan", "export"}

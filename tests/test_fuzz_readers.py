@@ -267,7 +267,7 @@ def test_a_damaged_index_answers_or_is_built_anew(at: int, how: str, noise: byte
             "cut": data[:spot], "noise": data[:spot] + noise + data[spot + len(noise) :], "empty": b"",
         }[how])  # fmt: skip
         truth = {stat.path: store.read(stat.path) for stat in store.files()}
-        list(checking.checked(store).problems)
+        list(checking.check_integrity(store).problems)
         condition.state(store)
         with Memory(store) as memory:
             answer = memory.search_many(["one"], by_words=True)[0]

@@ -809,16 +809,16 @@ def test_the_log_is_read_once_per_head(trail: History, monkeypatch: pytest.Monke
     assert [one.id for one in trail.log()] == made[::-1]
     assert [one.id for one in trail.log(["1.md"], limit=2)] == [made[5], made[3]]
     assert [one.id for one in trail.with_trailer("Number", "3")] == [made[3]]
-    assert trail.show(made[2]).paths == ("0.md",) and trail.taken_back() == set()
+    assert trail.show(made[2]).paths == ("0.md",) and trail.undone_revisions() == set()
     assert len(calls) == 1
     made.append(commit(trail, {"1.md": b"new"}, f"x\n\nUndoes: {made[1]}\n"))
     calls.clear()
     assert [one.id for one in trail.log(["1.md"])] == [made[6], made[5], made[3], made[1]]
-    assert trail.taken_back() == {made[1]}
+    assert trail.undone_revisions() == {made[1]}
     assert calls == [(*calls[0][:-1], f"{made[5]}..{made[6]}")], "only what is new is read"
     trail.run("update-ref", trail.ref(), made[2])
     assert [one.id for one in trail.log()] == made[2::-1], "a history that goes back is read anew"
-    assert trail.taken_back() == set()
+    assert trail.undone_revisions() == set()
 
 
 def test_a_long_log_is_read_as_far_as_it_is_asked_for(

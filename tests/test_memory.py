@@ -290,7 +290,7 @@ def test_audit(fresh: Memory) -> None:
     assert fresh.search("zeppelin").hits == ()
     fresh.history.redo()
     assert fresh.search("zeppelin").hits
-    assert audit.secrets(fresh.store) == []
+    assert audit.find_secrets(fresh.store) == []
     assert [check for check in fresh.health.doctor() if not check.ok] == []
 
 

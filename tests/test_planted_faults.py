@@ -27,7 +27,7 @@ from ua_memory.index import vectors as sums
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 from ua_memory.upkeep import doctor as checking
-from ua_memory.upkeep.doctor import KILLED, OPEN
+from ua_memory.upkeep.doctor import CHROMA_KILLED, CHROMA_OPEN
 
 pytestmark = pytest.mark.xdist_group("planted_faults")  # one bank is copied for all
 
@@ -276,13 +276,13 @@ def test_a_bit_flipped_anywhere_in_the_index_is_named_and_mended(embedded: Path,
         *sorted(file for file in files if file.suffix != ".lock"),
         state(root) / f"cache/{embedding.CACHE_FILE}",
     ]
-    assert len(files) >= 9 and checking.checked(store) == ([], [])
+    assert len(files) >= 9 and checking.check_integrity(store) == ([], [])
     for file in files:
         size, whole = file.stat().st_size, says(file) if file.suffix == ".db" else None
         spots = {0, size - 1, *(chance.randrange(size) for _ in range(9))}
         for at, bit in ((at, 1 << chance.randrange(8)) for at in sorted(spots)):
             flipped(file, at, bit)
-            found = checking.checked(store)
+            found = checking.check_integrity(store)
             assert found.problems or (whole and says(file) == whole), (file.name, at, bit, found.unchecked)
             flipped(file, at, bit)
         copy = tmp_path / file.name
@@ -292,7 +292,7 @@ def test_a_bit_flipped_anywhere_in_the_index_is_named_and_mended(embedded: Path,
             assert memory.health.verify() != []
             assert [check for check in memory.health.doctor(mend=True) if check.name == "index" and check.ok]
             assert memory.health.verify() == [] and memory.search_many(["two"], by_words=True)[0].hits
-    assert checking.checked(store) == ([], [])
+    assert checking.check_integrity(store) == ([], [])
 
 
 def test_what_others_have_open_is_no_fault(embedded: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -306,8 +306,10 @@ def test_what_others_have_open_is_no_fault(embedded: Path, tmp_path: Path, monke
     )
     with Index(store, embeds=Counting()) as index:
         index.refresh()
-        found = checking.checked(store)
-        assert not found.problems and [each.message for each in found.unchecked] == [f"not checked: {OPEN}"]
+        found = checking.check_integrity(store)
+        assert not found.problems and [each.message for each in found.unchecked] == [
+            f"not checked: {CHROMA_OPEN}"
+        ]
     time.sleep(0.06)
     for _ in range(2):
         read.clear()
@@ -315,11 +317,13 @@ def test_what_others_have_open_is_no_fault(embedded: Path, tmp_path: Path, monke
             index.refresh()
             index.nearest(Counting().texts(["one"]), 3)
     assert "chroma.sqlite3" in read and "chroma.json" not in read
-    assert checking.checked(store) == ([], [])
+    assert checking.check_integrity(store) == ([], [])
     inserted(store, "four")  # and the index is behind
-    assert checking.checked(store) == ([], [])
+    assert checking.check_integrity(store) == ([], [])
     next(state(root).rglob("chroma.sums")).unlink()  # as a kill leaves it
-    assert [each.message for each in checking.checked(store).unchecked] == [f"not checked: {KILLED}"]
+    assert [each.message for each in checking.check_integrity(store).unchecked] == [
+        f"not checked: {CHROMA_KILLED}"
+    ]
 
 
 def test_settings_of_noise_are_named(sound: Path, tmp_path: Path) -> None:

@@ -178,12 +178,12 @@ def test_a_secret_in_a_line_that_has_no_id(there: Bank) -> None:
     )
     there.store.adopt()
     memory = Memory(there.store)
-    (path, line, _), _ = audit.secrets(memory.store)
+    (path, line, _), _ = audit.find_secrets(memory.store)
     first = memory.forget(f"{path}:{line}")
     assert [each.where for each in first.proof.found] == ["memory/n.md:5"]  # the other line has it, too
     with pytest.raises(StillThere):
         memory.purges.plan()
-    assert memory.forget("memory/n.md:5").proof.is_clean and audit.secrets(memory.store) == []
+    assert memory.forget("memory/n.md:5").proof.is_clean and audit.find_secrets(memory.store) == []
     planned = memory.purges.plan()  # by the hashes alone: these lines never had an id
     assert not planned.unknown and len(planned.ids) == 2
     assert memory.purges.run(planned, there.root.parent / "old.bundle").proof.is_clean

@@ -23,7 +23,7 @@ def there(tmp_path: Path) -> Bank:
 
 
 def past(there: Bank) -> list[tuple[str, int, str]]:
-    return [(path, line, kind) for _, path, line, kind in audit.past_secrets(there.store)]
+    return [(path, line, kind) for _, path, line, kind in audit.find_past_secrets(there.store)]
 
 
 def test_what_was_taken_out_of_a_file_still_stands_in_its_history(there: Bank) -> None:
@@ -34,8 +34,8 @@ def test_what_was_taken_out_of_a_file_still_stands_in_its_history(there: Bank) -
     there.write(f"{pem(Random(1))}\n", 'memory/é ü"q.md')
     there.store.adopt()
     there.insert("nothing of it")
-    assert audit.secrets(there.store) == [('memory/é ü"q.md', 1, "private-key")]
-    found = audit.past_secrets(there.store)
+    assert audit.find_secrets(there.store) == [('memory/é ü"q.md', 1, "private-key")]
+    found = audit.find_past_secrets(there.store)
     assert found == [(came, DAY, 3, "github-token"), (found[1][0], 'memory/é ü"q.md', 1, "private-key")]
 
 

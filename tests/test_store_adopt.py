@@ -164,13 +164,13 @@ def test_a_held_index_is_brought_along_later(store: Store) -> None:
     assert in_trail(store) == ["first"]
     lock.unlink()
     assert DAY in git(root, "status", "--porcelain")
-    core = store.history.behind()
+    core = store.history.pending_index_paths()
     assert core == [DAY]
     store.adopt()
     with store.revision("mend", door="test"):
         pass
     assert git(root, "status", "--porcelain") == ""
-    assert store.history.behind() == []
+    assert store.history.pending_index_paths() == []
     git(root, "commit", "--quiet", "--allow-empty", "-a", "-m", "mine")
     assert in_trail(store) == ["first"]
 

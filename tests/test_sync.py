@@ -415,9 +415,12 @@ def test_state_and_problems(tmp_path: Path) -> None:
         settled(index)
         assert condition.state(store) == {"state": "ready", "items": 2, "files": 1, "vectors": "ready"}
         write(tmp_path / DAY, log(ALICE))
-        assert condition.state(store)["state"] == "behind" and list(checking.checked(store).problems) == []
+        assert (
+            condition.state(store)["state"] == "behind"
+            and list(checking.check_integrity(store).problems) == []
+        )
         index.words.db.execute("DELETE FROM words WHERE rowid = 1")
-        assert len(list(checking.checked(store).problems)) == 1
+        assert len(list(checking.check_integrity(store).problems)) == 1
     assert not condition.is_missing(store)
 
 

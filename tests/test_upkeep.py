@@ -228,7 +228,7 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
 ) -> None:
     packed: list[str] = []
     monkeypatch.setattr("ua_memory.store.store.PACK_EVERY", 1)
-    monkeypatch.setattr("ua_memory.git.history.History.outgrown", lambda _: True)
+    monkeypatch.setattr("ua_memory.git.history.History.needs_repack", lambda _: True)
     monkeypatch.setattr("ua_memory.git.history.History.repack", lambda *_: packed.append("x"))
     found, _, _ = upkeep(bank)
 

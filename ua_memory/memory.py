@@ -519,7 +519,9 @@ class Memory:
         store, seen = self.store, self.store.survey()
         bank, purging = store.bank, (store.bank.state / "purges.json").exists()
         consolidated = (bank.root / "memory/observations", bank.pending / "consolidation-batch.json")
-        head, damage = (next(iter(store.history.log(limit=1)), None), "") if quick else audit.newest(store)
+        head, damage = (
+            (next(iter(store.history.log(limit=1)), None), "") if quick else audit.newest_revision(store)
+        )
         whole = not quick
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,

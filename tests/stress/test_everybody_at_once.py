@@ -183,4 +183,4 @@ def all_there(store: Store, path: str, around: Around) -> None:
         index.refresh(vectors=False)
         for text in found:
             assert index.words.by_texthash(markdown.texthash(text)), text
-    assert list(checking.checked(store).problems) == []
+    assert list(checking.check_integrity(store).problems) == []

@@ -24,7 +24,7 @@ from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger
 from ua_memory.mcp import relay
 from ua_memory.memory import Memory
-from ua_memory.upkeep.audit import newest as newest_revision
+from ua_memory.upkeep.audit import newest_revision
 from ua_memory.upkeep.init import set_setting
 from ua_memory.views import bank as views
 from ua_memory.views import output

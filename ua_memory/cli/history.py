@@ -84,7 +84,7 @@ def find_revisions(
     """The newest of the last SEARCH_DEPTH revisions whose author has `by`, and whose entry, subject or paths
     have `text`."""
     found: list[tuple[Revision, DiaryEntry]] = []
-    undone, searched, older = memory.store.history.taken_back(), 0, dict[str, str]()
+    undone, searched, older = memory.store.history.undone_revisions(), 0, dict[str, str]()
     batch = max(number, GROUP_SIZE * GROUP_SIZE) if by or text else number
     while len(found) < number and searched < SEARCH_DEPTH:
         revisions = log(limit=batch, **older)
@@ -104,7 +104,7 @@ def list_entries(
     memory: Memory, log: Callable[..., Sequence[Revision]], about: str | None, number: int, *, separate: bool
 ) -> list[DiaryEntry]:
     """The newest `number` entries. More revisions are read until the last entry's group is complete."""
-    zone, undone, wanted = memory.store.now().tzinfo, memory.store.history.taken_back(), number
+    zone, undone, wanted = memory.store.now().tzinfo, memory.store.history.undone_revisions(), number
     while True:
         limit = wanted if separate else wanted * GROUP_SIZE
         revisions = log(limit=limit)
@@ -425,8 +425,8 @@ def scan(
     with its revision. The exit code is 12 if there are any.
     """
     with progress(call, "Reading files") as tell:
-        found = audit.secrets(memory.store, tell)
-        past = audit.past_secrets(memory.store) if history else []
+        found = audit.find_secrets(memory.store, tell)
+        past = audit.find_past_secrets(memory.store) if history else []
     show_result(call, (found, past if history else None), views.secrets_json, views.show_secrets)
     if found or past:
         raise typer.Exit(ProblemsFound.exit_code)

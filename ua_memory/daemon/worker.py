@@ -514,7 +514,7 @@ class Warm:
     def _lend(self, memory: Memory) -> None:
         history, self._history = self._history, memory.store.history
         if history is not None:
-            self._history.go_on_from(history)
+            self._history.share_cache(history)
         index, self._index = self._index, None
         if index is None:
             return

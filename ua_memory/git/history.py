@@ -1,4 +1,4 @@
-"""Reading and writing the history: every revision is a commit. Also branches, blame and added lines."""
+"""Reading and writing the history, in which every revision is a commit: log, diff, blame, branches."""
 
 from __future__ import annotations
 
@@ -37,59 +37,60 @@ from ua_memory.git.process import (
 from ua_memory.git.remotes import Remotes
 from ua_memory.git.repository import MACHINE, NOBODY, BlameLine, Commit, Repository, Revision, blob_id, is_id
 
-# -- switching ---------------------------------------------------------------------------------------------
-# git at work on the files of a bank that is a repository of its own: a checkout, a merge, a reset, a stash.
+# -- concurrent git commands -------------------------------------------------------------------------------
+# Noticing a checkout, merge, reset or stash that somebody runs in a bank that is a repository of its own.
 #
-# Such a command holds `index.lock` while it writes files, and moves HEAD when they are all there. Until
-# then HEAD names one branch and the files are another's (docs/decisions/0018).
+# Such a command holds `index.lock` while it writes files, and updates HEAD at the end. Until then HEAD names
+# one branch, and the files are of another (docs/decisions/0018).
 
 
-MOVERS = frozenset(
+FILE_WRITING_COMMANDS = frozenset(
     {"am", "apply", "bisect", "checkout", "checkout-index", "cherry-pick", "clean", "merge", "mv", "pull"}
     | {"read-tree", "rebase", "reset", "restore", "revert", "rm", "stash", "switch"}
 )
-"""The commands that write files. Of others a lock says nothing: `git commit -a` holds it while its editor is
-open."""
-YOUNG_NS = 1_000_000_000
-"""For so long a lock is believed whose git is not to be seen: not each is a program of that name."""
-PAUSE = 0.02
-HEAD_TRIES = 10
-"""So often it is looked whether HEAD moves, once a git has written its files and the index."""
-MOST = 10
-"""So many branches are looked at, the newest."""
+"""The commands that write files. Others hold the lock too: `git commit -a` does while its editor is open."""
+FRESH_LOCK_NS = 1_000_000_000
+"""A newer lock counts even if no git process is found, since git may run under another name."""
+PAUSE_SECONDS = 0.02
+HEAD_CHECKS = 10
+"""So often HEAD is checked after a git has written its files and the index."""
+MOST_ASKED = 10
+"""So many branches, the newest, and so many revisions are compared with a file."""
 
 
 FileState = tuple[int, int] | None
-"""Inode and time of a file; None where there is none."""
+"""(inode, mtime in ns) of a file; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryState:
-    """Where a repository stands: the branch that HEAD names, if it does, and its files HEAD and index."""
+    """The branch that HEAD names, and the state of the files HEAD and index."""
 
     branch: str = ""
     index: FileState = None
     head: FileState = None
-    """Another after each switch, also after one there and back."""
+    """Differs after every switch, also after one back."""
 
 
-def moment(trail: Repository) -> RepositoryState:
-    """Where a bank's own repository stands now; of a trail that is kept beside, where it always does."""
+def read_state(trail: Repository) -> RepositoryState:
+    """The present state of a bank's own repository; of a history kept beside code, a constant."""
     if not trail.own or not trail.exists:
         return RepositoryState()
-    head = _state(trail.git_dir / "HEAD")  # first: who reads a newer name finds another state, too
-    return RepositoryState(branch_of(trail), _state(trail.git_dir / "index"), head)
+    head = _file_state(
+        trail.git_dir / "HEAD"
+    )  # read before the branch: if HEAD changes in between, the states differ
+    return RepositoryState(current_branch(trail), _file_state(trail.git_dir / "index"), head)
 
 
-def _state(file: Path) -> FileState:
+def _file_state(file: Path) -> FileState:
     with contextlib.suppress(OSError):
         stat = file.stat()
         return stat.st_ino, stat.st_mtime_ns
     return None
 
 
-def branch_of(trail: Repository) -> str:
-    """The branch that HEAD names, whether it is born or not; '' where it names none."""
+def current_branch(trail: Repository) -> str:
+    """The branch that HEAD names, even without a commit; '' if it is detached."""
     with contextlib.suppress(OSError, ValueError):
         if not trail.reftable:
             line = (trail.git_dir / "HEAD").read_text().strip()
@@ -98,41 +99,43 @@ def branch_of(trail: Repository) -> str:
 
 
 def is_locked(trail: Repository) -> bool:
-    """Whether some git holds the index, or has left it so."""
+    """Whether git's index is locked, by a running git or a killed one."""
     return trail.own and (trail.git_dir / "index.lock").exists()
 
 
-def is_moving(trail: Repository) -> bool:
-    """Whether a git that lives may be writing files."""
+def is_writing_files(trail: Repository) -> bool:
+    """Whether a running git may be writing files."""
     if not is_locked(trail):
         return False
-    if at_work(trail, MOVERS):
+    if at_work(trail, FILE_WRITING_COMMANDS):
         return True
     with contextlib.suppress(OSError):
-        return filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < YOUNG_NS
+        return (
+            filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < FRESH_LOCK_NS
+        )
     return False
 
 
-def settled(trail: Repository, seconds: float) -> bool:
-    """Wait until no git writes files, for so long at most; whether it is so."""
+def wait_until_idle(trail: Repository, seconds: float) -> bool:
+    """Wait until no git is writing files; False after a timeout of `seconds`."""
     until = time.monotonic() + seconds
     waited = False
-    while is_moving(trail):
+    while is_writing_files(trail):
         if time.monotonic() > until:
             return False
         waited = True
-        time.sleep(PAUSE)
-    # It writes HEAD after it lets the index go.
-    for _ in range(HEAD_TRIES if waited else 0):
-        if not at_work(trail, MOVERS):
+        time.sleep(PAUSE_SECONDS)
+    # git writes HEAD after it releases the index.
+    for _ in range(HEAD_CHECKS if waited else 0):
+        if not at_work(trail, FILE_WRITING_COMMANDS):
             break
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
     return True
 
 
 @dataclass
 class OtherBranches:
-    """The branches besides the one that HEAD names."""
+    """The branches other than the current one, `here`."""
 
     trail: Repository
     here: str
@@ -140,31 +143,33 @@ class OtherBranches:
 
     @cached_property
     def tips(self) -> Sequence[tuple[str, str]]:
-        """(name, commit) of each, the newest first. Where there is but one branch, git is not asked."""
+        """(name, commit) of each, newest first. git is not run if there is only one branch."""
         if not self.trail.own or not (
             self.trail.reftable or len(self.trail.ref_names("heads", "remotes")) > 1
         ):
             return ()
-        words = (f"--count={MOST}", "--sort=-committerdate", "--format=%(refname) %(objectname)")
+        words = (f"--count={MOST_ASKED}", "--sort=-committerdate", "--format=%(refname) %(objectname)")
         out = self.trail.run("for-each-ref", *words, "refs/heads", "refs/remotes").decode("utf-8", "replace")
         named = (row.partition(" ") for row in out.splitlines())
         return [(name, commit) for name, _, commit in named if name != self.here]
 
     def has(self, path: str, blob: str | None, *, new: bool) -> str:
-        """The branch on which a file is this, or that has no such file where it is None; else nothing. One
-        that is `new` on this branch may have been copied by hand."""
-        for name, commit in self.tips:
-            if self._tree(commit).get(path) == blob:
-                # What is an older state of this branch, too, or no file at all, may be a person's doing,
-                # unless git has written it.
-                apart = blob and not new and self._is_apart(commit)
-                if apart or is_locked(self.trail) or self._staged(path) == blob:
-                    return name
-        return self.here if self.tips and blob and self._came_late(path, blob) else ""
+        """A branch on which a file has this content (None: does not exist), by a checkout; else ''.
 
-    def _came_late(self, path: str, blob: str) -> bool:
-        """Whether git, on its way to this branch, wrote what the file was there before something was
-        committed to it: HEAD came after the commit and after the file."""
+        A file that is `new` on the current branch may have been copied by hand.
+        """
+        for name, commit in self.tips:
+            if self._files(commit).get(path) == blob:
+                # An older content of the current branch, or a deletion, may also be a person's edit, unless
+                # git is at work.
+                apart = blob and not new and self._has_own_commits(commit)
+                if apart or is_locked(self.trail) or self._staged_blob(path) == blob:
+                    return name
+        return self.here if self.tips and blob and self._is_left_by_switch(path, blob) else ""
+
+    def _is_left_by_switch(self, path: str, blob: str) -> bool:
+        """Whether a checkout of the current branch wrote the file just before we committed to that branch:
+        HEAD is newer than the commit and the file."""
         try:
             moved = (self.trail.git_dir / "HEAD").stat().st_mtime_ns
             committed = (self.trail.shared / self.here).stat().st_mtime_ns
@@ -173,42 +178,44 @@ class OtherBranches:
             return False
         if moved < max(committed, written):
             return False
-        words = ("log", f"-n{MOST}", "--format=", "--raw", "--no-abbrev", "--no-renames", "--", path)
+        words = ("log", f"-n{MOST_ASKED}", "--format=", "--raw", "--no-abbrev", "--no-renames", "--", path)
         return f" {blob} " in self.trail.run(*words).decode("utf-8", "replace")
 
-    def _tree(self, commit: str) -> Mapping[str, str]:
+    def _files(self, commit: str) -> Mapping[str, str]:
         if commit not in self._trees:
             self._trees[commit] = repository.plain_files(self.trail.run("ls-tree", "-r", "-z", commit))
         return self._trees[commit]
 
-    def _is_apart(self, commit: str) -> bool:
+    def _has_own_commits(self, commit: str) -> bool:
         head = self.trail.head()
         return not head or bool(self.trail.run("rev-list", "-n1", commit, f"^{head}").strip())
 
-    def _staged(self, path: str) -> str | None:
+    def _staged_blob(self, path: str) -> str | None:
         with contextlib.suppress(GitFailed):
             row = self.trail.run("ls-files", "-s", "-z", "--", path).decode("utf-8", "surrogateescape")
             return row.split()[1] if row.strip("\0") else None
         return ""
 
 
-# -- additions ---------------------------------------------------------------------------------------------
-# Every line that ever came into the trail or left it: what each revision changed, and said of itself.
+# -- changed lines -----------------------------------------------------------------------------------------
+# The lines that revisions added and removed, and their messages, parsed from `git log -p`.
 
 
-AT_ONCE = 400
-"""Revisions that are read by one git process: its output is held as a whole."""
-_AS_TEXT = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--text")
-"""How any diff is asked for: by lines, whatever the user's settings and attributes say of a file."""
+REVISIONS_AT_ONCE = 400
+"""One git process reads so many revisions, since its whole output is in memory."""
+_DIFF_OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--text")
+"""Options for all diffs: by lines, whatever the user's settings and attributes are."""
 _COMMIT = b"commit "
 _HUNK = re.compile(rb"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
 @dataclass(slots=True)
 class Hunk:
-    """Lines in a row of the file `path` that a revision took out, from `old` on, and put in, from `new` on.
-    What it put into '' is its message."""
+    """Adjacent lines of `path` that a revision removed (from line `old`) and added (from line `new`).
+
+    A hunk with the path '' has the revision's message as added lines.
+    """
 
     revision: str
     path: str
@@ -219,31 +226,32 @@ class Hunk:
 
     @property
     def text(self) -> str:
-        """What was put in."""
+        """The added lines."""
         return b"\n".join(self.added).decode("utf-8", "replace")
 
 
 def all_hunks(history: Repository, *paths: str) -> Iterator[Hunk]:
-    """What was ever changed, oldest first, through every branch, tag and stash there is; of these paths, or
-    of all."""
+    """All hunks of the history, oldest first, over all branches, tags and stashes; of these paths or of
+    all."""
     if history.exists:
         asked = ("rev-list", "--reverse", "--all", "--full-history", "--", *paths)
         yield from hunks(history, history.run(*asked).decode().split(), *paths)
 
 
 def hunks(history: Repository, revisions: Sequence[str], *paths: str) -> Iterator[Hunk]:
-    """What these revisions changed, in their order, in these paths or in all."""
-    for at in range(0, len(revisions), AT_ONCE):
-        some = revisions[at : at + AT_ONCE]
+    """The hunks of these revisions, in their order; of these paths or of all."""
+    for at in range(0, len(revisions), REVISIONS_AT_ONCE):
+        some = revisions[at : at + REVISIONS_AT_ONCE]
         stdin = "".join(f"{each}\n" for each in some).encode()
-        shown = ["--no-walk=unsorted", *_AS_TEXT, "--diff-merges=first-parent", "-p", "-U0"]
+        shown = ["--no-walk=unsorted", *_DIFF_OPTIONS, "--diff-merges=first-parent", "-p", "-U0"]
         shown += ["--format=commit %H%n%w(0,1,1)%B"]
         out = history.run("log", *shown, "--stdin", "--", *paths, stdin=stdin)
-        yield from _read(out, frozenset(some))
+        yield from _parse_log(out, frozenset(some))
 
 
-def _read(out: bytes, revisions: frozenset[str]) -> Iterator[Hunk]:
-    """Rows of a message begin with a blank and those of a file with + or -: none can pass for git's own."""
+def _parse_log(out: bytes, revisions: frozenset[str]) -> Iterator[Hunk]:
+    """Parse `git log -p`. Message lines begin with a blank and file lines with + or -, so that none looks
+    like one of git's own."""
     hunk = Hunk("", "")
     path, within = "", True
     for row in out.split(b"\n"):
@@ -256,7 +264,7 @@ def _read(out: bytes, revisions: frozenset[str]) -> Iterator[Hunk]:
             yield hunk
             hunk, within = Hunk(hunk.revision, path, int(found[1]), int(found[2])), True
         elif not within and row[:4] in (b"--- ", b"+++ "):
-            path = _named(row[4:]) or path  # a file that goes is named above only
+            path = _header_path(row[4:]) or path  # a deleted file has `/dev/null` here
         elif within and row[:1] == (b"+" if hunk.path else b" "):
             hunk.added.append(row[1:])
         elif within and hunk.path and row[:1] == b"-":
@@ -264,130 +272,145 @@ def _read(out: bytes, revisions: frozenset[str]) -> Iterator[Hunk]:
     yield hunk
 
 
-def _named(shown: bytes) -> str:
+def _header_path(shown: bytes) -> str:
     """The path in `b/memory/x.md`; '' for none."""
-    shown = unquoted(shown.removesuffix(b"\t"))
+    shown = unquote_path(shown.removesuffix(b"\t"))
     return shown[2:].decode("utf-8", "surrogateescape") if shown != b"/dev/null" else ""
 
 
-def unquoted(shown: bytes) -> bytes:
-    """A path as git shows it, which puts it in quotes where it holds something odd."""
+def unquote_path(shown: bytes) -> bytes:
+    """A path from git's output, which quotes special characters."""
     if not shown.startswith(b'"'):
         return shown
-    return _ESCAPED.sub(lambda m: bytes([int(m[1], 8)]) if m[1].isdigit() else m[1], shown[1:-1])
+    return _ESCAPE.sub(lambda m: bytes([int(m[1], 8)]) if m[1].isdigit() else m[1], shown[1:-1])
 
 
-# -- authors -----------------------------------------------------------------------------------------------
-# Who wrote each line of a file: who brought its words in.
+# -- blame -------------------------------------------------------------------------------------------------
+# Who wrote the words of each line of a file.
 #
-# A machine that appends a block id to a person's line has not written it, and neither has what only brings
-# back lines that were gone: an undo, or the merge that puts back what an old editor buffer had dropped.
-# git's own `blame` names these, so it is asked again where they found the line. What such a revision wrote
-# anew is a machine's, also where a person asked for it and is its author.
+# A machine that appends a block id to a person's line has not written it; nor has a revision that restores
+# lines: an undo, or the merge after a stale save. `git blame` names these, so it is run again on the content
+# before. Lines that such a revision wrote itself are a machine's, even if a person is the commit's author.
 
 
-GIVING_BACK = frozenset({"merge", "redo", "restore", "sync", "undo"})
-"""The `Memory-Op` of revisions of ours that bring back lines which an earlier revision of the file had."""
+RESTORING_OPS = frozenset({"merge", "redo", "restore", "sync", "undo"})
+"""The `Memory-Op` of our revisions that restore lines of earlier ones."""
 FILES_AT_ONCE = 20
-FEW_LINES = 100
-"""So many lines are named to git; of more, all are asked for."""
-_ID = re.compile(r"(?:^|\s+)\^[A-Za-z0-9-]+\s*$")
+BLAME_BY_LINE = 100
+"""Up to so many lines are blamed one by one; for more, the whole file is."""
+_BLOCK_ID = re.compile(r"(?:^|\s+)\^[A-Za-z0-9-]+\s*$")
 
-Where = tuple[str, str, int]
-"""A revision, a file of it and a line of that, counted from 1."""
+LinePosition = tuple[str, str, int]
+"""(revision, path, line from 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineAuthors:
-    """Asks the trail who wrote what."""
+    """Finds the authors of lines."""
 
     history: History
 
-    def written(self, rev: str, path: str, lines: Iterable[int] = ()) -> list[BlameLine]:
-        """Who wrote each line of a file as a revision has it, or at least these lines of it."""
+    def authors(self, rev: str, path: str, lines: Iterable[int] = ()) -> list[BlameLine]:
+        """Who wrote each line of a file in a revision, or at least these `lines`."""
         found = {row.line: row for row in self._blame(rev, path, lines)}
-        unsure = [n for n, row in found.items() if _unsure(row) and row.text.strip()]
+        unsure = [n for n, row in found.items() if _is_uncertain(row) and row.text.strip()]
         ignored: set[str] = set()
         while unsure:
-            given, back, anew = self._earlier({n: found[n] for n in unsure})
+            given, back, anew = self._find_earlier({n: found[n] for n in unsure})
             found |= {n: replace(found[n], author=MACHINE[0]) for n in anew}
             ignored |= {found[n].revision for n in given}
-            again = self._again(rev, path, {n: (found[n].text, where) for n, where in given.items()}, ignored)
-            for n, row in [*again, *_each(back, lambda *file: self.written(*file))]:
+            again = self._blame_ignoring(
+                rev, path, {n: (found[n].text, where) for n, where in given.items()}, ignored
+            )
+            for n, row in [*again, *_blame_positions(back, lambda *file: self.authors(*file))]:
                 found[n] = replace(row, line=n, text=found[n].text)
-            unsure = [n for n in given if _unsure(found[n])]
+            unsure = [n for n in given if _is_uncertain(found[n])]
         return list(found.values())
 
     def _blame(
         self, rev: str, path: str, lines: Iterable[int] = (), ignored: Iterable[str] = ()
     ) -> list[BlameLine]:
         wanted = sorted({*lines})
-        some = [f"-L{n},{n}" for n in wanted] if len(wanted) <= FEW_LINES else []
+        some = [f"-L{n},{n}" for n in wanted] if len(wanted) <= BLAME_BY_LINE else []
         passed = [f"--ignore-rev={each}" for each in ignored]
         out = self.history.run("blame", "--porcelain", "--no-textconv", *passed, *some, rev, "--", path)
         return list(repository.blame_lines(out.decode("utf-8", "surrogateescape")))
 
-    def _again(
-        self, rev: str, path: str, given: Mapping[int, tuple[str, Where]], ignored: Iterable[str]
+    def _blame_ignoring(
+        self, rev: str, path: str, given: Mapping[int, tuple[str, LinePosition]], ignored: Iterable[str]
     ) -> Iterator[tuple[int, BlameLine]]:
-        """What git says of lines that were given an id when it ignores who gave it. It guesses what they were
-        before: where that has other words, it is asked where they really stood."""
+        """Blame lines that got an id, ignoring the revision that appended it.
+
+        git guesses the earlier line. If that has other words, blame the position that the diff gives.
+        """
         asked = self._blame(rev, path, given, ignored) if given else []
         rows = {row.line: row for row in asked if row.line in given}
-        places = [(row.revision, _path(row)) for row in rows.values()]
+        places = [(row.revision, _blame_path(row)) for row in rows.values()]
         files = dict(zip(places, self.history.read_all(places), strict=True)) if places else {}
-        wrong: dict[int, Where] = {}
+        wrong: dict[int, LinePosition] = {}
         for n, row in rows.items():
             text, where = given[n]
-            there = (files[row.revision, _path(row)] or b"").decode("utf-8", "surrogateescape").split("\n")
-            if row.revision not in ignored and _words(there[row.was - 1]) == _words(text):
+            there = (
+                (files[row.revision, _blame_path(row)] or b"").decode("utf-8", "surrogateescape").split("\n")
+            )
+            if row.revision not in ignored and _without_id(there[row.was - 1]) == _without_id(text):
                 yield n, row
             else:
                 wrong[n] = where
-        yield from _each(wrong, lambda *file: self._blame(*file))
+        yield from _blame_positions(wrong, lambda *file: self._blame(*file))
 
-    def _earlier(self, rows: Mapping[int, BlameLine]) -> tuple[dict[int, Where], dict[int, Where], list[int]]:
-        """Where lines stood before that the revision which git names has not written: in the one before it,
-        otherwise only in an id; and in an older one, since they were brought back. Last, those that were
-        written anew on somebody's behalf."""
+    def _find_earlier(
+        self, rows: Mapping[int, BlameLine]
+    ) -> tuple[dict[int, LinePosition], dict[int, LinePosition], list[int]]:
+        """Where lines were before the revision that git names.
+
+        Returns (lines of its parent, which only lack the id; restored lines, with the older revision; lines
+        that it wrote itself on a person's behalf).
+        """
         gone: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         came: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
         ops: dict[str, str] = {}
         for n, row in rows.items():
-            came[row.revision, _path(row)][row.was] = n
+            came[row.revision, _blame_path(row)][row.was] = n
         revisions = list(dict.fromkeys(revision for revision, _ in came))
         for hunk in hunks(self.history, revisions, *dict.fromkeys(path for _, path in came)):
             if not hunk.path:
                 trailers = repository.parse_trailers(hunk.text.rstrip("\n").rpartition("\n\n")[2])
                 ops[hunk.revision] = "".join(trailers.get("Memory-Op", ()))
             for at, line in enumerate(hunk.removed, hunk.old):
-                gone[hunk.revision, hunk.path][_words(line.decode("utf-8", "surrogateescape"))].append(at)
-        given: dict[int, Where] = {}
-        back: dict[int, Where] = {}
+                gone[hunk.revision, hunk.path][_without_id(line.decode("utf-8", "surrogateescape"))].append(
+                    at
+                )
+        given: dict[int, LinePosition] = {}
+        back: dict[int, LinePosition] = {}
         anew: list[int] = []
         for (revision, path), lines in came.items():
             left: dict[int, str] = {}
             for _, n in sorted(lines.items()):
-                if there := gone[revision, path].get(_words(rows[n].text)):
+                if there := gone[revision, path].get(_without_id(rows[n].text)):
                     given[n] = (f"{revision}^", path, there.pop(0))
                 else:
                     left[n] = rows[n].text
             op = ops.get(revision)
-            stood = self._stood(revision, path, left) if left and op in GIVING_BACK else {}
+            stood = self._find_restored(revision, path, left) if left and op in RESTORING_OPS else {}
             back |= stood
             anew += left.keys() - stood if op in repository.ON_BEHALF else ()
         return given, back, anew
 
-    def _stood(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, Where]:
-        """Where lines last stood in a file before a revision brought them back."""
-        found: dict[int, Where] = {}
+    def _find_restored(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, LinePosition]:
+        """Where lines last were in a file before a revision restored them."""
+        found: dict[int, LinePosition] = {}
         left = {n: text.rstrip() for n, text in wanted.items()}
         before = self.history.run("log", "--format=%H", revision, "--", path).decode().split()[1:]
         for at in range(0, len(before), FILES_AT_ONCE):
             some = before[at : at + FILES_AT_ONCE]
             for rev, data in zip(some, self.history.read_all([(each, path) for each in some]), strict=True):
-                there = _places((data or b"").decode("utf-8", "surrogateescape").split("\n"))
-                here = {n: (rev, path, there[key]) for n, text in left.items() if (key := _key(text, there))}
+                there = _line_numbers((data or b"").decode("utf-8", "surrogateescape").split("\n"))
+                here = {
+                    n: (rev, path, there[key])
+                    for n, text in left.items()
+                    if (key := _matching_key(text, there))
+                }
                 left = {n: text for n, text in left.items() if n not in here}
                 found |= here
                 if not left:
@@ -395,10 +418,10 @@ class LineAuthors:
         return found
 
 
-def _each(
-    places: Mapping[int, Where], ask: Callable[[str, str, Iterable[int]], Iterable[BlameLine]]
+def _blame_positions(
+    places: Mapping[int, LinePosition], ask: Callable[[str, str, Iterable[int]], Iterable[BlameLine]]
 ) -> Iterator[tuple[int, BlameLine]]:
-    """What is said of lines where they stood earlier; each file is asked for once."""
+    """Blame lines at earlier positions, once per file: (line number, blame)."""
     files: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for n, (rev, path, line) in places.items():
         files[rev, path][line].append(n)
@@ -407,49 +430,49 @@ def _each(
             yield from ((n, row) for n in lines.get(row.line, ()))
 
 
-def _unsure(row: BlameLine) -> bool:
-    """Whether the line may be another's than the author's of the revision that git names."""
+def _is_uncertain(row: BlameLine) -> bool:
+    """Whether the revision that git names may not have written the line's words."""
     return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *repository.ON_BEHALF)
 
 
-def _places(rows: Sequence[str]) -> dict[str, int]:
-    """The first line with each text, and with each text without its id."""
-    bare = {_words(row): n for n, row in reversed([*enumerate(rows, 1)])}
+def _line_numbers(rows: Sequence[str]) -> dict[str, int]:
+    """{text, and text without its id: the first line that has it}."""
+    bare = {_without_id(row): n for n, row in reversed([*enumerate(rows, 1)])}
     return bare | {row.rstrip(): n for n, row in reversed([*enumerate(rows, 1)])}
 
 
-def _key(text: str, there: Mapping[str, int]) -> str:
-    return next((key for key in (text, _words(text)) if key in there), "")
+def _matching_key(text: str, there: Mapping[str, int]) -> str:
+    return next((key for key in (text, _without_id(text)) if key in there), "")
 
 
-def _words(line: str) -> str:
+def _without_id(line: str) -> str:
     """A line without the block id at its end."""
-    return _ID.sub("", line).rstrip()
+    return _BLOCK_ID.sub("", line).rstrip()
 
 
-def _path(row: BlameLine) -> str:
-    return unquoted(row.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+def _blame_path(row: BlameLine) -> str:
+    return unquote_path(row.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 # -- log ---------------------------------------------------------------------------------------------------
-# The log of one repository, read once per head: revisions by trailer, by path and by id.
+# The log of one repository, cached per head: revisions by trailer, path and id.
 
 
 FIRST, GROWTH = 32, 8
-"""So many revisions are read first, with their paths; of older ones the paths are read as they are asked for,
-each time 8 times as many: of 50,000 revisions they take 10 s, all the rest takes 1 s."""
+"""So many revisions are read first, with their paths. Paths of older ones are read on demand, each time 8
+times as many: for 50,000 revisions they take 10 s, all else takes 1 s."""
 _LOG = ("log", "-z", "--no-renames", "--diff-merges=first-parent", "--no-color")
 _FIELDS = ("%H", "%P", "%ct", "%an", "%s", "%n%(trailers:only,unfold)")
 
 Row = bytes
-"""One revision as git tells of it: the fields of `_FIELDS` with NUL between them, some 200 bytes. A million
-of them takes 300 MB, with paths; as `Revision` objects they would take 2 GB."""
+"""One revision of git's output: the fields of `_FIELDS` separated by NUL, some 200 bytes. A million with
+paths takes 300 MB; as `Revision` objects they would take 2 GB."""
 
 
 @dataclass(slots=True)
 class _LoadedLog:
-    """The revisions that lead to one head, newest first. `paths` are those of the newest ones: names with
-    NUL between them. `whole` says whether the first revision has been reached."""
+    """The revisions of one head, newest first. `paths` has the changed paths (separated by NUL) of the newest
+    ones only. `whole`: the first revision has been reached."""
 
     head: str
     rows: list[Row] = field(default_factory=list)
@@ -458,152 +481,154 @@ class _LoadedLog:
 
     @property
     def complete(self) -> bool:
-        """Whether all revisions are here with their paths."""
+        """Whether all revisions are loaded, with their paths."""
         return self.whole and len(self.paths) == len(self.rows)
 
 
 class RevisionLog:
-    """What `git log` says of the branch that is checked out. A new head that goes on from the known one is
-    read from there; after anything else the log is read anew. Threads may share it. Each method gets the
-    repository and its head, an id; they raise GitFailed."""
+    """A cache of `git log` of the current branch.
+
+    For a new head on top of the known one only new revisions are read; else all. Thread-safe. Each method
+    gets the repository and the id of its head. GitFailed.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._known = _LoadedLog("")
         self._merges: dict[bytes, list[bytes]] = {}
-        self._deep = 0
-        """So many times paths of old revisions were asked for."""
+        self._deep_queries = 0
+        """How often paths of old revisions were needed."""
 
     def newest(self, git: Process, head: str) -> Iterator[Revision]:
-        """All revisions, newest first, read as they are taken."""
+        """All revisions, newest first; a generator that reads them as needed."""
         with self._lock:
-            known = self._at(git, head)
+            known = self._load(git, head)
         n = 0
         while self._read_paths(git, known, n + 1):
-            yield _revision(known.rows[n], known.paths[n].split(b"\0"))
+            yield _parse_revision(known.rows[n], known.paths[n].split(b"\0"))
             n += 1
 
     def with_trailer(self, git: Process, head: str, key: str, start: str = "") -> list[Revision]:
-        """The revisions of which a trailer `key` has a value that begins with `start`, newest first. Their
-        `paths` are left out: `with_paths` reads them."""
+        """The revisions with a trailer `key` whose value begins with `start`, newest first, without their
+        `paths` (see `with_paths`)."""
         sought = f"\n{key}: {start}".encode()
-        return [_revision(row) for row in self._whole(git, head).rows if sought in row]
+        return [_parse_revision(row) for row in self._load_all(git, head).rows if sought in row]
 
     def find(self, git: Process, head: str, id: str) -> Revision | None:
-        """The revision with this full id, if it is among those read so far."""
+        """The revision with this full id, if it is loaded."""
         with self._lock:
-            known = self._at(git, head)
+            known = self._load(git, head)
             start = f"{id}\0".encode()
             found = next((n for n, row in enumerate(known.rows) if row.startswith(start)), None)
             if found is None or found >= len(known.paths):
                 return None
-            return _revision(known.rows[found], known.paths[found].split(b"\0"))
+            return _parse_revision(known.rows[found], known.paths[found].split(b"\0"))
 
     def with_paths(self, git: Process, revisions: Sequence[Revision]) -> list[Revision]:
-        """The same revisions with the paths that they changed."""
+        """The same revisions with their changed paths."""
         if not revisions:
             return []
-        names = _paths_of(git, [each.id for each in revisions])
+        names = _read_changed_paths(git, [each.id for each in revisions])
         pairs = zip(revisions, names, strict=True)
-        return [replace(each, paths=_decoded(some.split(b"\0"))) for each, some in pairs]
+        return [replace(each, paths=_decode_paths(some.split(b"\0"))) for each, some in pairs]
 
     def touching(
         self, git: Process, head: str, paths: Sequence[str], limit: int | None = None
     ) -> list[Revision]:
-        """Revisions that changed these files or folders, newest first; `paths` are those of them. A merge is
-        one of them where it has a file otherwise than each of its parents."""
+        """The revisions that changed these files or folders, newest first, with only these in `paths`. A
+        merge counts if a file differs from each parent."""
         sought = [path.encode("utf-8", "surrogateescape").rstrip(b"/") for path in paths]
         found: list[Revision] = []
         with self._lock:
-            known, n = self._at(git, head), 0
+            known, n = self._load(git, head), 0
             while (limit is None or len(found) < limit) and self._read_paths(git, known, n + 1):
-                if names := self._changed(git, known, n, sought):
-                    found.append(_revision(known.rows[n], names))
+                if names := self._changed_paths(git, known, n, sought):
+                    found.append(_parse_revision(known.rows[n], names))
                 n += 1
                 if n == len(known.paths) and not known.complete:
-                    self._deep += 1
-                    if self._deep == 1:
-                        # To one question git has an answer in half the time that all older paths take.
+                    self._deep_queries += 1
+                    if self._deep_queries == 1:
+                        # For a single query git is twice as fast as reading all older paths.
                         some = [f"-n{limit}"] if limit else []
-                        return revisions(git, *some, head, "--", *paths)
+                        return run_log(git, *some, head, "--", *paths)
         return found
 
-    def _changed(self, git: Process, known: _LoadedLog, n: int, sought: Sequence[bytes]) -> list[bytes]:
-        """Those of the n-th revision's paths that are sought."""
+    def _changed_paths(self, git: Process, known: _LoadedLog, n: int, sought: Sequence[bytes]) -> list[bytes]:
+        """The n-th revision's paths that match."""
         every = known.paths[n]
         if not any(path in every for path in sought):
             return []
-        names = _among(every.split(b"\0"), sought)
+        names = _matching_paths(every.split(b"\0"), sought)
         id, parents, _ = known.rows[n].split(b"\0", 2)
         if names and b" " in parents:
             if id not in self._merges:
                 words = ("--no-walk", "--diff-merges=combined", "--name-only", id.decode())
                 self._merges[id] = _read_log(git, *words)[1][0].split(b"\0")
-            return names if _among(self._merges[id], sought) else []
+            return names if _matching_paths(self._merges[id], sought) else []
         return names
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _at(self, git: Process, head: str) -> _LoadedLog:
-        """What is known of a head, with what is new since the one before it."""
+    def _load(self, git: Process, head: str) -> _LoadedLog:
+        """The log of a head, extended from the known one if possible."""
         if self._known.head != head:
-            self._known = _onward(git, self._known, head) or _LoadedLog(head)
+            self._known = _extend_log(git, self._known, head) or _LoadedLog(head)
         return self._known
 
-    def _whole(self, git: Process, head: str) -> _LoadedLog:
-        """All revisions, the paths of older ones aside."""
+    def _load_all(self, git: Process, head: str) -> _LoadedLog:
+        """All revisions, without the paths of older ones."""
         with self._lock:
-            known = self._at(git, head)
-            self._begin(git, known)
-            self._go_back(git, known)
+            known = self._load(git, head)
+            self._read_first(git, known)
+            self._read_rest(git, known)
             return known
 
-    def _begin(self, git: Process, known: _LoadedLog) -> None:
+    def _read_first(self, git: Process, known: _LoadedLog) -> None:
         if not known.rows and not known.whole:
             known.rows, known.paths = _read_log(git, f"-n{FIRST}", "--name-only", known.head)
             known.whole = len(known.rows) < FIRST
 
-    def _go_back(self, git: Process, known: _LoadedLog) -> None:
+    def _read_rest(self, git: Process, known: _LoadedLog) -> None:
         if not known.whole:
             known.rows += _read_log(git, f"--skip={len(known.rows)}", known.head)[0]
             known.whole = True
 
     def _read_paths(self, git: Process, known: _LoadedLog, count: int) -> bool:
-        """Read the paths of so many revisions; whether there are so many."""
+        """Read the paths of `count` revisions; False if there are fewer."""
         with self._lock:
-            self._begin(git, known)
+            self._read_first(git, known)
             if count > len(known.paths) and not known.complete:
-                self._go_back(git, known)
+                self._read_rest(git, known)
                 some = known.rows[len(known.paths) : max(count, len(known.paths) * GROWTH)]
-                known.paths += _paths_of(git, [_id(row) for row in some])
+                known.paths += _read_changed_paths(git, [_row_id(row) for row in some])
             return count <= len(known.paths)
 
 
-def _onward(git: Process, known: _LoadedLog, head: str) -> _LoadedLog | None:
-    """What is known, with the revisions since; None where these do not follow on it, one after the other."""
+def _extend_log(git: Process, known: _LoadedLog, head: str) -> _LoadedLog | None:
+    """The known log with the revisions since; None if they are not a linear continuation."""
     if not known.rows:
         return None
     try:
         rows, paths = _read_log(git, "--name-only", f"{known.head}..{head}")
-    except GitFailed:  # the known head is gone, as after a purge
+    except GitFailed:  # the known head no longer exists, as after a purge
         return None
-    ids = [_id(row) for row in rows]
+    ids = [_row_id(row) for row in rows]
     parents = [row.split(b"\0", 2)[1].decode() for row in rows]
     if not rows or parents != [*ids[1:], known.head]:
         return None
     return _LoadedLog(head, rows + known.rows, paths + known.paths, known.whole)
 
 
-def revisions(git: Process, *words: str) -> list[Revision]:
-    """What `git log` with these words tells, with paths. GitFailed."""
+def run_log(git: Process, *words: str) -> list[Revision]:
+    """The revisions, with paths, that `git log` prints with these arguments. GitFailed."""
     rows, paths = _read_log(git, "--name-only", *words)
-    return [_revision(row, names.split(b"\0")) for row, names in zip(rows, paths, strict=True)]
+    return [_parse_revision(row, names.split(b"\0")) for row, names in zip(rows, paths, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitStamp:
-    """A revision as it stands in its history; `stamp` is what no purge changes: who, when, and which of our
-    operations."""
+    """A commit's parents, and a `stamp` that a purge does not change: author, committer, times,
+    `Memory-Op`."""
 
     parents: tuple[str, ...]
     stamp: str
@@ -617,14 +642,14 @@ def commit_stamps(git: Process, tip: str) -> dict[str, CommitStamp]:
     return {sha: CommitStamp(tuple(parents.split()), stamp) for sha, parents, stamp in parts}
 
 
-def _paths_of(git: Process, ids: Sequence[str]) -> list[bytes]:
+def _read_changed_paths(git: Process, ids: Sequence[str]) -> list[bytes]:
     stdin = "".join(f"{id}\n" for id in ids).encode()
     return _read_log(git, "--no-walk=unsorted", "--stdin", "--name-only", stdin=stdin)[1] if ids else []
 
 
 def _read_log(git: Process, *words: str, stdin: bytes | None = None) -> tuple[list[Row], list[bytes]]:
-    """The revisions that `git log` tells of, and the paths of each. NUL and a mark made for this call cannot
-    stand in a message."""
+    """(rows, changed paths of each) that `git log` prints. Records are separated by NUL and a random mark,
+    which no message contains."""
     mark = secrets.token_hex(8)
     out = git.run(*_LOG, f"--format=%x00{mark}%x00{'%x00'.join(_FIELDS)}%x00", *words, stdin=stdin)
     rows: list[Row] = []
@@ -634,68 +659,65 @@ def _read_log(git: Process, *words: str, stdin: bytes | None = None) -> tuple[li
         *fields, rest = record.split(b"\0", len(_FIELDS))
         names = b"\0".join(filter(None, (name.strip(b"\n") for name in rest.split(b"\0"))))
         rows.append(b"\0".join(fields))
-        paths.append(same.setdefault(names, names))  # most change the file of the day
+        paths.append(same.setdefault(names, names))  # most revisions change the same file
     return rows, paths
 
 
-def _id(row: Row) -> str:
+def _row_id(row: Row) -> str:
     return row.partition(b"\0")[0].decode()
 
 
-def _among(names: Iterable[bytes], sought: Collection[bytes]) -> list[bytes]:
-    """Those names that are sought, or in a folder that is."""
+def _matching_paths(names: Iterable[bytes], sought: Collection[bytes]) -> list[bytes]:
+    """The names that are one of `sought`, or in one of these folders."""
     return [name for name in names if any(name == p or name.startswith(p + b"/") for p in sought)]
 
 
-def _revision(row: Row, names: Iterable[bytes] = ()) -> Revision:
+def _parse_revision(row: Row, names: Iterable[bytes] = ()) -> Revision:
     id, _, when, author, subject, said = row.decode("utf-8", "replace").split("\0")
     trailers = repository.parse_trailers(said)
-    return Revision(id, repository.moment(when), author, subject, trailers, _decoded(names))
+    return Revision(id, repository.moment(when), author, subject, trailers, _decode_paths(names))
 
 
-def _decoded(names: Iterable[bytes]) -> tuple[str, ...]:
+def _decode_paths(names: Iterable[bytes]) -> tuple[str, ...]:
     return tuple(name.decode("utf-8", "surrogateescape") for name in names if name)
 
 
-# -- trail -------------------------------------------------------------------------------------------------
-# Reading the trail, and writing it: every revision a commit, with exactly its bytes.
-#
-# Commits are written by `git fast-import`: it takes the bytes of a revision instead of whatever lies on
-# disk at that moment, needs no index and no lock on one, asks for no identity, and is one process
-# (docs/decisions/0001). Nothing here goes through the attributes of the work tree: a filter or an
-# `eol=crlf` of the user's would show or store other bytes than the file has.
+# -- history -----------------------------------------------------------------------------------------------
+# Commits are written by `git fast-import`: it takes the bytes of a revision rather than those on disk, needs
+# neither index nor identity, and is one process (docs/decisions/0001). The work tree's attributes are not
+# used: a filter or `eol=crlf` would change the bytes.
 
 
-BEHIND = "ua-memory/index-behind"
-"""In the bank's own git directory: paths whose index entries could not be brought along yet."""
-NOT_YET = "not committed yet"
-STALE_NS = SECONDS * 10**9
-FEW_PATHS = 10
-"""Files of a commit, with which it is less than a hundred objects: git keeps those loose, not in a pack."""
+PENDING_INDEX_FILE = "ua-memory/index-behind"
+"""A file in the bank's own git directory: paths whose index entries could not be updated yet."""
+NOT_COMMITTED = "not committed yet"
+STALE_LOCK_NS = SECONDS * 10**9
+SMALL_COMMIT = 10
+"""A commit of so many files has less than a hundred objects, which git stores loose, not in a pack."""
 
 
 class History(Remotes):
-    """The git directory of one bank's trail, with the bank's root as its work tree."""
+    """The history of one bank: a git directory with the bank's root as its work tree."""
 
     def __init__(self, git_dir: Path, root: Path, *, own: bool) -> None:
         super().__init__(git_dir, root, own=own)
         self._log, self._objects = RevisionLog(), ObjectReader()
         self.known: tuple[str, Mapping[str, str]] | None = None
-        """A revision's id and all its plain files, as `blobs` returns them: not read again."""
+        """Cache of `blobs`: (commit id, {path: blob id})."""
 
     def close(self) -> None:
-        """End the process that reads objects. What is read afterwards starts another."""
+        """End the process that reads objects; a later read starts another."""
         self._objects.close()
 
-    def go_on_from(self, other: History) -> None:
-        """Take over what was read of the same repository, and the process that reads its objects."""
+    def share_cache(self, other: History) -> None:
+        """Share caches and the object reader with another instance of the same repository."""
         if (other.git_dir, other.root, other.own) == (self.git_dir, self.root, self.own):
             self._log, self._objects, self.known = other._log, other._objects, other.known
 
     # -- reading -----------------------------------------------------------------------------------
 
     def resolve(self, revision: str) -> str:
-        """The full id of a revision by any of git's names for it."""
+        """The full id of a revision, by any of git's names for it. NotFound."""
         if self.exists and not revision.startswith("-"):
             (found,) = self.read_objects([f"{revision}^{{commit}}"])
             if found:
@@ -703,29 +725,29 @@ class History(Remotes):
         raise NotFound("no such revision", where=revision, hint="ua-memory log")
 
     def blobs(self, paths: Sequence[str] = (), rev: str = "HEAD") -> dict[str, str]:
-        """{path: blob id} of a revision's plain files; of all, or of those named."""
+        """{path: blob id} of a revision's regular files; of all, or of these paths."""
         commit = self.head() if rev == "HEAD" else rev
         if commit is None:
             return {}
         known = self.known  # another thread may set it meanwhile
         if not known or known[0] != commit:
-            known = commit, self._listed(commit)
+            known = commit, self._list_files(commit)
             self.known = known if is_id(commit) else self.known
         return {path: known[1][path] for path in paths or known[1] if path in known[1]}
 
-    def _listed(self, commit: str) -> dict[str, str]:
-        """All of them, in the order of git, read out of the trees, a level of folders at a time."""
+    def _list_files(self, commit: str) -> dict[str, str]:
+        """{path: blob id} of all regular files, in git's order, read tree by tree, one level at a time."""
         found: dict[str, str] = {}
         folders = {"": f"{commit}^{{tree}}"}
         while folders:
             trees = self.read_objects([*folders.values()])
             deeper: dict[str, str] = {}
             for folder, tree in zip(folders, trees, strict=True):
-                if tree is None:  # git says what is wrong
+                if tree is None:  # let git report the error
                     return repository.plain_files(self.run("ls-tree", "-r", "-z", commit))
                 for mode, name, sha in tree_entries(tree):
                     path = folder + name
-                    # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
+                    # Without links (120000) and submodules (160000) of a bank's own repository.
                     if mode.startswith(b"100"):
                         found[path] = sha
                     elif mode == b"40000":
@@ -734,17 +756,17 @@ class History(Remotes):
         return {path: found[path] for path in sorted(found, key=os.fsencode)}
 
     def moved(self, old: str, new: str) -> dict[str, str | None]:
-        """{path: blob id, None where there is no plain file now} of all in which two revisions differ."""
+        """{path: blob id in `new`, None if it is no regular file} of all paths that differ."""
         there = self.differing(old, new)
         return {path: blob if mode.startswith("100") else None for path, (mode, blob) in there.items()}
 
     def read_objects(self, names: Sequence[str]) -> list[GitObject | None]:
-        """What git has under each of these names: an id, `REVISION:PATH`, `REVISION^{commit}`. None where
-        there is nothing. GitFailed where an object is damaged."""
-        lines = [self._line_of(name) for name in names]
+        """The objects with these names: an id, `REVISION:PATH` or `REVISION^{commit}`; None for a missing
+        one. GitFailed if an object is damaged."""
+        lines = [self._batch_line(name) for name in names]
         try:
             return self._objects.read(self, lines)
-        except BatchEnded:  # git says why when it is asked anew
+        except BatchEnded:  # run git again for its error message
             stdin = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
             out = BytesIO(self.run("cat-file", "--batch", stdin=stdin))
             try:
@@ -752,8 +774,8 @@ class History(Remotes):
             except ValueError as error:
                 raise GitFailed(str(error), where=str(self.git_dir), hint="ua-memory verify") from error
 
-    def _line_of(self, name: str) -> str:
-        """The name as one line that git can be sent; NOBODY where there cannot be such a name."""
+    def _batch_line(self, name: str) -> str:
+        """An object's name as a line of `cat-file` input; NOBODY (no object) if that is impossible."""
         try:
             os.fsencode(name)
         except UnicodeEncodeError:  # a lone surrogate that stands for no byte
@@ -764,84 +786,84 @@ class History(Remotes):
         return out.decode().strip() or NOBODY
 
     def read(self, rev: str, path: str) -> bytes | None:
-        """A file's bytes as a revision has them, or None."""
+        """A file's bytes in a revision, or None."""
         if rev == "HEAD" and self.head() is None:
             return None
         return self.read_all([(rev, path)])[0]
 
     def read_all(self, wanted: Sequence[tuple[str, str]]) -> list[bytes | None]:
-        """The bytes of (revision, path) each, or of (blob id, ""), None where there are none. GitFailed where
-        an object is damaged."""
+        """The bytes of each (revision, path) or (blob id, ""), None for missing ones. GitFailed if an object
+        is damaged."""
         at = {"HEAD": self.head() or "HEAD"} if any(rev == "HEAD" for rev, _ in wanted) else {}
         found = self.read_objects([f"{at.get(rev, rev)}:{path}" if path else rev for rev, path in wanted])
         return [each.data if each and each.kind == "blob" else None for each in found]
 
     def blob(self, name: str) -> bytes:
-        """The content git keeps under a blob id. GitFailed where there is none."""
+        """The content of a blob. GitFailed if it is missing."""
         (found,) = self.read_objects([name])
         return found.data if found and found.kind == "blob" else self.run("cat-file", "blob", name)
 
     def contents(self, names: Iterable[str]) -> dict[str, bytes]:
-        """{blob id: what git keeps under it}, asked for together: of ten years of logs one by one took 13 s.
-        GitFailed where something is missing."""
+        """{blob id: content}, read together: one by one, ten years of logs took 13 s. GitFailed if one is
+        missing."""
         wanted = list(dict.fromkeys(names))
         found = zip(wanted, self.read_objects(wanted) if wanted else (), strict=True)
         return {name: each.data if each and each.kind == "blob" else self.blob(name) for name, each in found}
 
     def has_committed(self, path: str, data: bytes) -> bool:
-        """Whether any commit of any branch, also one that was left, has this content of a file."""
+        """Whether any commit of any branch, or of the reflog, has this content of a file."""
         if self.read_objects([blob := blob_id(data)]) == [None]:
             return False
         words = ("--all", "--reflog", "-m", "--full-history", "-n1", "--format=%H")
         return bool(self.run("log", *words, f"--find-object={blob}", "--", path).strip())
 
     def log(self, paths: Sequence[str] = (), *, limit: int | None = None) -> list[Revision]:
-        """Revisions of the branch, newest first: all, or those that changed these files or folders. Their
-        `paths` are those of them."""
+        """The branch's revisions, newest first: all, or those that changed these files or folders, with only
+        these in `paths`."""
         return list(islice(self.revisions(paths, limit=limit), limit))
 
     def revisions(self, paths: Sequence[str] = (), *, limit: int | None = None) -> Iterator[Revision]:
-        """The same, read as they are taken."""
+        """The same as a generator, which reads them as needed."""
         if (head := self.head()) is None:
             return
-        with self._born():
+        with self._explaining_missing_branch():
             if paths:
                 yield from self._log.touching(self, head, paths, limit)
             else:
                 yield from self._log.newest(self, head)
 
     def with_trailer(self, key: str, start: str = "", *, rev: str = "HEAD") -> list[Revision]:
-        """The revisions with a trailer `key` whose value begins with `start`, newest first. Their `paths` are
-        not read; `with_paths` does."""
+        """The revisions with a trailer `key` whose value begins with `start`, newest first, without
+        `paths`."""
         if (head := self.head()) is None:
             return []
-        with self._born():
+        with self._explaining_missing_branch():
             if rev == "HEAD":
                 return self._log.with_trailer(self, head, key, start)
-            found = revisions(self, "-F", f"--grep={key}: {start}", rev)
+            found = run_log(self, "-F", f"--grep={key}: {start}", rev)
             return [one for one in found if any(v.startswith(start) for v in one.trailers.get(key, ()))]
 
     def with_paths(self, done: Sequence[Revision]) -> list[Revision]:
-        """Revisions with the paths that they changed."""
+        """The same revisions with their changed paths."""
         return self._log.with_paths(self, done)
 
-    def taken_back(self) -> set[str]:
-        """The ids of the revisions that an undo took back: those of undos where a redo did, too."""
+    def undone_revisions(self) -> set[str]:
+        """The ids of undone revisions, and of undos that were redone."""
         gone: set[str] = set()
         for done in self.with_trailer("Undoes"):
-            # A redo takes back the undo, and what that had taken back counts again.
+            # An undo that was itself redone undoes nothing.
             if done.id not in gone:
                 gone |= {*done.trailers.get("Undoes", ())}
         return gone
 
     def mentioning(self, block: str, paths: Sequence[str] = ()) -> set[str]:
-        """The ids of the revisions that added or removed a line with the block id `^block`."""
+        """The ids of revisions that added or removed a line with the id `^block`."""
         words = ("--format=%H", "--no-textconv", "-G", f"\\^{block}([^A-Za-z0-9-]|$)", "--", *paths)
         return set(self.run("log", *words).decode().split()) if self.head() else set()
 
     @contextlib.contextmanager
-    def _born(self) -> Iterator[None]:
-        """A branch that is gone says more of what is wrong than git does."""
+    def _explaining_missing_branch(self) -> Iterator[None]:
+        """If git fails because the branch's ref is missing, raise the error that says so."""
         try:
             yield
         except GitFailed:
@@ -853,7 +875,7 @@ class History(Remotes):
         sha = self.resolve(revision)
         head = self.head()
         known = self._log.find(self, head, sha) if head else None
-        return known or revisions(self, "-n1", sha)[0]
+        return known or run_log(self, "-n1", sha)[0]
 
     def diff(self, old: str | None, new: str | None, paths: Sequence[str] = (), *, context: int = 3) -> str:
         """A unified diff between two revisions; None is the empty tree as `old`, the disk as `new`."""
@@ -862,26 +884,26 @@ class History(Remotes):
                 self._diff_to_disk(old, path, context) for path in paths or self.blobs(rev=old or "HEAD")
             )
         first = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
-        words = ("diff", *_AS_TEXT, f"-U{context}", first, new)
+        words = ("diff", *_DIFF_OPTIONS, f"-U{context}", first, new)
         return self.run(*words, "--", *paths).decode("utf-8", "replace")
 
     def _diff_to_disk(self, old: str | None, path: str, context: int) -> str:
         file = self.root / path
         now = file.read_bytes() if file.is_file() and not file.is_symlink() else None
-        shown = difference(path, self.read(old, path) if old else None, now, context)
+        shown = unified_file_diff(path, self.read(old, path) if old else None, now, context)
         return f"diff --git a/{path} b/{path}\n{shown}" if shown else ""
 
     def blame(
         self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None, rev: str = "HEAD"
     ) -> list[BlameLine]:  # fmt: skip
-        """Who wrote each line of `contents`, the file's present bytes (`authors`); NOBODY where no one has
-        yet."""
+        """Who wrote each line of `contents`, the file's present bytes; uncommitted lines have the revision
+        NOBODY."""
         there = self.read_all([(rev, path)]) if self.exists else [None]
-        known = LineAuthors(self).written(rev, path) if there != [None] else []
+        known = LineAuthors(self).authors(rev, path) if there != [None] else []
         rows = contents.decode("utf-8", "surrogateescape").split("\n")
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)
-        found = [BlameLine(n, NOBODY, NOT_YET, epoch, "", row) for n, row in enumerate(rows, 1)]
+        found = [BlameLine(n, NOBODY, NOT_COMMITTED, epoch, "", row) for n, row in enumerate(rows, 1)]
         matcher = SequenceMatcher(None, [k.text for k in known], rows, autojunk=False)
         for i, j, size in matcher.get_matching_blocks():
             for n in range(size):
@@ -893,16 +915,16 @@ class History(Remotes):
     # -- writing -----------------------------------------------------------------------------------
 
     def target(self, branch: str) -> str:
-        """The ref that revisions made for a branch go to: the branch, whatever HEAD names now; `HEAD` where
-        it has no commit, or the trail is not the bank's own repository."""
+        """The ref for commits that were made for a branch: the branch itself; `HEAD` if it has no commit, or
+        the history is kept beside code."""
         return branch if self.own and branch and self.tip(branch) else "HEAD"
 
     def is_away(self, branch: str) -> bool:
-        """Whether HEAD names another branch than this one, which is there still."""
-        return self.target(branch) not in ("HEAD", branch_of(self))
+        """Whether this branch still exists and HEAD names another one."""
+        return self.target(branch) not in ("HEAD", current_branch(self))
 
     def tip(self, ref: str) -> str | None:
-        """The newest revision of a branch or of HEAD; None where there is none."""
+        """The commit of a ref or of HEAD; None if there is none."""
         if ref == "HEAD":
             return self.head()
         found = self.stored(ref)
@@ -912,44 +934,46 @@ class History(Remotes):
         return commit.id if commit else None
 
     def commit(self, commits: Sequence[Commit], target: str = "HEAD", parent: str | None = None) -> list[str]:
-        """Write commits durably (`core.fsync=all`) on top of `parent`, by default the target's tip; their
-        ids. The target is a branch, or HEAD for the one that it names.
+        """Write commits, fsynced, on top of `parent`, by default the target's tip; returns their ids.
 
-        GitFailed also where the branch moved meanwhile: nothing is committed then.
+        The target is a branch, or HEAD. GitFailed also if the branch has moved meanwhile; then nothing is
+        committed.
         """
         here = self.ref()
         ref = here if target == "HEAD" else target
-        self._clear_locks(ref)
-        if ref == here and (joined := self.joined(commits)):
+        self._remove_stale_locks(ref)
+        if ref == here and (joined := self.fast_forward(commits)):
             return joined
         stream = repository.fast_import(ref, commits, parent or self.tip(ref))
         try:
-            env = PLAIN_PACK if sum(len(c.files) for c in commits) <= FEW_PATHS else {}
+            env = PLAIN_PACK if sum(len(c.files) for c in commits) <= SMALL_COMMIT else {}
             out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, env=env)
         except GitFailed:
             for report in self.git_dir.glob("fast_import_crash_*"):
                 report.unlink(missing_ok=True)
             raise
-        if not self.own or ref == branch_of(self):  # else the index is another branch's
+        if not self.own or ref == current_branch(self):  # else the index is another branch's
             final = {path: data for c in commits for path, data in c.files.items()}
-            self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
+            self._update_index(
+                {path: None if data is None else blob_id(data) for path, data in final.items()}
+            )
         return out.decode().split()
 
-    def not_loose(self, contents: Iterable[bytes | None]) -> tuple[bytes, ...]:
-        """Those that are no loose object. In a commit's stream they come to nothing where a pack has them;
-        where none has, the trail lacks them, and the files hold them for the last time."""
+    def not_loose_objects(self, contents: Iterable[bytes | None]) -> tuple[bytes, ...]:
+        """The contents that are not stored as loose objects: they are in a pack, or missing from a damaged
+        history. Writing them again is harmless in the first case and a repair in the second."""
         objects = self.shared / "objects"
         named = {blob_id(data): data for data in contents if data is not None}
         return tuple(data for name, data in named.items() if not (objects / name[:2] / name[2:]).exists())
 
-    def _clear_locks(self, ref: str) -> None:
-        """Remove ref locks that a killed git left: nothing but us writes a trail kept beside, and in a bank
-        of its own no git holds one for ten seconds. GitFailed names one that may be alive."""
+    def _remove_stale_locks(self, ref: str) -> None:
+        """Remove ref locks of killed gits. Only we write a history beside code; in a bank's own repository a
+        lock is stale after ten seconds. GitFailed names a newer one."""
         for lock in (self.git_dir / "HEAD.lock", self.shared / f"{ref}.lock"):
             if not lock.exists():
                 continue
             try:
-                if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_NS:
+                if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_LOCK_NS:
                     raise GitFailed(
                         "git is running there", where=str(lock), hint=f"try again; else rm {lock}"
                     )
@@ -959,8 +983,9 @@ class History(Remotes):
             except OSError as error:
                 raise GitFailed(f"{error.strerror}: {lock}", hint=f"rm {lock}") from error
 
-    def joined(self, commits: Sequence[Commit]) -> list[str] | None:
-        """Go on to another history, if the one commit to be made adds nothing to it; else None."""
+    def fast_forward(self, commits: Sequence[Commit]) -> list[str] | None:
+        """Fast-forward to another history if the merge commit would add nothing to it: [its tip]; else
+        None."""
         if len(commits) != 1 or not (other := commits[0].joins):
             return None
         head = self.head()
@@ -974,18 +999,18 @@ class History(Remotes):
         return [other]
 
     def mend_index(self, paths: Sequence[str] = ()) -> None:
-        """Bring the index along for these paths and those that an earlier commit could not."""
+        """Update git's index for these paths, and for those that are still pending."""
         there = self.blobs(paths) if self.own and paths else {}
-        self._follow({path: there.get(path) for path in paths})
+        self._update_index({path: there.get(path) for path in paths})
 
-    def _follow(self, ids: dict[str, str | None]) -> None:
-        """Set index entries of the bank's own repository, so that `git status` shows what a person did.
+    def _update_index(self, ids: dict[str, str | None]) -> None:
+        """Set index entries of the bank's own repository, so that `git status` shows only a person's changes.
 
-        Where the index is locked nothing fails: the commit stands, and the paths wait for the next call.
+        If the index is locked, the paths are saved for the next call.
         """
         if not self.own:
             return
-        late = [path for path in self.behind() if path not in ids]
+        late = [path for path in self.pending_index_paths() if path not in ids]
         try:
             there = self.blobs(late) if late else {}
             ids |= {path: there.get(path) for path in late}
@@ -995,21 +1020,21 @@ class History(Remotes):
                 )
                 stdin = "".join(f"{row}\0" for row in rows).encode("utf-8", "surrogateescape")
                 self.run("update-index", "-z", "--index-info", stdin=stdin, env=NO_FSYNC)
-            self._note_behind([])
+            self._save_pending_paths([])
         except GitFailed:
-            self._note_behind(sorted(ids))
+            self._save_pending_paths(sorted(ids))
 
-    def behind(self) -> list[str]:
-        """Paths whose index entries lag behind the last commit, as a locked index has left them."""
+    def pending_index_paths(self) -> list[str]:
+        """The paths whose index entries could not be updated, since the index was locked."""
         try:
-            raw = (self.git_dir / BEHIND).read_bytes()
+            raw = (self.git_dir / PENDING_INDEX_FILE).read_bytes()
         except OSError:
             return []
         return [path for path in raw.decode("utf-8", "surrogateescape").split("\0") if path]
 
-    def _note_behind(self, paths: Sequence[str]) -> None:
-        note = self.git_dir / BEHIND
-        with contextlib.suppress(OSError):  # only about how `git status` looks
+    def _save_pending_paths(self, paths: Sequence[str]) -> None:
+        note = self.git_dir / PENDING_INDEX_FILE
+        with contextlib.suppress(OSError):  # only `git status` is affected
             if paths:
                 note.touch(mode=0o600)
                 note.write_bytes("\0".join(paths).encode("utf-8", "surrogateescape"))
@@ -1017,26 +1042,25 @@ class History(Remotes):
                 note.unlink(missing_ok=True)
 
     def repack(self, *, full: bool = False) -> None:
-        """Fold loose objects into packs, geometrically, so that the work stays in step with what was added.
+        """Pack loose objects, geometrically, so that the cost is proportional to what was added.
 
-        Nothing is dropped: in a bank of its own, what no branch leads to may be somebody's stash.
+        Nothing is pruned: in a bank's own repository, unreachable objects may be somebody's.
         """
         how = ["-a", "-k", "-f", "--depth=200", "--window=50"] if full else ["--geometric=2"]
         self.run("repack", "-d", "-q", "-l", *how)
 
-    def outgrown(self) -> bool:
-        """Whether loose objects take more than a megabyte and an eighth of what is packed: time to repack.
+    def needs_repack(self) -> bool:
+        """Whether loose objects take more than a megabyte, and more than an eighth of the packs.
 
-        All 256 folders are looked at. One of them, as git itself does, would tell little: the tree of ten
-        years of logs is a single large object.
+        All 256 folders are counted: unlike in other repositories, single objects may be large.
         """
         objects = self.shared / "objects"
-        loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
-        return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
+        loose = sum(_folder_size(objects / f"{n:02x}") for n in range(256))
+        return loose > max(1 << 20, _folder_size(objects / "pack") // 8)
 
 
-def difference(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> str:
-    """A unified diff of a file's contents, None where there is no file."""
+def unified_file_diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> str:
+    """A unified diff of two contents of a file; None: no file."""
     names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
     one, other = (
         [line.decode("utf-8", "replace") for line in BytesIO(data or b"").readlines()] for data in (old, new)
@@ -1045,7 +1069,7 @@ def difference(path: str, old: bytes | None, new: bytes | None, context: int = 3
     return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
-def _bytes_in(folder: Path) -> int:
+def _folder_size(folder: Path) -> int:
     total = 0
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):

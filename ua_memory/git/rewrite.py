@@ -228,7 +228,7 @@ def let_go(history: History, work: Path) -> None:
         with writing(history.git_dir / name, None):
             (history.git_dir / name).unlink(missing_ok=True)
     history.mend_index()
-    if history.behind():  # git prunes nothing that its index names
+    if history.pending_index_paths():  # git prunes nothing that its index names
         raise GitFailed(
             "git's index is locked, and still contains what must be removed", where=str(history.git_dir)
         )

@@ -259,7 +259,7 @@ class CoreProposals:
         """The edits of agents that no person has seen and of which something is left, the latest first."""
         history = self._store.history
         made = history.with_trailer(BY_AGENT)
-        settled = (history.taken_back() | self._names(SEEN)) if made else set()
+        settled = (history.undone_revisions() | self._names(SEEN)) if made else set()
         there = {block.name.casefold(): block.value for block in core.blocks(self._store)} if made else {}
         for one in made:
             name = one.trailer(BY_AGENT)
@@ -301,7 +301,7 @@ class CoreProposals:
     def _names(self, key: str) -> set[str]:
         """The names in a trailer of all revisions that nobody took back."""
         log = self._store.history.with_trailer(key)
-        gone = self._store.history.taken_back() if log else set()
+        gone = self._store.history.undone_revisions() if log else set()
         return {name for one in log if one.id not in gone for name in one.trailers.get(key, ())}
 
 

@@ -237,7 +237,7 @@ def considered(store: Store) -> ConsideredFacts:
     """The facts that all runs have considered, from their trailers."""
     found: dict[str, str] = {}
     log = store.history.with_trailer("Memory-Op", "consolidate")
-    gone = store.history.taken_back()
+    gone = store.history.undone_revisions()
     for run in log:  # the newest first
         if run.id in gone:
             continue

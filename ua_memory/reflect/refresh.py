@@ -21,7 +21,7 @@ from ua_memory.errors import (
     UaMemoryError,
     Usage,
 )
-from ua_memory.git.history import difference
+from ua_memory.git.history import unified_file_diff
 from ua_memory.git.repository import MACHINE, BlameLine
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
@@ -330,7 +330,7 @@ class StaleReasons:
 def last_refresh(store: Store, page: Page) -> LastRefresh | None:
     """The refresh that wrote the page's text; None if there was none since it was created."""
     name = pages.stem(page)
-    back = store.history.taken_back()
+    back = store.history.undone_revisions()
     for done in store.history.with_trailer("Page", name):
         if done.id in back or done.trailer("Page") != name:
             continue
@@ -1177,7 +1177,7 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     new = sheet.data(preview_links(evidence, refresher.store.link_names.renew()))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
-        model, by, difference(path, data, new), len(evidence), tuple(written.refused), tuple(notes),
+        model, by, unified_file_diff(path, data, new), len(evidence), tuple(written.refused), tuple(notes),
         written.usage,
     )  # fmt: skip
 

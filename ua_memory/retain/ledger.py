@@ -219,7 +219,7 @@ class ReadMarks:
     def _marks_in_history(self) -> tuple[IdsByPrefix, IdsByPrefix]:
         """The marks of flushes that stand, and of those that were undone."""
         log = self.store.history.with_trailer(THROUGH_TRAILER, self._start)
-        gone = self.store.history.taken_back()
+        gone = self.store.history.undone_revisions()
         left = [one for one in log if one.id not in gone and (one.trailer("Facts") or not self._with_facts)]
         current = _by_prefix(m for one in left for m in one.trailers.get(THROUGH_TRAILER, ()))
         undone = _by_prefix(m for one in log if one.id in gone for m in one.trailers.get(THROUGH_TRAILER, ()))

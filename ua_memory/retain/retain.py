@@ -292,7 +292,7 @@ class Retainer:
         if item.document_id or item.redo:
             return None
         found = self.store.history.with_trailer(TEXT_TRAILER, self._hash(item))
-        undone = self.store.history.taken_back()
+        undone = self.store.history.undone_revisions()
         current = [each for each in found if each.id not in undone][:1]
         return next(iter(self.store.history.with_paths(current)), None)
 

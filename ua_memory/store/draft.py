@@ -13,7 +13,7 @@ from ua_memory.config import Config
 from ua_memory.discovery import LOGS, SETTINGS
 from ua_memory.errors import GitFailed, Malformed, UaMemoryError, Usage
 from ua_memory.git import history as git_history
-from ua_memory.git.history import History, OtherBranches, RepositoryState, difference
+from ua_memory.git.history import History, OtherBranches, RepositoryState, unified_file_diff
 from ua_memory.git.repository import Revision, blob_id
 from ua_memory.markdown import document
 from ua_memory.paths import Bank, confined
@@ -169,7 +169,7 @@ class Draft:
     def diff(self, first: str = "", context: int = 3) -> str:
         """A unified diff of this revision, with the file `first` at the top."""
         return "".join(
-            difference(path, self.touched[path].start or b"", data or b"", context)
+            unified_file_diff(path, self.touched[path].start or b"", data or b"", context)
             for path, data in sorted(self.changed().items(), key=lambda file: (file[0] != first, file[0]))
         )
 
@@ -291,7 +291,7 @@ class EditInspector:
     @synchronized
     def read_position(self) -> RepositoryState:
         """The repository's position (branch, HEAD, index) as a revision begins."""
-        now = git_history.moment(self._history)
+        now = git_history.read_state(self._history)
         self._other_branches = OtherBranches(self._history, now.branch)
         return now
 

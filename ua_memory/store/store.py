@@ -233,7 +233,7 @@ class Store:
 
     def _wait_for_git(self) -> bool:
         """Wait until no git is writing files of the bank; False after a timeout."""
-        return git_history.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
+        return git_history.wait_until_idle(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
     def _read_position(self) -> tuple[RepositoryState, str | None]:
         """The repository's position, and the newest commit of its branch, as a revision begins."""
@@ -243,14 +243,14 @@ class Store:
     def _has_switched(self) -> bool:
         """Whether HEAD was written since the revision began: it may have read files of another branch, even
         if HEAD has switched back."""
-        now, began = git_history.moment(self.history), self._began[0]
+        now, began = git_history.read_state(self.history), self._began[0]
         return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
 
     def _git_moved(self, record: PendingRevision) -> bool:
         """Whether a git may have written files since the revision began."""
         if not self.bank.own:
             return False
-        now = git_history.moment(self.history)
+        now = git_history.read_state(self.history)
         return git_history.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
     def _is_by_git(self, record: PendingRevision, path: str, data: bytes | None) -> bool:
@@ -268,10 +268,10 @@ class Store:
     def _wait_for_switch(self, record: PendingRevision) -> None:
         """Wait until a concurrent checkout has updated HEAD: git writes the files first."""
         self._wait_for_git()
-        for _ in range(git_history.HEAD_TRIES):
-            if git_history.branch_of(self.history) != record.branch:
+        for _ in range(git_history.HEAD_CHECKS):
+            if git_history.current_branch(self.history) != record.branch:
                 return
-            time.sleep(git_history.PAUSE)
+            time.sleep(git_history.PAUSE_SECONDS)
 
     def _yield_to_git(self, record: PendingRevision, *, moved: bool = False) -> None:
         """After a concurrent checkout, restore the new branch's files where we have overwritten them, and our
@@ -282,7 +282,7 @@ class Store:
         for _ in range(COMMIT_ATTEMPTS):
             if git_history.is_locked(self.history):
                 self._wait_for_git()
-            before = git_history.moment(self.history)
+            before = git_history.read_state(self.history)
             with contextlib.suppress(GitFailed, CannotWrite, Busy):
                 away, changes = self.history.is_away(record.branch), []
                 for change in record.changes if away or moved or placed else ():
@@ -297,7 +297,7 @@ class Store:
                     back = PendingRevision(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
                     self._drop_record(write_files(back, self._context))
-            if git_history.moment(self.history).head == before.head:
+            if git_history.read_state(self.history).head == before.head:
                 return
 
     # -- publishing ----------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ class Store:
                 commits = store_commit.commits_to_make(
                     record, self.history, parent, moved=head is None or parent != head
                 )
-                kept = self.history.not_loose(change.trail for change in record.changes)
+                kept = self.history.not_loose_objects(change.trail for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
                 own = next(n for n, c in enumerate(commits) if store_commit.is_own(c, record))
                 done = self.history.commit(commits, target, parent)[own]
@@ -414,7 +414,7 @@ class Store:
                 record = replace(record, commits=(), after=(), written=True)
                 pending.save(self.bank.pending, record)
                 began, head = self._began  # its commits have changed the index
-                self._began = replace(began, index=git_history.moment(self.history).index), head
+                self._began = replace(began, index=git_history.read_state(self.history).index), head
                 record, done = remove_leftovers(record, self._context)
             if done:
                 pending.delete(self.bank.pending, record.key)
@@ -433,5 +433,5 @@ class Store:
     def pack(self) -> None:
         """Pack the history if there are too many loose objects."""
         with contextlib.suppress(GitFailed):
-            if self.history.outgrown():
+            if self.history.needs_repack():
                 self.history.repack()

@@ -1,4 +1,4 @@
-"""The audit trail: what was done, by whom, and checking that every promise holds. Taking back: `undo`."""
+"""Reading the history (changes, diff, blame), and verifying a bank's files against the invariants."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from ua_memory.upkeep import doctor
 
 
 def revisions_of(store: Store, about: str) -> list[Revision]:
-    """The revisions of a file, or those that wrote, named or changed a fact. NotFound where nothing is known
-    of either, Usage for a path outside the bank."""
+    """The revisions of a file or a fact. NotFound if nothing is known of it, Usage for a path outside the
+    bank."""
     named = statements.read(about)
     try:
         found = statements.find_excerpts(store, about)
     except NotFound:
         if not named.id:
             raise
-        found = statements.Target("", id=named.id)  # it is gone, and the trail knows it still
+        found = statements.Target("", id=named.id)  # deleted, but the history may have it
     if block := found.id or statements.id_at(store, found):
-        return _about_fact(store, block, found)
+        return _revisions_of_fact(store, block, found)
     if not is_truth(found.path):
         hint = "use MEMORY.md or a .md file under memory/"
         raise Usage("not a file of the bank", where=about[:200], hint=hint)
@@ -73,10 +73,12 @@ def revisions_of(store: Store, about: str) -> list[Revision]:
 
 @dataclass(frozen=True, slots=True)
 class StatementChange:
-    """A statement, a paragraph or a block of core memory that a change adds, rewords or removes. `before` and
-    `after` are its lines, None where it is not there; `line` is its first line after the change, before it
-    where it is removed. `record` is fact, observation, opinion, passage, core, entity, page, model or
-    document; or settings, the whole file."""
+    """A statement, paragraph or core block that a revision adds, changes or removes.
+
+    `before` and `after` are its lines, None if it does not exist; `line` is its first line after the change
+    (before it, if removed). `record` is fact, observation, opinion, passage, core, entity, page, model,
+    document or settings (the whole file).
+    """
 
     path: str
     line: int
@@ -86,23 +88,24 @@ class StatementChange:
     after: str | None
 
 
-READ_AT_ONCE = 50
-"""Files of a revision whose contents are in memory together."""
-_CALLED = {"coreblock": "core", "mentalmodel": "model", "sourcedocument": "document"}
-"""Of records whose class has another name."""
+FILES_AT_ONCE = 50
+"""So many files of a revision are in memory at a time."""
+_RECORD_NAMES = {"coreblock": "core", "mentalmodel": "model", "sourcedocument": "document"}
+"""{class name: record name}, where they differ."""
 
 
 def changes(store: Store, revision: str | None = None) -> Iterator[StatementChange]:
-    """What a revision changed, by path and line; without one, what people changed by hand that is not
-    committed yet. Read as it is taken. What was forgotten since is left out, secrets are taken out.
-    NotFound."""
+    """What a revision changed, by path and line; without one, the uncommitted hand edits.
+
+    Forgotten statements are left out, and secrets masked. A generator: files are read as needed. NotFound.
+    """
     sha = store.history.resolve(statements.bare(revision)) if revision else None
     before = parent(store, sha) if sha else store.history.head()
     paths = store.history.show(sha).paths if sha else store.survey().changed
     texts = sorted(path for path in paths if path == SETTINGS or (path.endswith(".md") and is_truth(path)))
     forgotten = tombstones.read(store)
-    for start in range(0, len(texts), READ_AT_ONCE):
-        part = texts[start : start + READ_AT_ONCE]
+    for start in range(0, len(texts), FILES_AT_ONCE):
+        part = texts[start : start + FILES_AT_ONCE]
         old = store.history.read_all([(before, path) for path in part]) if before else [None] * len(part)
         disk = {} if sha else dict(statements.some(store, part))
         new = store.history.read_all([(sha, path) for path in part]) if sha else [*map(disk.get, part)]
@@ -114,57 +117,58 @@ def file_changes(
     path: str, before: bytes | None, after: bytes | None, masked: Callable[[str], str],
     forgotten: tombstones.Tombstones | None = None,
 ) -> list[StatementChange]:  # fmt: skip
-    """What differs between two contents of a file, by line; without what is `forgotten`."""
+    """The changes between two contents of a file, by line; without what is `forgotten`."""
     if path == SETTINGS:
         was, now = (
             None if data is None else masked(data.decode("utf-8", "replace")) for data in (before, after)
         )
         return [StatementChange(path, 1, "settings", None, was, now)] if was != now else []
-    sides = [_shown(data, path, forgotten) for data in (before, after)]
+    sides = [_excerpts(data, path, forgotten) for data in (before, after)]
     old, new = ([one[0] for one in side] for side in sides)
     gone, come = list[int](), list[int]()
     pairs: list[tuple[int, int]] = []
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
-            pairs += _reworded(old, new, range(i, j), range(k, m))
+            pairs += _pair_reworded(old, new, range(i, j), range(k, m))
             gone += range(i, j)
             come += range(k, m)
-    # What has an id, or the same words with one, is the same statement wherever it stands now.
-    moved = _same(old, new, gone, come)
+    # The same id, or the same text, is the same statement, even if it has moved.
+    moved = _pair_identical(old, new, gone, come)
     pairs = moved + [p for p in pairs if p[0] not in dict(moved) and p[1] not in {n for _, n in moved}]
     again = dict(pairs)
-    found = [_change(path, sides[0][n], sides[1][again[n]] if n in again else None) for n in gone]
-    found += [_change(path, None, sides[1][n]) for n in come if n not in again.values()]
+    found = [_make_change(path, sides[0][n], sides[1][again[n]] if n in again else None) for n in gone]
+    found += [_make_change(path, None, sides[1][n]) for n in come if n not in again.values()]
     changed = sorted((one for one in found if one.before != one.after), key=lambda one: one.line)
-    # Looking for secrets takes its time, so only what changed is masked.
+    # Masking secrets is slow, so only changes are masked.
     return [replace(one, before=one.before and masked(one.before), after=one.after and masked(one.after))
             for one in changed]  # fmt: skip
 
 
-_Shown = tuple[Record, str]
-"""A record, without what is told of its file by others of it, and its lines."""
+_Excerpt = tuple[Record, str]
+"""A record and its lines."""
 
 
-def _shown(data: bytes | None, path: str, forgotten: tombstones.Tombstones | None) -> list[_Shown]:
+def _excerpts(data: bytes | None, path: str, forgotten: tombstones.Tombstones | None) -> list[_Excerpt]:
     document, core = markdown_document.parse(data or b"", path), lines.kind_of(path) is lines.FileKind.CORE
-    found: list[_Shown] = []
+    found: list[_Excerpt] = []
     for record in document.records:
-        # What a tombstone stands for is among what was removed; what core memory says is told by its blocks.
+        # Tombstones are reported as removed statements, and passages of core memory as its blocks.
         if isinstance(record, Tombstone) or (core and isinstance(record, Passage)):
             continue
         if forgotten and isinstance(record, Statement) and forgotten.forbid(record):
             continue
         first, last = record.place.line - 1, record.place.end
-        if isinstance(record, Page | MentalModel):  # the body's paragraphs are records of their own
+        if isinstance(record, Page | MentalModel):  # the body's paragraphs are separate records
             record, last = replace(record, body=""), document.front_end
         found.append((record, dedent("\n".join(document.lines[first:last]))))
     return found
 
 
-def _same(
+def _pair_identical(
     old: Sequence[Record], new: Sequence[Record], gone: Sequence[int], come: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """The pairs of what has one id before and after, or one text and an id only on one side."""
+    """Pairs (index in old, index in new) of records with the same id, or the same text and an id on one side
+    only."""
     by_id = {str(id_): n for n in come if (id_ := getattr(new[n], "id", None))}
     by_text = {(type(new[n]), getattr(new[n], "text", None)): n for n in reversed(come)}
     found: dict[int, int] = {}
@@ -176,43 +180,45 @@ def _same(
     return list(found.items())
 
 
-def _reworded(
+def _pair_reworded(
     old: Sequence[Record], new: Sequence[Record], gone: range, come: range
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of what stood in one place and has half of its words still, where no id tells them apart."""
+    """Pairs of records without ids at the same place that share half of their words."""
     if len(gone) * len(come) > saves.MOST_PAIRS:
         return
-    left = {n: _words(new[n]) for n in come if not _identified(new[n])}
+    left = {n: _word_set(new[n]) for n in come if not _has_id(new[n])}
     for n in gone:
-        own = _words(old[n])
-        same = [m for m in left if type(new[m]) is type(old[n]) and not _identified(old[n])]
+        own = _word_set(old[n])
+        same = [m for m in left if type(new[m]) is type(old[n]) and not _has_id(old[n])]
         best = max(same, key=lambda m: len(own & left[m]), default=None)
         if best is not None and 2 * len(own & left[best]) >= min(len(own), len(left[best])):
             yield n, best
             del left[best]
 
 
-def _words(record: Record) -> frozenset[str]:
-    """What a record is recognised by: its text's words, else its name's, or its id's."""
+def _word_set(record: Record) -> frozenset[str]:
+    """The words of a record's text, else of its name or id."""
     said = (getattr(record, name, None) for name in ("text", "name", "id", "document_id"))
     return frozenset(re.findall(r"\w+", str(next(filter(None, said), "")).casefold()))
 
 
-def _identified(record: Record) -> bool:
+def _has_id(record: Record) -> bool:
     return isinstance(record, Statement) and bool(record.id)
 
 
-def _change(path: str, old: _Shown | None, new: _Shown | None) -> StatementChange:
+def _make_change(path: str, old: _Excerpt | None, new: _Excerpt | None) -> StatementChange:
     before, after = old[1] if old else None, new[1] if new else None
-    record, _ = cast(_Shown, new or old)
+    record, _ = cast(_Excerpt, new or old)
     block = record.id if isinstance(record, Statement) else None
     kind = type(record).__name__.lower()
-    return StatementChange(path, record.place.line, _CALLED.get(kind, kind), block, before, after)
+    return StatementChange(path, record.place.line, _RECORD_NAMES.get(kind, kind), block, before, after)
 
 
-def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:
-    """By its trailers, by the lines its id ever stood on, and by who wrote its lines as they are now: of an
-    id that a person typed, in its file alone."""
+def _revisions_of_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:
+    """The revisions of a fact: found by trailers, by changed lines with its id, and by `blame` of its lines.
+
+    A typed id is only searched for in its own file.
+    """
     name, within = f"^{block}", [] if is_generated(block) or not named.path else [named.path]
     done = [] if within else store.history.with_trailer("Facts", name)
     done = store.history.with_paths([one for one in done if name in one.trailers["Facts"]])
@@ -222,7 +228,7 @@ def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revi
     if re.fullmatch(r"[A-Za-z0-9-]+", block):
         ids |= store.history.mentioning(block, within)
     if named.path:
-        ids |= {line.revision for line in _blamed(store, named)}
+        ids |= {line.revision for line in _blame_target(store, named)}
     elif not ids:
         raise NotFound("no such id", where=name, hint="ua-memory search")
     for sha in ids - found.keys():
@@ -232,7 +238,7 @@ def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revi
 
 
 def diff(store: Store, revision: str | None = None) -> str:
-    """What a revision changed; without one, what people changed by hand that is not committed yet."""
+    """A unified diff of a revision; without one, of the uncommitted hand edits."""
     if revision is None:
         changed = sorted(store.survey().changed)
         return store.history.diff(store.history.head(), None, changed) if changed else ""
@@ -241,7 +247,7 @@ def diff(store: Store, revision: str | None = None) -> str:
 
 
 def parent(store: Store, sha: str) -> str | None:
-    """The revision before one, None for the first."""
+    """The id of a revision's parent, None for the first."""
     try:
         return store.history.resolve(f"{sha}^")
     except NotFound:
@@ -249,11 +255,11 @@ def parent(store: Store, sha: str) -> str | None:
 
 
 def blame(store: Store, target: str) -> list[BlameLine]:
-    """Who wrote each line of what is named (`statements.find_excerpts`), uncommitted ones too."""
-    return _blamed(store, statements.find_excerpts(store, target))
+    """Who wrote each line of a target (`statements.find_excerpts`), also of uncommitted lines."""
+    return _blame_target(store, statements.find_excerpts(store, target))
 
 
-def _blamed(store: Store, named: statements.Target) -> list[BlameLine]:
+def _blame_target(store: Store, named: statements.Target) -> list[BlameLine]:
     data = store.truth(named.path)
     last = data.count(b"\n") + (not data.endswith(b"\n"))
     lines = statements.line_span(named.path, named.span, last) if named.span else None
@@ -261,31 +267,32 @@ def _blamed(store: Store, named: statements.Target) -> list[BlameLine]:
 
 
 def verify(store: Store, tell: Progress | None = None) -> list[Problem]:
-    """Every invariant that can be checked from the files: syntax, ids, proofs, tombstones, held files, the
-    trail."""
-    held = trust.FileProofs()
-    found = [*file_problems(store, held, tell), *_trail_problems(store)]  # which tells of `held`
-    uncited = trust.unsupported(store, held.loose)
+    """Check all invariants that can be checked: syntax, ids, proofs, tombstones, held files, the history."""
+    proofs = trust.FileProofs()
+    found = [*file_problems(store, proofs, tell), *_trail_problems(store)]  # held files are reported there
+    uncited = trust.unsupported(store, proofs.loose)
     return [*found, *(Problem(one.path, one.line, one.message) for one in uncited)]
 
 
 def file_problems(
-    store: Store, held: trust.FileProofs | None = None, tell: Progress | None = None,
+    store: Store, proofs: trust.FileProofs | None = None, tell: Progress | None = None,
     known: IndexedFiles | None = None,
 ) -> Iterator[Problem]:  # fmt: skip
-    """What is wrong in the files themselves, the trail aside. `held` takes in what they say and cite. Files
-    that are as the index has `known` them, and that hold no more than facts, are not parsed: whether they
-    have the words that are quoted of them, it does not say."""
-    held, stones = held or trust.FileProofs(), dict[str, Tombstone]()
-    said: list[IdRow] = []
-    typed: list[Statement] = []
-    marked = list(known.marked()) if known else []
+    """Problems in the files themselves. `proofs` collects what they say and cite.
+
+    Unchanged files that are in the index (`known`) and have only facts are not parsed; then quotes from them
+    are not checked.
+    """
+    proofs, stones = proofs or trust.FileProofs(), dict[str, Tombstone]()
+    generated: list[IdRow] = []
+    typed_ids: list[Statement] = []
+    flagged = list(known.marked()) if known else []
     same = known.same if known else {}
     paths = {one.path for one in store.survey().files if one.path.endswith(".md")}
     read = paths & same.keys()
     for path in sorted(read):
         yield from same[path]
-    parsed = {path for path in paths if path not in same or not _facts_alone(path)}
+    parsed = {path for path in paths if path not in same or not _has_only_facts(path)}
     for path, data in statements.texts(store, paths=parsed, tell=tell):
         read.add(path)
         document = markdown_document.parse(data, path)
@@ -296,51 +303,53 @@ def file_problems(
             for one in document.statements:
                 if one.id and is_generated(one.id):
                     text = markdown_document.texthash(one.text)
-                    said.append((one.id, path, one.place.line, text))
+                    generated.append((one.id, path, one.place.line, text))
                 elif one.id:
-                    typed.append(one)  # which may stand in every file
+                    typed_ids.append(one)  # may be used in several files
                 if isinstance(one, Fact) and (one.flag or not one.id):
-                    marked.append((path, one.place.line, one.id, one.text, one.flag))
-        held.read(document)
+                    flagged.append((path, one.place.line, one.id, one.text, one.flag))
+        proofs.read(document)
         stones |= {stone.id: stone for stone in document.of(Tombstone)}
-    yield from _twice(said, known)
-    yield from _back_again(store, stones, said, typed, known)
-    missing = {proof.id for _, _, proof in held.cited} - held.said.keys()
+    yield from _duplicate_ids(generated, known)
+    yield from _forgotten_again(store, stones, generated, typed_ids, known)
+    missing = {proof.id for _, _, proof in proofs.cited} - proofs.said.keys()
     for block, path, *_, text in known.texts(missing) if known else ():
-        quotes = (proof.quote for _, _, proof in held.cited if proof.id == block)
-        held.said[ref_of(path, block)] = (text, *filter(None, quotes))
-    yield from _marked(marked, held.said.keys() | stones.keys(), known)
-    yield from held.problems(store)
-    yield from _unreadable(store, read)
+        quotes = (proof.quote for _, _, proof in proofs.cited if proof.id == block)
+        proofs.said[ref_of(path, block)] = (text, *filter(None, quotes))
+    yield from _flagged_facts(flagged, proofs.said.keys() | stones.keys(), known)
+    yield from proofs.problems(store)
+    yield from _unreadable_files(store, read)
 
 
 IdRow = tuple[str, str, int, str]
-"""An id, where it stands (path and line), and the hash of its text."""
+"""(id, path, line, hash of its text)."""
 
 
-_FOLLOWED = re.compile(r"(?<!\S)\^([a-z0-9]{10})(?=\s)")
-"""An id of ours with words behind it."""
+_MISPLACED_ID = re.compile(r"(?<!\S)\^([a-z0-9]{10})(?=\s)")
+"""A generated id with text after it."""
 
 
-def _marked(
+def _flagged_facts(
     facts: Iterable[tuple[str, int, str | None, str, str | None]], ids: Set[str], known: IndexedFiles | None
 ) -> Iterator[Problem]:
-    """What a sync left for a person to decide, and ids that are none since something was typed behind them.
-    An id that stands elsewhere, too, is cited. `facts` are (path, line, id, text, flag)."""
+    """Conflicts that a sync left for a person to decide, and ids that are invalid because text follows them.
+
+    An id that exists elsewhere counts as a citation. `facts` are (path, line, id, text, flag).
+    """
     for path, line, block, text, flag in facts:
         if flag and statements.OTHER_VERSION in flag:
             yield Problem(path, line, f"{flag}; correct that one, and delete this one")
-        for one in () if block else _FOLLOWED.findall(text):
+        for one in () if block else _MISPLACED_ID.findall(text):
             if one not in ids and not (known and any(known.texts([one]))):
                 what = f"^{one} is no id with words behind it; move it to the end of the line"
                 yield Problem(path, line, what)
 
 
-def _back_again(
+def _forgotten_again(
     store: Store, stones: Mapping[str, Tombstone], said: Sequence[IdRow], typed: Sequence[Statement],
     known: IndexedFiles | None,
 ) -> Iterator[Problem]:  # fmt: skip
-    """What has a tombstone and stands in a file."""
+    """Statements that have a tombstone and are in a file again."""
     forgotten = tombstones.Tombstones(stones, store.config.redact)
     buried = sorted(filter(is_generated, stones))
     rows = [row[:3] for row in (known.texts(buried) if known else ())]
@@ -352,7 +361,7 @@ def _back_again(
 
 
 def quick_problems(store: Store) -> Iterator[Problem]:
-    """The same by what the index knows."""
+    """The same, using the index for unchanged files."""
     with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             yield from list(file_problems(store, known=known))
@@ -360,13 +369,13 @@ def quick_problems(store: Store) -> Iterator[Problem]:
     yield from file_problems(store)
 
 
-def _facts_alone(path: str) -> bool:
-    """Whether a file holds facts and prose, which cite nothing."""
+def _has_only_facts(path: str) -> bool:
+    """Whether a file's kind has only facts and prose, which have no proofs to check."""
     return lines.kind_of(path) in (lines.FileKind.LOG, lines.FileKind.DOCUMENT)
 
 
-def _twice(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Problem]:
-    """Ids of ours that stand in two files with different texts; within one file the parser says so."""
+def _duplicate_ids(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Problem]:
+    """Generated ids that two files have with different texts; the parser reports duplicates within a file."""
     rows = list(said)
     if known:
         blocks = filter(is_generated, {*known.duplicate_ids(), *(row[0] for row in said)})
@@ -379,9 +388,9 @@ def _twice(said: Sequence[IdRow], known: IndexedFiles | None) -> Iterator[Proble
             yield Problem(path, line, f"^{block} is also {where}:{at}, with another text")
 
 
-def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
-    """What could not be read, or is not searched, whatever it holds."""
-    refused = {path: why for path, why, _ in doctor.unreadable(store)}
+def _unreadable_files(store: Store, read: Set[str]) -> Iterator[Problem]:
+    """Files that cannot be read or are ignored, and unknown settings."""
+    refused = {path: why for path, why, _ in doctor.unreadable_files(store)}
     for path, why in refused.items():
         yield Problem(path, 1, f"cannot be read: {why} (ua-memory doctor)")
     for file in store.survey().files:
@@ -389,7 +398,7 @@ def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
             why = "cannot be read: its name or its permissions do not allow it"
             large = f"larger than {MAX_FILE >> 20} MB: it is not read, committed or searched; split it"
             yield Problem(file.path, 1, large if file.size > MAX_FILE else why)
-    links, unsayable = _passed_over(store)
+    links, unsayable = _ignored_files(store)
     for path in links:
         yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
     for path in unsayable:
@@ -398,13 +407,12 @@ def _unreadable(store: Store, read: Set[str]) -> Iterator[Problem]:
         yield Problem(SETTINGS, 1, f"unknown setting {key!r}: `ua-memory config` lists them")
 
 
-def _passed_over(store: Store) -> tuple[list[str], list[str]]:
-    """What lies in the places of truth and is in no revision and no search, hidden things aside: symbolic
-    links, and files whose names cannot be said, as they can be printed (an archive made on Windows may hold
-    such)."""
+def _ignored_files(store: Store) -> tuple[list[str], list[str]]:
+    """(symbolic links, files with invalid names) among the memory files: they are neither committed nor
+    searched. The names are escaped for printing."""
     root = store.bank.root
     links, odd = [name for name in (*CORE_NAMES, SETTINGS, LOGS) if (root / name).is_symlink()], list[str]()
-    for name in () if LOGS in links else _entries(root, LOGS):
+    for name in () if LOGS in links else _walk_names(root, LOGS):
         if os.path.islink(f"{root}/{name}"):  # noqa: PTH114 (a Path of each takes longer)
             links += [name] if name.endswith(".md") or (root / name).is_dir() else []
         elif name.endswith(".md") and not valid_name(name) and (root / name).is_file():
@@ -412,8 +420,8 @@ def _passed_over(store: Store) -> tuple[list[str], list[str]]:
     return sorted(links), sorted(odd)
 
 
-def _entries(root: Path, top: str) -> Iterator[str]:
-    """The names of all that lies below a folder, hidden things and what may not be looked into aside."""
+def _walk_names(root: Path, top: str) -> Iterator[str]:
+    """All names below a folder, except hidden ones and those in unreadable folders."""
     for here, folders, files in os.walk(root / top):
         folders[:] = [name for name in folders if not name.startswith(".")]
         if os.access(here, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
@@ -438,8 +446,8 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
             yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.hint}")
 
 
-def newest(store: Store) -> tuple[Revision | None, str]:
-    """The newest revision; and what is wrong where none can be found, or something of it is missing."""
+def newest_revision(store: Store) -> tuple[Revision | None, str]:
+    """(the newest revision, what is wrong with it); None without a history, '' if nothing is wrong."""
     found: list[Revision] = []
     try:
         if not store.history.exists or not store.history.head():
@@ -452,8 +460,8 @@ def newest(store: Store) -> tuple[Revision | None, str]:
     return (found[0] if found else None), wrong
 
 
-def secrets(store: Store, tell: Progress | None = None) -> list[tuple[str, int, str]]:
-    """(path, line, kind) of every secret in the files: people's own lines are committed as they stand."""
+def find_secrets(store: Store, tell: Progress | None = None) -> list[tuple[str, int, str]]:
+    """(path, line, kind) of every secret in the files. A person's own lines are committed unredacted."""
     found: Counter[tuple[str, int, str]] = Counter()
     for path, data in statements.texts(store, tell=tell):
         text = data.decode("utf-8", "replace")
@@ -462,9 +470,9 @@ def secrets(store: Store, tell: Progress | None = None) -> list[tuple[str, int, 
     return sorted(found)
 
 
-def past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
-    """(revision, path, line, kind) of every secret that ever came into the trail, oldest first, each where it
-    came in first; the path is '' where it stands in a revision's own message."""
+def find_past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
+    """(revision, path, line, kind) of every secret in the history, oldest first, each where it was added
+    first. The path is '' for one in a commit message."""
     ours = (*CORE_NAMES, LOGS, SETTINGS) if store.bank.own else ()
     seen: set[tuple[str, str, bytes]] = set()
     found = []
@@ -480,13 +488,13 @@ def past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
     return found
 
 
-# -- health ------------------------------------------------------------------------------------------------
-# What is wrong with a bank, and what it holds, counted.
+# -- statistics --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """`months` counts facts by their log's month, `ops` revisions by what they did. Days are ISO days."""
+    """Counts: `months` of facts by their log's month, `ops` of revisions by `Memory-Op`. Days are ISO
+    days."""
 
     files: int
     bytes: int
@@ -501,12 +509,12 @@ class Stats:
     ops: Mapping[str, int]
 
 
-def count(store: Store) -> Stats:
-    """Count what there is: by the index where it knows a file as it is, else by reading it. Retired facts
-    count, for they are still there."""
+def count_all(store: Store) -> Stats:
+    """Count the bank's contents, by the index for unchanged files, else by parsing. Retired facts count
+    too."""
     kinds, origins, clients, months = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     days: list[str] = []
-    for (kind, origin, client, day), number in _facts(store).items():
+    for (kind, origin, client, day), number in _count_facts(store).items():
         kinds[kind] += number
         origins[origin] += number
         clients[client or "by hand"] += number
@@ -530,19 +538,19 @@ def count(store: Store) -> Stats:
     )
 
 
-def _facts(store: Store) -> Counter[FactGroup]:
+def _count_facts(store: Store) -> Counter[FactGroup]:
     with contextlib.suppress(sqlite3.Error), sync.open_indexed_files(store) as known:
         if known is not None:
             found = known.facts(outer=bool(store.config.extra_paths))
-            found.update(_facts_of(store, known.same.keys()))
+            found.update(_count_by_parsing(store, known.same.keys()))
             return +found
-    return _facts_of(store, frozenset())
+    return _count_by_parsing(store, frozenset())
 
 
-def _facts_of(store: Store, but: Set[str]) -> Counter[FactGroup]:
-    """The same by parsing all files but these."""
+def _count_by_parsing(store: Store, but: Set[str]) -> Counter[FactGroup]:
+    """The same by parsing all files except `but`."""
     found = Counter[FactGroup]()
-    paths = {one.path for one in store.survey().files if one.path not in but and _facts_alone(one.path)}
+    paths = {one.path for one in store.survey().files if one.path not in but and _has_only_facts(one.path)}
     for path, data in statements.texts(store, paths=paths):
         day = lines.day_of(path) or ""
         for fact in markdown_document.parse(data, path).of(Fact):
@@ -554,38 +562,38 @@ Watch = Callable[[str], contextlib.AbstractContextManager[Progress | None]]
 
 
 class Health:
-    """The checks of one bank. `finish` ends what a killed process began to forget."""
+    """`memory.health`: checks and statistics of one bank. `finish` completes interrupted forgets."""
 
     def __init__(self, store: Store, finish: Callable[[], object]) -> None:
         self._store, self._finish = store, finish
 
     def verify(self) -> Sequence[Problem]:
-        """Every invariant that can be checked; empty where all hold."""
+        """Problems found by all checks of files, history and index."""
         return self.verified()[0]
 
     def quick(self) -> Sequence[Problem]:
-        """What the index and the last revision tell of it, without reading every file."""
-        damage = newest(self._store)[1]
+        """Problems found with the index and the newest revision, without reading every file."""
+        damage = newest_revision(self._store)[1]
         broken = [Problem(".git", 1, damage)] if damage else []
         return [*broken, *quick_problems(self._store), *doctor.state_problems(self._store)]
 
     def verified(
         self, watch: Watch = lambda _: contextlib.nullcontext()
     ) -> tuple[Sequence[Problem], Sequence[Problem]]:
-        """The same, and what could not be checked now, with the reason. `watch` shows what is done, and how
-        much of it."""
+        """(problems, what could not be checked now and why). `watch(title)` shows progress."""
         with watch("Checking the files") as tell:
             found = [*verify(self._store, tell), *doctor.state_problems(self._store)]
         with watch("Checking the index") as tell:
-            problems, unchecked = doctor.checked(self._store, tell)
+            problems, unchecked = doctor.check_integrity(self._store, tell)
         return [*found, *problems], unchecked
 
     def doctor(self, *, mend: bool = False) -> Sequence[doctor.Check]:
-        """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
+        """Checks of git, permissions and the state folder; with `mend`, problems are repaired where
+        possible."""
         if mend:
             self._finish()
         return doctor.checkup(self._store, mend=mend)
 
     def stats(self) -> Stats:
-        """What the bank holds, counted."""
-        return count(self._store)
+        """Counts of the bank's contents."""
+        return count_all(self._store)

