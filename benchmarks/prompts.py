@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from answers import logistic
 
-from ua_memory.hooks.capture import MORE_PASSAGES
-from ua_memory.hooks.context import without_name
+from ua_memory.hooks.capture import EXTRA_HITS
+from ua_memory.hooks.context import without_project_name
 from ua_memory.memory import Memory
 from ua_memory.recall import search
 
@@ -62,9 +62,9 @@ def tasks(stories: Sequence[Any], banks: Path) -> list[Task]:
         asked += [(one["prompt"], "other", []) for other in others for one in other["plants"][:8]]
         memory = Memory.open(root, now=lambda: NOW)
         memory.refresh()
-        limit = memory.config.search_limit + MORE_PASSAGES
+        limit = memory.config.search_limit + EXTRA_HITS
         for text, kind, must in asked:
-            query = without_name(text, story["project"])
+            query = without_project_name(text, story["project"])
             answer = memory.search_many([query], limit=limit)[0]
             if answer.hits:
                 features = dict(search.prompt_features(answer.hits, query, answer.items))

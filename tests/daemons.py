@@ -31,7 +31,7 @@ from terminal import Done
 from ua_memory import config
 from ua_memory.daemon import connect as address
 from ua_memory.daemon import spawn as client
-from ua_memory.daemon.spawn import Log, runs
+from ua_memory.daemon.spawn import Log, is_running
 from ua_memory.upkeep import init as bank
 
 
@@ -117,7 +117,7 @@ class Place:
         return until(self.status, seconds)
 
     def gone(self, seconds: float = 30) -> None:
-        until(lambda: not runs(self.local), seconds)
+        until(lambda: not is_running(self.local), seconds)
 
     def logged(self) -> str:
         """What the daemon has said, without a process to read it."""
@@ -126,7 +126,7 @@ class Place:
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Kill the daemon, whose process id is in its lock."""
         with contextlib.suppress(OSError, ValueError):
-            if runs(self.local):
+            if is_running(self.local):
                 os.kill(int((self.local / "daemon.lock").read_text()), number)
                 self.gone()
 

@@ -112,7 +112,7 @@ def run(told: dict[str, Any], streams: list[int], asks: socket.socket) -> None:
     time.tzset()
     if told.get("session"):
         os.setsid()
-    spawn.background = worker.background = partial(background, asks)
+    spawn.start_process = worker.background = partial(background, asks)
     relay._ask_child = partial(ask_child, asks)
     if "code" in told:
         sys.path.insert(0, str(Path(__file__).parent))
@@ -128,7 +128,7 @@ def background(
     asks: socket.socket, words: Sequence[str], env: Mapping[str, str], *, log: str | Path = os.devnull,
     cwd: str | None = "/", module: str = "ua_memory",
 ) -> Begun:  # fmt: skip
-    """As `spawn.background`, which starts an interpreter."""
+    """As `spawn.start_process`, which starts an interpreter."""
     told = {
         "argv": [*words],
         "env": {**env},
@@ -151,7 +151,7 @@ def ask_child(
     asks: socket.socket, words: list[str], data: bytes, mode: str, running: list[Any]
 ) -> dict[str, Any]:
     """As `relay._ask_child`, which starts an interpreter for each call."""
-    told = {"argv": words, "env": {**os.environ, spawn.MODE: mode}, "cwd": str(Path.cwd())}
+    told = {"argv": words, "env": {**os.environ, spawn.MODE_VARIABLE: mode}, "cwd": str(Path.cwd())}
     with contextlib.ExitStack() as opened:
         files = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
         files[0].write(data)

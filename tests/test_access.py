@@ -301,7 +301,7 @@ def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.Monke
     env = {"ANTHROPIC_API_KEY": "sk-ant-secret", "UA_MEMORY_CHROMA_TOKEN": "token-secret", "PATH": "/bin"}
     with opened(shell) as memory:
         log = detached.start_detached(memory.store.bank, env)
-        starting.start(memory.store.bank, env)
+        starting.start_daemon(memory.store.bank, env)
     (behind, _), (daemon, theirs) = seen
     assert "secret" not in " ".join([*behind, *daemon, *theirs.values()])
     assert "secret" not in Path(log).read_text()

@@ -20,13 +20,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("__init__.py", "index/__init__.py", "index/here.py", "index/there.py"):
         (root / name).write_text("")
     monkeypatch.setattr(code, "PACKAGE", str(root))
-    monkeypatch.setattr(code, "EVERY", -1.0)
+    monkeypatch.setattr(code, "CODE_CHECK_INTERVAL", -1.0)
     monkeypatch.setitem(sys.modules, "ua_memory.index.here", types.ModuleType("here"))
     return root
 
 
 def test_a_module_that_was_written_over(package: Path) -> None:
-    known = code.Code()
+    known = code.CodeVersion()
     assert not known.changed()
     os.utime(package / "index", ns=(1, 1))
     (package / "index" / "there.pyc").write_text("")
@@ -40,10 +40,10 @@ def test_a_module_that_was_written_over(package: Path) -> None:
 def test_an_installation(package: Path) -> None:
     """pip takes the old files away and puts new ones in their places, loaded or not."""
     for name in ("there.py", "more.py"):
-        known = code.Code()
+        known = code.CodeVersion()
         (package / "fresh.py").write_text("x = 1\n")
         (package / "fresh.py").replace(package / "index" / name)
         assert known.changed()
-    known = code.Code()
+    known = code.CodeVersion()
     (package / "index" / "there.py").unlink()
     assert known.changed()

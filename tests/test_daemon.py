@@ -30,9 +30,9 @@ from ua_memory.daemon import connect as asking
 from ua_memory.daemon import server as peer
 from ua_memory.daemon import server as service
 from ua_memory.daemon import spawn as client
-from ua_memory.daemon.connect import BUSY, ELSEWHERE, INPUT, OTHER_CODE
+from ua_memory.daemon.connect import BUSY, NEEDS_INPUT, OTHER_BANK, OTHER_CODE
 from ua_memory.daemon.connect import RequestRefused as Refused
-from ua_memory.daemon.spawn import LARGEST, Log, runs
+from ua_memory.daemon.spawn import LARGEST_LOG, Log, is_running
 from ua_memory.daemon.worker import Job, Worker
 
 
@@ -88,7 +88,7 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
     again = place.run("daemon", "restart", "--json").json
     assert again["pid"] != started["pid"]
     assert "Stopped: process" in place.whole("daemon", "stop").out
-    assert not runs(place.local) and not place.socket().exists()
+    assert not is_running(place.local) and not place.socket().exists()
     assert "No daemon" in place.run("daemon", "stop").out
     logs = place.run("daemon", "logs", "--json").json["lines"]
     assert "listens on" in logs[0] and "exited: requested" in logs[-1]
@@ -116,7 +116,7 @@ def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     """It was said not to run, and `stop` gave up after half a minute."""
     os.kill(served.up()["pid"], signal.SIGSTOP)
     code = "from ua_memory.cli import app\nfrom ua_memory.daemon import spawn\n"
-    code += "spawn.SECONDS = 0.3\napp.main()"
+    code += "spawn.ASK_TIMEOUT = 0.3\napp.main()"
     told = forking().run(["daemon", "status"], served.root, served.environment("auto"), code=code)
     assert told.code == 5 and "does not answer" in told.err and "daemon restart" in told.err
     pid = int((served.local / "daemon.lock").read_text())
@@ -124,7 +124,7 @@ def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     assert f"process {pid} runs, but does not answer" in checked and "daemon restart" in checked
     done = served.run("daemon", "stop")
     assert done.code == 0 and done.out == f"Stopped: process {pid}, which did not answer\n"
-    assert not runs(served.local) and "No daemon" in served.run("daemon", "status").out
+    assert not is_running(served.local) and "No daemon" in served.run("daemon", "status").out
     assert not [*served.socket().parent.glob(f"{served.socket().name}*")]
 
 
@@ -139,8 +139,8 @@ def deaf(place: Place) -> Iterator[Place]:
 
 
 def test_one_that_does_not_answer_is_waited_for_once(deaf: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "FIRST", 0.05)
-    monkeypatch.setattr(address, "PROBE", 0.01)
+    monkeypatch.setattr(asking, "ACCEPT_TIMEOUT", 0.05)
+    monkeypatch.setattr(address, "PROBE_TIMEOUT", 0.01)
     words, path, home = ["--bank", str(deaf.root), "search", "x"], str(deaf.socket()), os.environ["HOME"]
 
     def asked(hurry: float = 0) -> float:
@@ -148,33 +148,33 @@ def test_one_that_does_not_answer_is_waited_for_once(deaf: Place, monkeypatch: p
         with contextlib.closing(asking.connect_to_daemon(words, "/", home, hurry)) as daemon:
             waits: float = daemon.gettimeout()
             with pytest.raises(asking.NoAnswer, match="does not answer"):
-                asking.answer(daemon, hurry)
+                asking.read_answer(daemon, hurry)
         return waits
 
     assert [asked(), asked(), asked()] == [0.05, 0.01, 0.01] and address.is_silent(path)
     with pytest.raises(asking.NoAnswer, match="does not answer"):
         asking.connect_to_daemon(words, "/", home, 1)  # who is in a hurry does not wait at all
-    os.utime(path + address.SILENT_SUFFIX, (time.time() - 3 * asking.AGAIN,) * 2)
+    os.utime(path + address.SILENT_SUFFIX, (time.time() - 3 * asking.RETRY_AFTER,) * 2)
     os.utime(path, (1, 1))
     assert asked(1) == 0.01  # but now and then
-    assert client.status(deaf.root, os.environ) is None and client.silent(deaf.root, os.environ)
+    assert client.status(deaf.root, os.environ) is None and client.is_bank_silent(deaf.root, os.environ)
 
 
 def test_what_was_noted_of_one_that_did_not_answer_is_over_when_it_does(served: Place) -> None:
     path = str(served.socket())
-    address.note_answer(path, False)
+    address.record_answer(path, False)
     assert address.is_silent(path)
     assert served.run("get", "MEMORY.md").err == "" and not address.is_silent(path)
-    address.note_answer(path, False)
+    address.record_answer(path, False)
     assert client.status(served.root, os.environ) and not address.is_silent(path)
-    address.note_answer(path, False)
+    address.record_answer(path, False)
     assert served.run("daemon", "restart").code == 0 and not address.is_silent(path)
 
 
 def test_commands_go_on_without_one_that_is_frozen(served: Place) -> None:
     assert served.run("search", "heroku").code == 0
     os.kill(served.up()["pid"], signal.SIGSTOP)
-    address.note_answer(str(served.socket()), False)
+    address.record_answer(str(served.socket()), False)
     found = served.run("search", "heroku")
     assert found.code == 0 and "Alice" in found.out
     assert "the daemon does not answer; this command runs without it (hint: ua-memory daemon re" in found.err
@@ -222,7 +222,7 @@ def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path
     assert of_these_tests(served, "stop", "--all").count("Stopped: process") == 3
     assert of_these_tests(served, "list") == "No daemon runs.\n"
     assert json.loads(of_these_tests(served, "stop", "--all", "--json")) == {"daemons": []}
-    assert not runs(served.local) and not runs(frozen.local)
+    assert not is_running(served.local) and not is_running(frozen.local)
 
 
 @pytest.mark.few(1)
@@ -255,12 +255,12 @@ time.sleep(60)
 def test_one_that_does_not_leave_is_killed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.local.mkdir(parents=True, exist_ok=True)
     bank, call = SimpleNamespace(root=place.root, local=place.local), SimpleNamespace(env=os.environ)
-    monkeypatch.setattr(client, "STOPS", 0.2)
+    monkeypatch.setattr(client, "STOP_TIMEOUT", 0.2)
     argv = [sys.executable, "-c", DEAF, place.local / "daemon.lock"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as deaf:
         assert deaf.stdout and deaf.stdout.readline()
         stopping._stop(cast("Any", bank), cast("Any", call))
-        assert deaf.wait(5) == -signal.SIGKILL and not runs(place.local)
+        assert deaf.wait(5) == -signal.SIGKILL and not is_running(place.local)
 
 
 def test_a_person_is_told_by_their_next_command_what_was_put_back_meanwhile(served: Place) -> None:
@@ -356,7 +356,7 @@ def test_what_is_no_request_is_refused(line: bytes, code: int, called: Place) ->
 
 def test_a_line_without_an_end_is_cut_off(called: Place) -> None:
     with called.connected() as caller, pytest.raises(OSError):
-        for _ in range(address.LARGEST // (1 << 20) + 2):
+        for _ in range(address.LARGEST_MESSAGE // (1 << 20) + 2):
             caller.sendall(b"x" * (1 << 20))
         caller.recv(1)
     assert called.status()
@@ -410,8 +410,8 @@ def test_a_caller_without_a_protocol_is_of_another_installation(served: Place) -
 
 def test_another_bank_input_and_other_code_are_handed_back(served: Place, tmp_path: Path) -> None:
     other = new_bank(tmp_path / "other")
-    assert served.command("log", "--bank", str(other.root))["error"]["code"] == ELSEWHERE
-    assert served.command("insert")["error"]["code"] == INPUT
+    assert served.command("log", "--bank", str(other.root))["error"]["code"] == OTHER_BANK
+    assert served.command("insert")["error"]["code"] == NEEDS_INPUT
     assert served.command("insert", stdin="from a pipe é\n".encode().decode("latin-1"))["result"]["code"] == 0
     assert "from a pipe é" in (served.root / "memory" / time.strftime("%Y-%m-%d.md")).read_text("utf-8")
     assert served.command("log", code="/elsewhere")["error"]["code"] == OTHER_CODE
@@ -422,7 +422,7 @@ def test_the_peer_is_who_the_kernel_says(tmp_path: Path) -> None:
     import socket
 
     ours, theirs = socket.socketpair()
-    assert peer.uid(ours) == os.getuid()
+    assert peer.peer_uid(ours) == os.getuid()
     ours.close()
     theirs.close()
 
@@ -431,19 +431,19 @@ def test_the_peer_is_who_the_kernel_says(tmp_path: Path) -> None:
 
 
 def test_a_job_waits_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.daemon.worker.PATIENCE", 0.1)
+    monkeypatch.setattr("ua_memory.daemon.worker.BUSY_AFTER", 0.1)
     worker, free, heard = Worker(lambda _: None), threading.Event(), []
     long = threading.Thread(
-        target=lambda: heard.append(worker.ask(Job(lambda _: free.wait(20)), lambda _: None))
+        target=lambda: heard.append(worker.submit(Job(lambda _: free.wait(20)), lambda _: None))
     )
     long.start()
     until(lambda: worker.busy, 5)
     with pytest.raises(Refused) as refused:
-        worker.ask(Job(lambda _: heard.append("never")), lambda _: None)
+        worker.submit(Job(lambda _: heard.append("never")), lambda _: None)
     assert refused.value.code == BUSY
     free.set()
     long.join(5)
-    assert worker.ask(Job(lambda _: "next"), lambda _: None) == "next"
+    assert worker.submit(Job(lambda _: "next"), lambda _: None) == "next"
     assert worker.stop(5) and heard == [True]
 
 
@@ -454,9 +454,9 @@ def test_a_job_that_fails_is_not_the_end() -> None:
         raise SystemExit(3)
 
     with pytest.raises(Refused) as refused:
-        worker.ask(Job(fails), lambda _: None)
+        worker.submit(Job(fails), lambda _: None)
     assert refused.value.code == asking.INTERNAL
-    assert worker.ask(Job(lambda _: 1), lambda _: None) == 1
+    assert worker.submit(Job(lambda _: 1), lambda _: None) == 1
     assert worker.stop(5)
 
 
@@ -471,15 +471,15 @@ def test_what_fails_between_jobs_is_not_the_end() -> None:
 
     worker = Worker(idle, 0.01, said.append)
     until(lambda: len(called) > 3, 5)
-    assert worker.ask(Job(lambda _: 1), lambda _: None) == 1
+    assert worker.submit(Job(lambda _: 1), lambda _: None) == 1
     assert said == ["background work failed: ValueError('of a library')"] and worker.stop(5)
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:
     log = Log(tmp_path)
     for _ in range(5):
-        log.say("x" * (LARGEST // 2))
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 2 * LARGEST + 200
+        log.say("x" * (LARGEST_LOG // 2))
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 2 * LARGEST_LOG + 200
     log.say("the last")
     assert log.tail(1)[0].endswith("the last") and log.tail(0) == []
 

@@ -25,7 +25,7 @@ from ua_memory.cli.daemon import guess_query
 from ua_memory.daemon import connect as address
 from ua_memory.daemon import connect as asking
 from ua_memory.daemon import server as messages
-from ua_memory.daemon.spawn import runs
+from ua_memory.daemon.spawn import is_running
 from ua_memory.text import patterns
 
 
@@ -202,8 +202,8 @@ def test_the_callers_world_is_used(served: Place) -> None:
 
 def test_the_next_command_finds_a_daemon(place: Place) -> None:
     assert place.run("log", daemon="auto").code == 0
-    assert not runs(place.local)  # what only looks back starts none
-    assert place.run("search", "heroku", daemon="off").code == 0 and not runs(place.local)
+    assert not is_running(place.local)  # what only looks back starts none
+    assert place.run("search", "heroku", daemon="off").code == 0 and not is_running(place.local)
     assert place.run("get", "MEMORY.md", daemon="auto").code == 0
     assert place.up()["commands"] == 0
     assert place.run("search", "heroku").code == 0
@@ -228,7 +228,7 @@ def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:
     pid = place.up()["pid"]
     os.kill(pid, signal.SIGSTOP)
     code = "from ua_memory.cli import fast; from ua_memory.daemon import connect; "
-    code += "connect.FIRST = 0.5; fast.main()"
+    code += "connect.ACCEPT_TIMEOUT = 0.5; fast.main()"
     env = place.environment("auto")
     try:
         read = forking().run(["log"], place.root, env, code=code)
@@ -254,10 +254,14 @@ def test_a_daemon_that_dies_over_a_command(tmp_path: Path) -> None:
         (["insert", "not taken"], b"", 0),
         (
             ["insert", "turned away"],
-            messages.line(id=None, error={"code": asking.BUSY, "message": "too many"}),
+            messages.message_line(id=None, error={"code": asking.BUSY, "message": "too many"}),
             0,
         ),
-        (["insert", "failed"], messages.line(id=1, error={"code": asking.INTERNAL, "message": "oh"}), 5),
+        (
+            ["insert", "failed"],
+            messages.message_line(id=1, error={"code": asking.INTERNAL, "message": "oh"}),
+            5,
+        ),
     ):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(place.socket()))
@@ -298,7 +302,7 @@ def test_a_reader_who_leaves_and_a_closed_output(served: Place) -> None:
 def test_it_knows_the_verbs_the_agents_and_the_codes() -> None:
     verbs = {name for section in VERBS.values() for name in section}
     assert verbs >= fast.DAEMON_VERBS >= fast.WRITING_VERBS | fast.STARTING_VERBS
-    assert set(discovery.AGENTS) <= set(asking.PASSED)
+    assert set(discovery.AGENTS) <= set(asking.PASSED_VARIABLES)
 
 
 @pytest.mark.parametrize(
@@ -319,10 +323,10 @@ def test_the_verb_is_found(words: list[str], verb: str) -> None:
 
 def test_a_request_is_json_and_an_answer_is_read_as_json_is() -> None:
     words = ["insert", 'a "b" \\ \n \udcff é 🙂', "--tag", ""]
-    line = asking.request(words, "/a", "/b", b"\x00\xff", [])
+    line = asking.request_line(words, "/a", "/b", b"\x00\xff", [])
     told = json.loads(line)["params"]
     assert told["argv"] == words and told["stdin"] == "\x00\xff" and line.count(b"\n") == 1
-    assert messages.request(told).stdin == b"\x00\xff"
+    assert messages.command_request(told).stdin == b"\x00\xff"
     value = {"result": {"code": 0, "output": [[1, "é\ud800 \u2028\n"], [2, ""]]}, "x": [1.5, None, True, -3]}
     assert discovery.read_json(json.dumps(value)) == value
 

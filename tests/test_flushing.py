@@ -18,7 +18,7 @@ from scripted_model import Scripted, keep, offline, session, turns
 from terminal import Shell
 
 from ua_memory import Memory
-from ua_memory.daemon.worker import YOUNG, due
+from ua_memory.daemon.worker import GRACE_SECONDS, next_due
 from ua_memory.errors import Malformed, ModelRefused, ModelUnavailable
 from ua_memory.retain import queue as tries
 from ua_memory.retain.queue import FIRST_RETRY_SECONDS, MOST_RETRY_SECONDS, SET_ASIDE_AFTER, QueueEntry
@@ -45,7 +45,7 @@ def test_what_is_due(tmp_path: Path) -> None:
         return queue.put(session(name), turns(*SAID), at=at, for_model=modelled)
 
     def chosen(*waiting: QueueEntry, modelled: bool, at: Any = NOON) -> str | None:
-        found = due(waiting, at, modelled=modelled)
+        found = next_due(waiting, at, modelled=modelled)
         return found and found.session.session
 
     plain, meant, old = one("plain", False), one("meant", True), one("old", None)
@@ -54,7 +54,7 @@ def test_what_is_due(tmp_path: Path) -> None:
     assert chosen(meant, old, modelled=False) is None
     young = one("young", False, NOON)
     assert chosen(young, modelled=True) is None
-    assert chosen(young, modelled=True, at=NOON + timedelta(seconds=YOUNG)) == "young"
+    assert chosen(young, modelled=True, at=NOON + timedelta(seconds=GRACE_SECONDS)) == "young"
     queue.record_failure(plain.key, "no network", NOON)
     plain = queue.get(plain.key)
     assert chosen(plain, modelled=True) is None
@@ -95,7 +95,7 @@ def test_a_poisoned_session_is_set_aside_and_hinders_no_other(memory: Memory) ->
     )
     assert (
         memory.queue.attempt(bad) is None
-        and due(memory.queue.conversations(), NOON + timedelta(9), modelled=True) is None
+        and next_due(memory.queue.conversations(), NOON + timedelta(9), modelled=True) is None
     )
     put(memory, "good")
     assert len(memory.flush().done) == 1 and [one.key for one in memory.queue.conversations()] == [bad]

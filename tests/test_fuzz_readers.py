@@ -85,9 +85,9 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 @example(b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800", "session_id": "\\u0000"}', "")
 def test_a_hook_reads_anything(data: bytes, client: str) -> None:
     with suppress(ValueError):
-        event = clients.hook_event(data, client)
+        event = clients.parse_event(data, client)
         if event:
-            assert clients.reply(event, event.prompt).isascii()
+            assert clients.reply_json(event, event.prompt).isascii()
 
 
 @given(anything | objects.map(lambda more: json.dumps({"jsonrpc": "2.0", "id": 1, **more}).encode()))
@@ -95,8 +95,8 @@ def test_a_hook_reads_anything(data: bytes, client: str) -> None:
 @example(b'{"jsonrpc": "2.0", "id": 1, "method": "run", "params": {"stdin": "\xe2\x82\xac"}}')
 def test_the_socket_reads_anything(line: bytes) -> None:
     try:
-        _, _, params = messages.parsed(line)
-        messages.request(params)
+        _, _, params = messages.parse_request(line)
+        messages.command_request(params)
     except messages.RequestRefused as error:
         assert error.code and error.message
 
@@ -108,7 +108,7 @@ def test_a_request_for_a_command_is_whole_or_refused(more: dict[str, Any]) -> No
         "terminals": [], "width": 80, "stdin": None,
     }  # fmt: skip
     with suppress(messages.RequestRefused):
-        found = messages.request({**whole, **more})
+        found = messages.command_request({**whole, **more})
         assert all(isinstance(each, str) for each in (*found.argv, found.cwd, *found.env.values()))
 
 

@@ -348,7 +348,7 @@ CODEX = {"transcript_path": "/s/rollout-1.jsonl"}
 
 
 def event_of(name: str, client: str = "", **more: Any) -> clients.Event | None:
-    return clients.hook_event(told(name, **more).encode(), client)
+    return clients.parse_event(told(name, **more).encode(), client)
 
 
 @pytest.mark.parametrize(
@@ -383,8 +383,8 @@ def test_others_say_who_they_are() -> None:
 
 @pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent"])
 def test_events_are_read(name: str) -> None:
-    event = clients.hook_event(json.dumps({"hook_event_name": name, "prompt": " é\ud83d\ude00 "}).encode())
+    event = clients.parse_event(json.dumps({"hook_event_name": name, "prompt": " é\ud83d\ude00 "}).encode())
     assert event and (event.kind, event.prompt) == ("prompt", "é😀")
-    assert json.loads(clients.reply(event, 'a "b"\n')) == {
+    assert json.loads(clients.reply_json(event, 'a "b"\n')) == {
         "hookSpecificOutput": {"hookEventName": name, "additionalContext": 'a "b"\n'}
     }

@@ -136,8 +136,8 @@ def told(seen: Survey) -> tuple[object, ...]:
 def watched(bank: Bank) -> Iterator[Watch]:
     watch = Watch(bank.root, bank.store.bank.local, lambda: None, lambda _: None)
     watch.start()
-    assert not watch.polls
-    bank.store.snapshots = SnapshotCache(watch.marks, watch.touched)
+    assert not watch.is_polling
+    bank.store.snapshots = SnapshotCache(watch.change_count, watch.changed_names)
     try:
         yield watch
     finally:
@@ -239,14 +239,16 @@ def only_some() -> Callable[..., object]:
 def test_too_much_at_once_is_looked_at_whole(template: Path) -> None:
     with copied(template) as bank, watched(bank) as watch:
         bank.store.survey()
-        before = watch.marks()
+        before = watch.change_count()
         assert before is not None
         for n in range(300):  # in turn: the kernel makes one of two like events in a row
             bank.write(fresh(), NAMES[n % 2])
-        assert watch.marks() and watch.touched(before) is None, "more marks than are remembered"
-        now = watch.marks()
-        assert now and watch.touched(now) == frozenset()
+        assert watch.change_count() and watch.changed_names(before) is None, "more marks than are remembered"
+        now = watch.change_count()
+        assert now and watch.changed_names(now) == frozenset()
         bank.write(fresh(), NAMES[3])
-        assert watch.marks() and watch.touched(now) == {NAMES[3].encode()}
+        assert watch.change_count() and watch.changed_names(now) == {NAMES[3].encode()}
         (bank.root / "memory/new").mkdir()
-        assert watch.marks() and watch.touched(now) is None, "a folder tells nothing of what is in it"
+        assert watch.change_count() and watch.changed_names(now) is None, (
+            "a folder tells nothing of what is in it"
+        )

@@ -460,7 +460,7 @@ def test_an_older_line_of_cron_s_is_known_mended_and_taken_out(shell: Shell, cro
 
 
 def test_cron_s_line_keeps_what_is_said_in_the_state_folder(shell: Shell, crontab: Path) -> None:
-    from ua_memory.daemon.spawn import LARGEST
+    from ua_memory.daemon.spawn import LARGEST_LOG
 
     command = shutil.which("ua-memory", path=shell.env["PATH"])
     assert command
@@ -481,9 +481,9 @@ def test_cron_s_line_keeps_what_is_said_in_the_state_folder(shell: Shell, cronta
     nightly()
     said = log.read_text()
     assert "considered without a model" in said and log.stat().st_mode & 0o777 == 0o600
-    log.write_text("x" * LARGEST)
+    log.write_text("x" * LARGEST_LOG)
     nightly()
-    assert log.stat().st_size < LARGEST and log.with_suffix(".log.1").stat().st_size == LARGEST
+    assert log.stat().st_size < LARGEST_LOG and log.with_suffix(".log.1").stat().st_size == LARGEST_LOG
 
 
 def test_a_crontab_that_cannot_be_read_is_not_replaced(shell: Shell) -> None:

@@ -18,7 +18,7 @@ from ua_memory.paths import Bank
 
 @pytest.fixture
 def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
-    monkeypatch.setattr(known, "RACY", 0)
+    monkeypatch.setattr(known, "RACY_NS", 0)
     found = new_bank(tmp_path / "bank").store.bank
     found.cache.mkdir(parents=True, exist_ok=True)
     known.cache_settings(found, config.load(found.root, {}), {})
@@ -58,7 +58,7 @@ def moved(bank: Bank) -> None:
 
 
 def damaged(bank: Bank) -> None:
-    (bank.cache / known.NAME).write_text('{"proof": [], "settings"')
+    (bank.cache / known.SETTINGS_CACHE).write_text('{"proof": [], "settings"')
 
 
 @pytest.mark.parametrize("change", [appended, nearer, moved, damaged])
@@ -96,8 +96,8 @@ def test_settings_of_which_there_is_something_to_tell_are_read_each_time(bank: B
 
 
 def test_a_file_just_written_may_be_written_again(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "RACY", 3600 * 10**9)
-    (bank.cache / known.NAME).unlink()
+    monkeypatch.setattr(known, "RACY_NS", 3600 * 10**9)
+    (bank.cache / known.SETTINGS_CACHE).unlink()
     known.cache_settings(bank, config.load(bank.root, {}), {})
     assert read(bank) is None
 

@@ -256,9 +256,9 @@ def test_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_fits_into_a_message() -> None:
     """The most of standard input that is sent along, each byte six of JSON, and the rest of the command."""
-    from ua_memory.daemon.connect import LARGEST, MOST_INPUT
+    from ua_memory.daemon.connect import LARGEST_MESSAGE, MOST_INPUT
 
-    assert 6 * MOST_INPUT + (1 << 20) < LARGEST
+    assert 6 * MOST_INPUT + (1 << 20) < LARGEST_MESSAGE
 
 
 def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,10 +367,10 @@ def test_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.hooks import events as clients
 
     event = b'{"hook_event_name": "SessionEnd", "session_id": "a", "cwd": "/", "reason": "exit"}'
-    monkeypatch.setattr(clients, "LARGEST", len(event))
-    assert clients.hook_event(event, "claude-code")
+    monkeypatch.setattr(clients, "LARGEST_EVENT", len(event))
+    assert clients.parse_event(event, "claude-code")
     with pytest.raises(ValueError, match="larger"):
-        clients.hook_event(event + b" ", "claude-code")
+        clients.parse_event(event + b" ", "claude-code")
 
 
 def test_a_turn_of_prose() -> None:
@@ -435,11 +435,11 @@ def test_one_caller_too_many() -> None:
     from types import SimpleNamespace
 
     from ua_memory.daemon import connect
-    from ua_memory.daemon.server import CALLERS, Service
+    from ua_memory.daemon.server import CALLER_LIMIT, Service
 
     here, there = socket.socketpair()
-    full = threading.Semaphore(CALLERS)
-    assert all(full.acquire(blocking=False) for _ in range(CALLERS))
+    full = threading.Semaphore(CALLER_LIMIT)
+    assert all(full.acquire(blocking=False) for _ in range(CALLER_LIMIT))
     listener = SimpleNamespace(accept=lambda: (here, None))
     Service._accept(SimpleNamespace(_callers=full, log=SimpleNamespace(say=str)), listener)  # type: ignore[arg-type]
     assert json.loads(there.recv(1000))["error"]["code"] == connect.BUSY
@@ -451,20 +451,20 @@ def test_one_job_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.daemon.connect import BUSY
     from ua_memory.daemon.connect import RequestRefused as Refused
 
-    monkeypatch.setattr(worker, "QUEUED", 1)
+    monkeypatch.setattr(worker, "QUEUE_SIZE", 1)
     free, begun = threading.Event(), threading.Event()
     at_work = worker.Worker(lambda _: None)
     asking = [
-        threading.Thread(target=at_work.ask, args=(worker.Job(work), lambda _: None))
+        threading.Thread(target=at_work.submit, args=(worker.Job(work), lambda _: None))
         for work in (lambda _: (begun.set(), free.wait(20)), lambda _: None)
     ]
     asking[0].start()
     assert begun.wait(5)
     asking[1].start()
-    while not at_work.wanted:
+    while not at_work.has_jobs:
         pass
     with pytest.raises(Refused) as refused:
-        at_work.ask(worker.Job(lambda _: None), lambda _: None)
+        at_work.submit(worker.Job(lambda _: None), lambda _: None)
     assert refused.value.code == BUSY
     free.set()
     for each in asking:
@@ -535,7 +535,7 @@ def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(pid=1))
     folder = memory.store.bank.local
     folder.mkdir(parents=True)
-    for size, old in ((detached.LARGEST - 100, 0), (detached.LARGEST, 1)):
+    for size, old in ((detached.LARGEST_LOG - 100, 0), (detached.LARGEST_LOG, 1)):
         (folder / detached.FLUSH_LOG).write_bytes(b"x" * size)
         detached.start_detached(memory.store.bank, {})
         assert len(list(folder.glob("flush.log.1"))) == old

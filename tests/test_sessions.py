@@ -44,12 +44,12 @@ def test_a_session_ends_with_its_process(bank: Bank) -> None:
     found = sessions.record_event(bank.pending, event(), child.pid)
     path = sessions.record_path(bank.pending, event())
     assert found["pid"] == child.pid and not sessions.has_ended(path, found)
-    assert not sessions.others_wait(bank.pending, "another")
+    assert not sessions.is_other_due(bank.pending, "another")
     child.kill()
     child.wait()
     if sys.platform == "linux":
-        assert sessions.has_ended(path, found) and sessions.others_wait(bank.pending, "another")
-        assert not sessions.others_wait(bank.pending, "s1")
+        assert sessions.has_ended(path, found) and sessions.is_other_due(bank.pending, "another")
+        assert not sessions.is_other_due(bank.pending, "s1")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="told by /proc")
@@ -66,14 +66,14 @@ def test_one_whose_process_nobody_knows_ends_by_silence(bank: Bank) -> None:
     found = sessions.record_event(bank.pending, event(), 0)
     path = sessions.record_path(bank.pending, event())
     assert not sessions.has_ended(path, found)
-    os.utime(path, (0, time.time() - sessions.SILENT - 60))
+    os.utime(path, (0, time.time() - sessions.IDLE_TIMEOUT - 60))
     assert sessions.has_ended(path, found)
 
 
 def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> None:
-    sessions.record_event(bank.pending, event(), 0, want=sessions.COMPACT)
+    sessions.record_event(bank.pending, event(), 0, flush_kind=sessions.COMPACT)
     assert sessions.record_event(bank.pending, event(), 0)["want"] == sessions.COMPACT
-    assert sessions.record_event(bank.pending, event(), 0, want=sessions.END)["want"] == sessions.END
+    assert sessions.record_event(bank.pending, event(), 0, flush_kind=sessions.END)["want"] == sessions.END
     late = event()
     late.kind = "stop"
     assert sessions.record_event(bank.pending, late, 0)["want"] == sessions.END
@@ -88,12 +88,12 @@ def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> N
 
 
 def test_a_session_has_its_words_in_view_until_it_is_compacted(bank: Bank) -> None:
-    assert sessions.session_in_view(bank.pending, event()) == "s1"
+    assert sessions.visible_session(bank.pending, event()) == "s1"
     sessions.record_event(bank.pending, event(), 0)
-    assert sessions.session_in_view(bank.pending, event()) == "s1"
-    sessions.record_event(bank.pending, event(), 0, want=sessions.COMPACT)
+    assert sessions.visible_session(bank.pending, event()) == "s1"
+    sessions.record_event(bank.pending, event(), 0, flush_kind=sessions.COMPACT)
     sessions.record_event(bank.pending, event(), 0)
-    assert sessions.session_in_view(bank.pending, event()) == ""
+    assert sessions.visible_session(bank.pending, event()) == ""
 
 
 def test_without_a_state_folder_nothing_is_made(tmp_path: Path) -> None:

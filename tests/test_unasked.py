@@ -17,7 +17,7 @@ from fake_model import Script
 from scripted_model import Scripted
 
 from ua_memory import Memory
-from ua_memory.daemon.worker import Yielding
+from ua_memory.daemon.worker import IndexReleasingModel
 from ua_memory.errors import BudgetSpent, Busy
 from ua_memory.index.vectors import VectorLock, VectorsLocked
 from ua_memory.retain.queue import FIRST_RETRY_SECONDS, UPKEEP_INTERVAL, Jobs
@@ -107,7 +107,7 @@ def test_the_index_is_closed_while_a_model_thinks(memory: Memory) -> None:
     with pytest.raises(VectorsLocked):
         another_opens_it()
     model = Scripted("done", on_ask=another_opens_it)
-    assert Yielding(model, memory).ask("", [], purpose="refresh").text == "done"
+    assert IndexReleasingModel(model, memory).ask("", [], purpose="refresh").text == "done"
     assert memory.search("Heroku").hits, "it opens again"
 
 

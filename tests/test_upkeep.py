@@ -13,7 +13,7 @@ from banks import Bank, git, new_bank
 from daemons import Place, until
 from index_bank import Counting
 
-from ua_memory.daemon.worker import NEVER, REST, Upkeep, Warm
+from ua_memory.daemon.worker import NEVER, REST, Upkeep, WarmBank
 from ua_memory.errors import Busy
 from ua_memory.index import sync as condition
 from ua_memory.store.scan import SnapshotCache
@@ -147,9 +147,9 @@ def bank(tmp_path: Path) -> Bank:
 def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     said: list[str] = []
     nudged: list[str] = []
-    warm = Warm(bank.root, bank.store.config, bank.store.bank.pending, {})
+    warm = WarmBank(bank.root, bank.store.config, bank.store.bank.pending, {})
     warm.snapshots = SnapshotCache(lambda: None)
-    idle: Any = SimpleNamespace(next=lambda: NEVER, key="", watches=False)
+    idle: Any = SimpleNamespace(next_due=lambda: NEVER, key="", watches=False)
     return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False, idle), said, nudged
 
 
@@ -157,11 +157,11 @@ def test_a_burst_wakes_it_once_and_is_read_once(bank: Bank) -> None:
     found, _, nudged = upkeep(bank)
     for _ in range(100):
         found.note_change()
-    assert nudged == ["x"] and found.waits
-    found.do()
-    assert found.waits, "not before it is still"
-    until(lambda: found.do() or not found.waits, 5)
-    assert found.next() == float("inf")
+    assert nudged == ["x"] and found.has_pending_work
+    found.run_due()
+    assert found.has_pending_work, "not before it is still"
+    until(lambda: found.run_due() or not found.has_pending_work, 5)
+    assert found.next_due() == float("inf")
 
 
 @pytest.mark.parametrize("error", [Busy("another process writes"), ValueError("another process writes")])
@@ -169,18 +169,18 @@ def test_what_fails_is_tried_again_and_said_once(
     error: Exception, bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, said, _ = upkeep(bank)
-    monkeypatch.setattr("ua_memory.daemon.worker.AGAIN", 0.05)
-    monkeypatch.setattr("ua_memory.daemon.worker.STILL", 0.0)
+    monkeypatch.setattr("ua_memory.daemon.worker.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("ua_memory.daemon.worker.SETTLE_SECONDS", 0.0)
 
     def busy(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("ua_memory.memory.Memory.refresh", busy)
     found.note_change()
-    until(lambda: found.do() or found._failures > 2, 5)
+    until(lambda: found.run_due() or found._failures > 2, 5)
     assert len(said) == 1 and "another process writes" in said[0]
     monkeypatch.undo()
-    until(lambda: found.do() or not found.waits, 5)
+    until(lambda: found.run_due() or not found.has_pending_work, 5)
 
 
 def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
@@ -190,20 +190,20 @@ def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
     bank.write("- Otters\n", DAY)
     os.utime(bank.path(DAY), (time.time() + 1e6,) * 2)
     found.note_change()
-    until(lambda: found.do() or not found.waits, 5)
+    until(lambda: found.run_due() or not found.has_pending_work, 5)
 
 
 def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ua_memory.index.embedding.RUNS_PER_BATCH", 1)
     bank.write("".join(f"- bird number{n}\n" for n in range(5)), DAY)
     found, _, _ = upkeep(bank)
-    with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
+    with found._warm.open_for_caller(bank.root, bank.store.config, None, env={}) as memory:
         memory.index._embeds = Counting()
         assert memory.refresh(stop=lambda: True).left_texts == 4
-    assert found._warm.behind and found.next() == 0.0
-    found.do()
-    assert not found._warm.behind and found.waits, "the edit has not rested yet"
-    with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
+    assert found._warm.is_behind and found.next_due() == 0.0
+    found.run_due()
+    assert not found._warm.is_behind and found.has_pending_work, "the edit has not rested yet"
+    with found._warm.open_for_caller(bank.root, bank.store.config, None, env={}) as memory:
         assert memory.index.vectors.count() == 5
     found._warm.unload()
 
@@ -215,11 +215,11 @@ def test_an_edit_is_not_committed_just_after_a_command(bank: Bank) -> None:
     found, _, _ = upkeep(bank)
     bank.write("- Otters hold hands\n", DAY)
     found.note_change()
-    until(lambda: found.do(0.1) or found._first == NEVER, 5)  # it is read at once
+    until(lambda: found.run_due(0.1) or found._first_change == NEVER, 5)  # it is read at once
     time.sleep(QUIET + 0.1)
-    found.do(0.1)
-    assert found.waits and not bank.clean()
-    until(lambda: found.do(REST) or not found.waits, 5)
+    found.run_due(0.1)
+    assert found.has_pending_work and not bank.clean()
+    until(lambda: found.run_due(REST) or not found.has_pending_work, 5)
     assert bank.clean()
 
 
@@ -234,14 +234,14 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
 
     def insert(many: int) -> None:
         for number in range(many):
-            with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
+            with found._warm.open_for_caller(bank.root, bank.store.config, None, env={}) as memory:
                 memory.insert(f"Otters, the {number}th of {len(packed)}")
 
     insert(3)
-    found.do(resting=1.0)
-    assert not packed and found.waits and 0 < found.next() - time.monotonic() <= 1.0
-    found.do(resting=2.0)
-    found.do(resting=2.0)
+    found.run_due(resting=1.0)
+    assert not packed and found.has_pending_work and 0 < found.next_due() - time.monotonic() <= 1.0
+    found.run_due(resting=2.0)
+    found.run_due(resting=2.0)
     assert packed == ["x"]
     insert(4)
     assert packed == ["x", "x"], "nobody rests: the fourth does it"
@@ -253,8 +253,8 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
 def test_what_a_command_without_an_index_leaves_is_let_go_of(bank: Bank) -> None:
     """`status` counts tokens: after it a daemon at rest kept 180 MB, of which their table was 35."""
     warm = upkeep(bank)[0]._warm
-    assert warm.is_unloaded
-    with warm.opened(bank.root, bank.store.config, None, env={}):
+    assert warm.has_nothing_to_unload
+    with warm.open_for_caller(bank.root, bank.store.config, None, env={}):
         tokens.count("told")
-    assert not warm.warm and not warm.is_unloaded and tokens._encoder.cache_info().currsize
-    assert not warm.unload() and warm.is_unloaded and not tokens._encoder.cache_info().currsize
+    assert not warm.is_loaded and not warm.has_nothing_to_unload and tokens._encoder.cache_info().currsize
+    assert not warm.unload() and warm.has_nothing_to_unload and not tokens._encoder.cache_info().currsize

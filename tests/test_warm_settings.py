@@ -16,7 +16,7 @@ from index_bank import write
 from test_config import GOOD
 
 from ua_memory import config
-from ua_memory.daemon.worker import Warm
+from ua_memory.daemon.worker import WarmBank
 
 pytestmark = pytest.mark.xdist_group("warm_settings")  # one daemon answers all
 
@@ -40,18 +40,18 @@ def test_every_setting_counts_with_the_next_command(tmp_path: Path, name: str, o
     bank = new_bank(tmp_path / "bank")
     env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "mine")}
     before = config.load(bank.root, env)
-    warm = Warm(bank.root, before, bank.store.bank.pending, env)
-    with warm.opened(bank.root, before, None, env=env) as memory:
+    warm = WarmBank(bank.root, before, bank.store.bank.pending, env)
+    with warm.open_for_caller(bank.root, before, None, env=env) as memory:
         memory.refresh(vectors=False)
         assert getattr(memory.config, name) != value
     says(bank.root, tmp_path, text, of_user)
     config.trust(bank.root, env, config.load(bank.root, env))
     now = config.load(bank.root, env)
-    with warm.opened(bank.root, now, None, env=env) as memory:
+    with warm.open_for_caller(bank.root, now, None, env=env) as memory:
         every = (memory, memory.store, memory.index.store, memory.index.files._store)
         assert [getattr(each.config, name) for each in every] == [value] * 4
         assert memory.index.embedding == memory.config.embedding
-    with warm.own() as memory:
+    with warm.open_own() as memory:
         found = getattr(memory.config, name)
         assert found == value if name != "lock_seconds" else found <= value
     assert getattr(warm.config, name) == value

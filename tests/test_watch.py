@@ -17,7 +17,7 @@ from banks import Bank, git, new_bank
 from daemons import until
 
 from ua_memory.daemon import watch as watching
-from ua_memory.daemon.watch import Observed, Watch
+from ua_memory.daemon.watch import ObserverEvents, Watch
 from ua_memory.store.scan import SnapshotCache
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -38,16 +38,16 @@ class Watched:
 
     def spare(self) -> None:
         """Give the store a snapshot cache."""
-        self.bank.store.snapshots = SnapshotCache(self.watch.marks)
+        self.bank.store.snapshots = SnapshotCache(self.watch.change_count)
 
     def path(self, path: str = DAY) -> Path:
         return self.bank.root / path
 
     def changes(self, act: Callable[[], object]) -> int:
         """How many marks an action makes. All have come when it has ended: that is what marks are."""
-        before = self.watch.marks()
+        before = self.watch.change_count()
         act()
-        after = self.watch.marks()
+        after = self.watch.change_count()
         assert before is not None and after is not None, self.watch.why
         return after - before
 
@@ -76,7 +76,7 @@ def test_writes_moves_and_deletes(watched: Watched) -> None:
     assert watched.changes(lambda: file.with_name("other.md").unlink())
     assert watched.changes(lambda: watched.path("MEMORY.md").write_text("## Me\n"))
     assert watched.changes(lambda: watched.path("ua-memory.toml").write_bytes(b""))
-    assert watched.heard and watched.watch.state()["mode"] == "events"
+    assert watched.heard and watched.watch.status()["mode"] == "events"
 
 
 def test_what_is_no_memory_is_not_heard(watched: Watched) -> None:
@@ -151,7 +151,7 @@ def test_a_checkout_of_a_thousand_files(watched: Watched) -> None:
     for branch, many in (("main", 0), ("more", 1000), ("main", 0)):
         git(root, "switch", "-q", branch)
         assert sum("/n" in name for name in names()) == many
-    assert watched.watch.marks() is not None
+    assert watched.watch.change_count() is not None
 
 
 def test_folders_come_go_and_move(watched: Watched) -> None:
@@ -249,25 +249,25 @@ def test_another_folder_in_its_place_is_not_vouched_for(watched: Watched) -> Non
     root = watched.bank.root
     root.rename(root.with_name("away"))
     shutil.copytree(root.with_name("away"), root)
-    assert watched.watch.marks() is None
-    assert not watched.watch.beat() and watched.watch.polls
+    assert watched.watch.change_count() is None
+    assert not watched.watch.heartbeat() and watched.watch.is_polling
     watched.watch.start()
     assert watched.changes(lambda: watched.path().write_text("- x\n"))
 
 
 def test_lost_events_are_no_loss(watched: Watched) -> None:
-    native = watched.watch._native
+    native = watched.watch._source
     native.on_event = lambda event: None  # type: ignore[union-attr]
     watched.path().write_text("- three\n")
-    assert watched.watch.marks() is None
+    assert watched.watch.change_count() is None
     assert DAY in watched.bank.store.survey().changed
-    state = watched.watch.state()
+    state = watched.watch.status()
     assert (state["mode"], state["why"]) == ("polling", "a test event did not arrive")
     assert "polls the files" in watched.said[-1]
 
 
 def test_an_overflow_is_a_change(watched: Watched) -> None:
-    native = watched.watch._native
+    native = watched.watch._source
     assert watched.changes(native.on_queue_overflow)  # type: ignore[union-attr]
     assert watched.changes(lambda: watched.path().write_text("- four\n"))
 
@@ -276,7 +276,7 @@ def test_an_overflow_is_a_change(watched: Watched) -> None:
 
 
 def test_where_watches_run_out_files_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "LOOKS", 0.1)
+    monkeypatch.setattr(watching, "POLL_INTERVAL", 0.1)
     from watchdog.observers import inotify_c
 
     real, added = inotify_c.inotify_add_watch, 0
@@ -293,45 +293,45 @@ def test_where_watches_run_out_files_are_looked_at(tmp_path: Path, monkeypatch: 
     bank = new_bank(tmp_path / "bank")
     bank.write("- x\n", "memory/deep/x.md")
     found = Watched(bank)
-    assert found.watch.polls and found.watch.marks() is None
-    assert found.watch.state() == {"mode": "polling", "why": "inotify watch limit reached"}
-    until(found.watch.tend, 5)
-    found.watch.took(0.001)
-    assert found.watch.next() <= time.monotonic() + 0.5
+    assert found.watch.is_polling and found.watch.change_count() is None
+    assert found.watch.status() == {"mode": "polling", "why": "inotify watch limit reached"}
+    until(found.watch.check, 5)
+    found.watch.record_scan_time(0.001)
+    assert found.watch.next_due() <= time.monotonic() + 0.5
     bank.write("- y\n", "memory/deep/x.md")
     assert "memory/deep/x.md" in bank.store.survey().changed
     monkeypatch.setattr(inotify_c, "inotify_add_watch", real)
-    monkeypatch.setattr(found.watch, "_next_beat", 0.0)
-    assert found.watch.tend() and not found.watch.polls, "it is tried again"
+    monkeypatch.setattr(found.watch, "_next_heartbeat", 0.0)
+    assert found.watch.check() and not found.watch.is_polling, "it is tried again"
     found.watch.stop()
 
 
 def test_no_instance_left(tmp_path: Path) -> None:
-    def none(*_: object) -> Observed:
+    def none(*_: object) -> ObserverEvents:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
 
     said: list[str] = []
     found = Watch(tmp_path, tmp_path / "local", lambda: None, said.append, none)
     found.start()
     found.start()
-    assert found.polls and len(said) == 1 and "instance limit" in said[0]
+    assert found.is_polling and len(said) == 1 and "instance limit" in said[0]
 
 
 def test_a_shared_file_system_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ua_memory.paths.ORDERED", frozenset())
     found = Watched(new_bank(tmp_path / "bank"))
-    assert found.watch.polls and "may cause no events" in found.watch.why
+    assert found.watch.is_polling and "may cause no events" in found.watch.why
 
 
 def test_events_of_another_system_tell_only_when_to_look(tmp_path: Path) -> None:
     bank = new_bank(tmp_path / "bank")
     (bank.root / "memory").rmdir()
     heard = threading.Event()
-    found = Watch(bank.root, bank.store.bank.local, heard.set, lambda _: None, Observed)
+    found = Watch(bank.root, bank.store.bank.local, heard.set, lambda _: None, ObserverEvents)
     found.start()
-    assert found.state()["mode"] == "events" and found.marks() is None
+    assert found.status()["mode"] == "events" and found.change_count() is None
     bank.write("- x\n", DAY)  # memory/ comes only now
-    until(lambda: not found.beat(), 5)
+    until(lambda: not found.heartbeat(), 5)
     assert heard.is_set() and "has appeared" in found.why
     found.start()
     heard.clear()

@@ -16,7 +16,7 @@ from test_drawing import SAID, fact, keep
 from test_retain import Reads
 
 from ua_memory import Memory, config
-from ua_memory.daemon.worker import WATCHED, Flushing, main
+from ua_memory.daemon.worker import WATCHED_KEY, BackgroundJobs, main
 from ua_memory.errors import Malformed, ModelUnavailable, NotFound, TooLarge, Usage
 from ua_memory.retain import survey as watched
 
@@ -175,19 +175,19 @@ def test_the_daemon_takes_in_what_rests(
     memory: Memory, notes: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(Flushing, "_begin", lambda self, key: begun.append(key))
-    flushing = Flushing(memory.store.bank.root, {}, lambda _: None)
-    assert flushing.idle(memory.store.bank.pending) and not flushing.watches
+    monkeypatch.setattr(BackgroundJobs, "_start", lambda self, key: begun.append(key))
+    flushing = BackgroundJobs(memory.store.bank.root, {}, lambda _: None)
+    assert flushing.has_nothing_due(memory.store.bank.pending) and not flushing.watches
     path = notes("a.md", SAID)
     os.utime(path, (path.stat().st_mtime - 60, path.stat().st_mtime - 60))
     memory.watches.add(path.parent)
-    assert not flushing.idle(memory.store.bank.pending) and flushing.watches
-    flushing.tend(memory, 5.0)
-    assert begun == [WATCHED]
-    assert main([str(memory.store.bank.root), WATCHED]) == 0
-    flushing._next_look = 0.0
-    flushing.tend(memory, 5.0)
-    assert begun == [WATCHED] and (memory.store.bank.root / "memory" / "documents").is_dir()
+    assert not flushing.has_nothing_due(memory.store.bank.pending) and flushing.watches
+    flushing.check(memory, 5.0)
+    assert begun == [WATCHED_KEY]
+    assert main([str(memory.store.bank.root), WATCHED_KEY]) == 0
+    flushing._next_watched = 0.0
+    flushing.check(memory, 5.0)
+    assert begun == [WATCHED_KEY] and (memory.store.bank.root / "memory" / "documents").is_dir()
 
 
 # -- the command ---------------------------------------------------------------------------------------

@@ -377,23 +377,23 @@ def in_process(argv: list[str], data: bytes | None = None, *, start_next: bool =
     `data` is standard input that was read already. With `start_next` a daemon is started for the next
     command.
     """
-    from ua_memory.daemon.spawn import InProcess, in_background
+    from ua_memory.daemon.spawn import InProcess, ensure_started
 
     call = of_process(argv, data)
     call.opener = opener = InProcess(call.env)
     code = run(call)
     if start_next and opener.bank is not None:
-        in_background(opener.bank, call.env)
+        ensure_started(opener.bank, call.env)
     exit_process(code)
 
 
 def start_daemon(argv: list[str], data: bytes | None) -> None:
     """Start the daemon of the bank that a command needs. A command that needs none is run here instead."""
-    from ua_memory.daemon.spawn import BroughtUp, InProcess
+    from ua_memory.daemon.spawn import DaemonStarted, InProcess
 
     call = of_process(argv, data)
     call.opener = InProcess(call.env, insist=True)
-    with contextlib.suppress(BroughtUp):
+    with contextlib.suppress(DaemonStarted):
         exit_process(run(call))
 
 

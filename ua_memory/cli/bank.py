@@ -224,7 +224,7 @@ def doctor(
     """
     from ua_memory.upkeep.doctor import Check
 
-    checks = [*memory.health.doctor(mend=mend), *spawn.checks(memory.store.bank, call.env)]
+    checks = [*memory.health.doctor(mend=mend), *spawn.daemon_checks(memory.store.bank, call.env)]
     if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_known()):
         hint = f"correct mcp.tools in {memory.config.sources['mcp_tools']}"
         checks.append(Check("mcp.tools", False, wrong, hint))

@@ -21,11 +21,11 @@ from ua_memory.caller import Call
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
-from ua_memory.daemon.server import CallerStream, Service, given
-from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, process_lock, runs
-from ua_memory.daemon.worker import Warm
+from ua_memory.daemon.server import CallerStream, Service, standard_input
+from ua_memory.daemon.spawn import AlreadyRuns, Log, daemon_pid, ensure_answers, is_running, process_lock
+from ua_memory.daemon.worker import WarmBank
 from ua_memory.errors import Busy, Usage
-from ua_memory.hooks.context import places, records_of_caller
+from ua_memory.hooks.context import placeholder_values, records_of_caller
 from ua_memory.index import embedding
 from ua_memory.mcp import relay, tools
 from ua_memory.mcp.tools import offered
@@ -57,7 +57,7 @@ daemon_app = app.new_app(
 @app.verb(daemon_app, lenient=True)
 def start(call: Call, memory: Memory) -> None:
     """Start it, and wait until it answers."""
-    _print_status(call, ensure(memory.store.bank, call.env), "Running")
+    _print_status(call, ensure_answers(memory.store.bank, call.env), "Running")
 
 
 @app.verb(daemon_app, opens_bank=False)
@@ -80,14 +80,14 @@ def restart(
 ) -> None:
     """Restart it."""
     _stop(memory.store.bank, call)
-    _print_status(call, ensure(memory.store.bank, call.env, key=with_key), "Running")
+    _print_status(call, ensure_answers(memory.store.bank, call.env, key=with_key), "Running")
 
 
 @app.verb(daemon_app, lenient=True)
 def status(call: Call, memory: Memory) -> None:
     """Show whether it runs, since when, and what it has loaded."""
     found, local = spawn.status(memory.store.bank.root, call.env), memory.store.bank.local
-    if found is None and runs(local):
+    if found is None and is_running(local):
         what = "the daemon does not answer"
         raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
     _print_status(call, found, "Running")
@@ -96,7 +96,7 @@ def status(call: Call, memory: Memory) -> None:
 @app.verb(daemon_app, "list", opens_bank=False)
 def list_(call: Call) -> None:
     """List the daemons of all banks."""
-    _print_daemons(call, spawn.every(call.env))
+    _print_daemons(call, spawn.list_daemons(call.env))
 
 
 @app.verb(daemon_app, lenient=True)
@@ -127,19 +127,19 @@ def logs(
 def _stop(bank: Bank, call: Call) -> dict[str, Any] | None:
     """Stop a bank's daemon and return its last status, only its process id if it did not answer, or None if
     none ran. Busy if it does not exit."""
-    found, pid = spawn.status(bank.root, call.env), holder(bank.local)
+    found, pid = spawn.status(bank.root, call.env), daemon_pid(bank.local)
 
     def stop() -> object:
         return found and spawn.status(bank.root, call.env, "stop")
 
-    if not spawn.end(lambda: runs(bank.local), stop, lambda: holder(bank.local)):
+    if not spawn.stop_daemon(lambda: is_running(bank.local), stop, lambda: daemon_pid(bank.local)):
         raise Busy("the daemon does not exit", where=str(bank.root), hint="ua-memory daemon logs")
     return found or ({"pid": pid} if pid else None)
 
 
 def _stop_all(call: Call) -> None:
     """Stop the daemons of all banks. Busy names those that do not exit."""
-    found = spawn.every(call.env)
+    found = spawn.list_daemons(call.env)
     stay = [one for one in found if not one.end()]
     _print_daemons(call, [one for one in found if one not in stay], "Stopped: ")
     if stay:
@@ -235,11 +235,11 @@ def _make_caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller
     client = "mcp" if client in BY_COMMAND else client  # a client may call itself whatever it likes
 
     def run_detached(words: Sequence[str]) -> str:
-        spawn.survive()
+        spawn.ignore_hangup()
         return spawn.start_detached(memory.store.bank, call.env, *words)
 
     session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
-    tag_values = {**places(call), "session": session or ""}
+    tag_values = {**placeholder_values(call), "session": session or ""}
     tags = said_in(client, tag_values, TOOL, memory.config.observation_scopes)
     project = call.env.get("CLAUDE_PROJECT_DIR")  # the client's working folder
     return tools.Caller(
@@ -283,16 +283,16 @@ QUERY_FLAGS = ("--json", "--explain")
 """Options without a value that may stand before a query."""
 
 
-def perform_request(request: Request, output: Output, warm: Warm) -> int:
+def perform_request(request: Request, output: Output, warm: WarmBank) -> int:
     """Run a caller's command in the daemon's open bank, and return the exit code."""
     if query := guess_query(request.argv):
-        warm.expect(query)
+        warm.prefetch_query(query)
     streams = [CallerStream(output, n, request.encodings[n - 1]) for n in (1, 2)]
     call = Call(
         argv=request.argv, cwd=Path(request.cwd), home=Path(request.home), env=request.env,
-        stdin=cast("BinaryIO", given(request.stdin)), stdout=cast("TextIO", streams[0]),
+        stdin=cast("BinaryIO", standard_input(request.stdin)), stdout=cast("TextIO", streams[0]),
         stderr=cast("TextIO", streams[1]), terminals=request.terminals, width=request.width,
-        opener=partial(warm.opened, env=request.env),
+        opener=partial(warm.open_for_caller, env=request.env),
     )  # fmt: skip
     with _caller_environment(request.env):
         code = app.run(call)
@@ -347,7 +347,7 @@ def serve(call: Call, memory: Memory) -> str:
     gc.set_threshold(10_000)  # a search makes thousands of short-lived objects without reference cycles
     with process_lock(bank.local / "daemon.lock"):
         service = Service(
-            Warm(bank.root, memory.config, bank.pending, call.env), perform_request, bank.local, call.env
+            WarmBank(bank.root, memory.config, bank.pending, call.env), perform_request, bank.local, call.env
         )
         gc.freeze()
         return service.run()

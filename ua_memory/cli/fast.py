@@ -137,16 +137,16 @@ def _try_daemon(words: list[str], verb: str, mode: str) -> bytes | None:
             _exit(130)
         if code is not None:
             _exit(code)
-        if mode != "require" or retried or reason == connect.SILENT:
+        if mode != "require" or retried or reason == connect.NOT_ANSWERING:
             break
         from ua_memory.cli.app import start_daemon
 
         start_daemon(words, data)
-    if mode == "require" and reason == connect.SILENT:
+    if mode == "require" and reason == connect.NOT_ANSWERING:
         _fail_busy(words, reason, RESTART_COMMAND)
     if mode == "require":
         _fail_busy(words, f"the daemon rejects the command: {reason}", "ua-memory daemon logs")
-    if reason == connect.SILENT and verb != "mcp" and "--json" not in words and sys.stderr is not None:
+    if reason == connect.NOT_ANSWERING and verb != "mcp" and "--json" not in words and sys.stderr is not None:
         sys.stderr.write(f"ua-memory: {reason}; this command runs without it (hint: {RESTART_COMMAND})\n")
     return data
 
@@ -220,7 +220,8 @@ def is_first_hook(words: list[str], data: bytes) -> bool:
         return True
     try:
         started = _process_start() - (SECOND_HOOK_DELAY if os.environ.get("CLAUDE_PID") else 0)
-        bank = next(connect.banks(words, os.getcwd(), os.path.realpath(os.path.expanduser("~"))), "")  # noqa: PTH109, PTH111
+        home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+        bank = next(connect.candidate_banks(words, os.getcwd(), home), "")  # noqa: PTH109
         caller = os.environ.get("CLAUDE_PID") or str(os.getppid())
         event = blake2b(b"\0".join((data, os.fsencode(bank), caller.encode())), digest_size=8).hexdigest()
         return not _is_recorded(f"{connect.make_socket_folder(os.environ)}/events", event, started)
@@ -267,19 +268,19 @@ def forward(
     """Have the daemon run a command: (exit code or None if it did not, standard input if it was read, why it
     did not)."""
     try:
-        code, rejection, reason = connect.exchange(words, data, timeout)
-        if rejection == connect.INPUT and data is None:
+        code, rejection, reason = connect.run_in_daemon(words, data, timeout)
+        if rejection == connect.NEEDS_INPUT and data is None:
             data = sys.stdin.buffer.read() if sys.stdin else b""
             if len(data) > connect.MOST_INPUT:
                 return None, data, "standard input is too large"
-            code, _, reason = connect.exchange(words, data, timeout)
+            code, _, reason = connect.run_in_daemon(words, data, timeout)
     except connect.CannotPrint as error:
         from ua_memory.cli.app import exit_with_error
 
         exit_with_error(sys.argv[1:], error.cause)
     except connect.NoAnswer as error:
         if verb in WRITING_VERBS:
-            _fail_busy(words, connect.LOST, "ua-memory log")
+            _fail_busy(words, connect.LOST_ANSWER, "ua-memory log")
         return None, data, str(error)
     return code, data, reason
 

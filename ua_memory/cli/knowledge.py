@@ -18,7 +18,7 @@ from ua_memory.caller import Call, is_person, read_text
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.cli.search import ScopeOptions, editor_command, run_editor
-from ua_memory.daemon.spawn import Lines, Log
+from ua_memory.daemon.spawn import Log, LogStream
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits, output
 from ua_memory.views import knowledge as views
@@ -651,7 +651,7 @@ def _print_to_log(call: Call, memory: Memory) -> None:
     memory.store.bank.local.mkdir(mode=0o700, exist_ok=True)
     found = Log(memory.store.bank.local, LOG_NAME)
     found.say("consolidate")
-    call.stdout = call.stderr = Lines(found)
+    call.stdout = call.stderr = LogStream(found)
 
 
 def _show_refreshed(call: Call, pages: list[Any], page: RefreshResult) -> None:

@@ -16,7 +16,7 @@ from ua_memory.caller import Call, given, parse_day, read_text
 from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
-from ua_memory.daemon.spawn import in_background, runs
+from ua_memory.daemon.spawn import ensure_started, is_running
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.views import output
@@ -119,7 +119,7 @@ def retain_items(call: Call, memory: Memory, items: list[TextItem], *, wait: boo
         emit_json(call, {"retained": [views.retain_json(one) for one in done]})
         views.show_retain(Screen(call), done, modelled=model is not None)
     else:
-        spawn.survive()
+        spawn.ignore_hangup()
         keys = memory.documents.enqueue(items, model=model)
         log = spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
         emit_json(call, views.queued_texts_json(items, keys, log))
@@ -229,7 +229,7 @@ def _ensure_daemon(call: Call, memory: Memory) -> bool:
     """Start a daemon unless the caller has switched it off. True if one runs."""
     if (call.env.get("UA_MEMORY_DAEMON") or "auto") == "off":
         return False
-    return in_background(memory.store.bank, call.env) or runs(memory.store.bank.local)
+    return ensure_started(memory.store.bank, call.env) or is_running(memory.store.bank.local)
 
 
 @app.verb(watch_app, "list")
@@ -317,7 +317,7 @@ def flush(
     if since or yes:
         raise Usage("--since and --yes belong to --again", hint="ua-memory flush --again --since 30d")
     if detach:
-        spawn.survive()
+        spawn.ignore_hangup()
     with caller.opened(call) as memory, _open_transcript(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
         if stream is None and memory.config.enabled and not dry_run:  # what hooks left behind
@@ -331,7 +331,7 @@ def flush(
         else:
             _run_flush(call, memory, partial(memory.flush, stream, **chosen))
             # The next session's start, too, finds its words at hand where no daemon has read what is new.
-            if behind and not runs(memory.store.bank.local):
+            if behind and not is_running(memory.store.bank.local):
                 memory.search_many(["what was kept"], by_words=True)
 
 

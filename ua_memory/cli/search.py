@@ -17,7 +17,7 @@ from typer import Argument, Option
 from ua_memory.caller import Call, given, is_person, parse_day, parse_moment
 from ua_memory.cli import app
 from ua_memory.errors import Usage
-from ua_memory.hooks.context import places
+from ua_memory.hooks.context import placeholder_values
 from ua_memory.paths import vault_of
 from ua_memory.records import Place
 from ua_memory.text.wording import counted, filled, filled_groups
@@ -71,7 +71,7 @@ class ScopeOptions:
         now = asked_at or memory.store.now()
         since = parse_day(self.since, "--since", now)
         until = parse_day(self.until, "--until", now, end=True)
-        known = places(call) if self.tag or self.tag_groups else {}
+        known = placeholder_values(call) if self.tag or self.tag_groups else {}
         groups = filled_groups(_read_groups(self.tag_groups), known) if self.tag_groups else ()
         return memory.filters(
             since=since, until=until, tags=filled(self.tag or (), known), groups=groups,

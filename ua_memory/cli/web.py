@@ -22,8 +22,8 @@ from typer import Option
 
 from ua_memory.caller import Call, in_process, settings_of
 from ua_memory.cli import app
-from ua_memory.daemon.connect import NoAnswer, exchange
-from ua_memory.daemon.spawn import AlreadyRuns, in_background, process_lock
+from ua_memory.daemon.connect import NoAnswer, run_in_daemon
+from ua_memory.daemon.spawn import AlreadyRuns, ensure_started, process_lock
 from ua_memory.daemon.watch import Watch
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
@@ -103,11 +103,11 @@ def _serve(call: Call, memory: Memory, port: int, *, write: bool, no_open: bool)
             _open_browser(call, bank.local, state["port"], no_open=no_open)
             note(call, "Ctrl-C stops it")
             watch = Watch(bank.root, bank.local / "web", lambda: None, lambda _: None)
-            snapshots = SnapshotCache(watch.marks, watch.touched)
+            snapshots = SnapshotCache(watch.change_count, watch.changed_names)
             app_state = Served(
                 bank.root,
                 {name: WebBank(call, bank.root, snapshots) for name in ("reads", "typing", "meaning")},
-                memory.store.history.head, watch.tend, _free_memory, write,
+                memory.store.history.head, watch.check, _free_memory, write,
             )  # fmt: skip
             serve(app_state, OneTimeLink(bank.local), listening, IDLE)
     except AlreadyRuns:
@@ -255,9 +255,9 @@ class WebBank:
         code: int | None = None
         if mode != "off":
             with contextlib.suppress(NoAnswer):
-                code = exchange(words, None, write=collect)[0]
+                code = run_in_daemon(words, None, write=collect)[0]
             if code is None:
-                in_background(self._opened().store.bank, self._call.env, warm=True)
+                ensure_started(self._opened().store.bank, self._call.env, warm=True)
         return (code, *_parse_output(*map("".join, printed.values()))) if code is not None else (code, {}, {})
 
     def _apart(self, words: list[str]) -> tuple[int, dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from ua_memory.daemon.connect import named_bank, option
+from ua_memory.daemon.connect import named_bank, option_value
 from ua_memory.errors import NoBank, UaMemoryError
 from ua_memory.hooks import context
 from ua_memory.text import noise
@@ -35,7 +35,7 @@ def answer_hook(words: list[str], data: bytes, *, start_next: bool) -> bool:
     from ua_memory.hooks import events
 
     try:
-        event = events.hook_event(data, option(words, "--client"), os.getcwd())  # noqa: PTH109
+        event = events.parse_event(data, option_value(words, "--client"), os.getcwd())  # noqa: PTH109
         if event is None or event.kind == "subagent":
             return False
         bank, settings = _find_bank(words)
@@ -46,7 +46,8 @@ def answer_hook(words: list[str], data: bytes, *, start_next: bool) -> bool:
         is_session = event.session and not event.agent
         flush_kind = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
         if is_session and event.kind != "stop":
-            context.record_event(bank.pending, event, int(option(words, "--pid") or 0), want=flush_kind)
+            pid = int(option_value(words, "--pid") or 0)
+            context.record_event(bank.pending, event, pid, flush_kind=flush_kind)
         reply = "" if flush_kind else _reply_text(event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
         return False
@@ -55,11 +56,11 @@ def answer_hook(words: list[str], data: bytes, *, start_next: bool) -> bool:
     if reply is None:
         return _answer_with_bank(words, data, start_next=start_next)
     if reply and event:
-        _print(sys.stdout, events.reply(event, reply))
+        _print(sys.stdout, events.reply_json(event, reply))
     if start_next and not flush_kind:
         start_daemon(bank)
     started_session = event.session if event and event.kind == "start" else ""
-    return bool(flush_kind) or bool(started_session and context.others_wait(bank.pending, started_session))
+    return bool(flush_kind or (started_session and context.is_other_due(bank.pending, started_session)))
 
 
 def _answer_with_bank(words: list[str], data: bytes, *, start_next: bool) -> bool:
@@ -73,8 +74,8 @@ def _answer_with_bank(words: list[str], data: bytes, *, start_next: bool) -> boo
 
         in_process(words, data, start_next=start_next)
     call.opener = opener = InProcess(call.env)
-    pid = int(option(words, "--pid") or 0)
-    due = capture.answer_event(call, option(words, "--client"), pid, "--modelled" in words)
+    pid = int(option_value(words, "--pid") or 0)
+    due = capture.answer_event(call, option_value(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
     if start_next and opener.bank:
         start_daemon(opener.bank)
@@ -120,7 +121,7 @@ def _call(words: list[str], data: bytes | None = None) -> Call:
     from ua_memory.caller import of_process
 
     call = of_process(words, data)
-    call.bank = option(words, "--bank") or None
+    call.bank = option_value(words, "--bank") or None
     return call
 
 
@@ -158,7 +159,7 @@ def _reply_text(event: Event, settings: Any, bank: Bank | Folders) -> str | None
     if index is None:
         return None
     if event.kind == "start":
-        known = index.of_project(context.project(event), context.whole_bank(event, bank, settings))
+        known = index.of_project(context.project_name(event), context.shows_whole_bank(event, bank, settings))
         return context.start_text(event, bank, index.core, index, known)
     text = _recalled_text(index, event, settings, bank)
     if text:
@@ -178,10 +179,10 @@ def _recalled_text(index: ReadOnlySearch, event: Event, settings: Any, bank: Ban
         from ua_memory.daemon.spawn import Log
 
         Log(Path(bank.local), "hook.log").say(wanted.why)
-    current_session = context.session_in_view(bank.pending, event)
+    current_session = context.visible_session(bank.pending, event)
     max_passages = noise.PASSAGES if settings.sessions_recall else 0
-    project = context.project(event)
-    query = context.without_name(wanted.text, project)
+    project = context.project_name(event)
+    query = context.without_project_name(wanted.text, project)
     return index.for_prompt(query, settings.search_limit, project, current_session, max_passages)
 
 
@@ -226,8 +227,8 @@ def start_daemon(found: Bank | Folders) -> None:
     if not _fork_detached():
         return
     try:
-        from ua_memory.daemon.spawn import in_background
+        from ua_memory.daemon.spawn import ensure_started
 
-        in_background(found, os.environ, warm=True)
+        ensure_started(found, os.environ, warm=True)
     finally:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Where a bank's daemon listens, and asking it. Light: every command loads it."""
+"""Where a bank's daemon listens, and sending it commands. Loaded by every command, so it imports little."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ if TYPE_CHECKING:
 
 
 # -- address -----------------------------------------------------------------------------------------------
-# Where a bank's daemon listens. Read by every call of the command line: nothing is imported that costs.
-#
 # The socket's name is a hash of the bank's folder, so that no path grows too long for a socket (108 bytes
 # on Linux, 104 on macOS), and its folder is the user's alone.
 
 
 PROTOCOL = 1
 """The version of the protocol; both sides must speak the same."""
-LONGEST = 100
+LONGEST_PATH = 100
 """Bytes of a socket's path."""
-LARGEST = 16 << 20
+LARGEST_MESSAGE = 16 << 20
 """Bytes of one message."""
-PROBE = 0.5
-"""Seconds that a daemon is waited for which did not answer the last time."""
-SILENT_SUFFIX, BANK = ".silent", ".bank"
-"""Beside a socket: a mark that its daemon does not answer; its daemon's process id and its bank's folder."""
+PROBE_TIMEOUT = 0.5
+"""Seconds to wait for a daemon that did not answer the last time."""
+SILENT_SUFFIX, OWNER_SUFFIX = ".silent", ".bank"
+"""Suffixes of the files next to a socket: a mark that the daemon does not answer; its process id and bank."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 (pathlib takes 4 ms)
-"""The folder of the code that runs here, which both sides must share."""
+"""The folder of this package, which caller and daemon must share."""
 
 
 def socket_name(root: str) -> str:
@@ -44,9 +42,9 @@ def socket_name(root: str) -> str:
 
 
 def socket_folders(env: Mapping[str, str]) -> Iterator[str]:
-    """The folders that sockets may lie in, the best first. Which of them exist is not asked here.
+    """The folders that sockets may be in, the best first. They may not exist.
 
-    The second is what systemd makes: cron has no XDG_RUNTIME_DIR and must meet the daemon of a login.
+    The second is systemd's: cron has no XDG_RUNTIME_DIR and must find the daemon of a login session.
     """
     uid = os.getuid()
     runtime = (env.get("XDG_RUNTIME_DIR") or "", f"/run/user/{uid}")
@@ -54,12 +52,13 @@ def socket_folders(env: Mapping[str, str]) -> Iterator[str]:
     temporary = (env.get("TMPDIR") or "/tmp").rstrip("/")
     places += [f"{top}/ua-memory-{uid}" for top in (temporary, "/tmp") if top.startswith("/")]
     for place in dict.fromkeys(places):
-        if len(os.fsencode(place)) + 1 + len(socket_name("")) < LONGEST:
+        if len(os.fsencode(place)) + 1 + len(socket_name("")) < LONGEST_PATH:
             yield place
 
 
 def is_private(folder: str) -> bool:
-    """Whether a folder is this user's alone, and no link: another could put a socket of theirs there."""
+    """Whether a folder is this user's alone, and no symbolic link, so that nobody else can put a socket
+    there."""
     try:
         found = os.lstat(folder)
     except OSError:
@@ -68,16 +67,15 @@ def is_private(folder: str) -> bool:
 
 
 def is_silent(socket: str) -> bool:
-    """Whether the daemon that listens at a socket did not answer whoever asked it last."""
+    """Whether the daemon at a socket did not answer the last request."""
     try:
         return os.stat(socket + SILENT_SUFFIX).st_mtime_ns >= os.lstat(socket).st_mtime_ns  # noqa: PTH116
     except OSError:
         return False
 
 
-def note_answer(socket: str, answered: bool) -> None:
-    """Note whether the daemon that listens at a socket has answered. Where that cannot be noted, the next
-    who asks finds it out."""
+def record_answer(socket: str, answered: bool) -> None:
+    """Record whether the daemon at a socket has answered. A failure to record it is ignored."""
     try:
         if answered:
             os.unlink(socket + SILENT_SUFFIX)  # noqa: PTH108
@@ -89,17 +87,17 @@ def note_answer(socket: str, answered: bool) -> None:
 
 
 def write_owner(socket: str, pid: int, bank: str) -> None:
-    """Say who listens at a socket, before anybody is let in."""
-    note_answer(socket, True)
-    with open(f"{socket}{BANK}.new", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+    """Write a daemon's process id and bank next to its socket, before it listens."""
+    record_answer(socket, True)
+    with open(f"{socket}{OWNER_SUFFIX}.new", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
         file.write(f"{pid}\n{bank}")
-    os.replace(f"{socket}{BANK}.new", socket + BANK)  # noqa: PTH105
+    os.replace(f"{socket}{OWNER_SUFFIX}.new", socket + OWNER_SUFFIX)  # noqa: PTH105
 
 
 def read_owner(socket: str) -> tuple[int, str]:
-    """The process id and the bank's folder of the daemon that listens at a socket; (0, "") where unknown."""
+    """The process id and the bank's folder of the daemon at a socket; (0, "") if unknown."""
     try:
-        with open(socket + BANK, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+        with open(socket + OWNER_SUFFIX, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
             pid, _, bank = file.read().partition("\n")
             return int(pid), bank
     except (OSError, ValueError):
@@ -107,7 +105,7 @@ def read_owner(socket: str) -> tuple[int, str]:
 
 
 def make_socket_folder(env: Mapping[str, str]) -> str:
-    """The folder to listen in, made if need be. OSError if there is none to be had."""
+    """The folder for the socket, made if missing. OSError if no private folder can be made."""
     for folder in socket_folders(env):
         if os.path.isdir(os.path.dirname(folder)):  # noqa: PTH112, PTH120
             try:
@@ -121,39 +119,38 @@ def make_socket_folder(env: Mapping[str, str]) -> str:
     raise OSError("no private folder for a socket: set XDG_RUNTIME_DIR to one with mode 700")
 
 
-# -- asking ------------------------------------------------------------------------------------------------
-# Sending a command to a daemon: find its socket, send the request, take what comes back.
+# -- sending a command -------------------------------------------------------------------------------------
+# Find the daemon's socket, send the request, read the answer.
 #
-# Nothing is imported that costs: no typer, no dataclasses, no `json`. They take longer than the answer.
+# typer, dataclasses and `json` are not imported: that takes longer than the answer.
 
 
-PASSED = (
+PASSED_VARIABLES = (
     *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
     *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
     *(*discovery.AGENTS, "CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
 )
-"""How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
-FIRST = 5.0
-"""Seconds in which a daemon must say that it has taken a command. It does so at once, whatever it is at."""
-WITHIN = 15.0
-"""Seconds of silence after which a daemon counts as stuck: it says each second that it is at work."""
-AGAIN = 30.0
-"""Seconds in which who is in a hurry does not ask a daemon that did not answer."""
+"""Prefixes of the variables that are sent: settings, git's, the clock's, the terminal's, those of agents."""
+ACCEPT_TIMEOUT = 5.0
+"""Seconds in which a daemon must accept a command. It does so at once, even while busy."""
+SILENCE_TIMEOUT = 15.0
+"""Seconds of silence after which a daemon counts as stuck: a working one sends a message each second."""
+RETRY_AFTER = 30.0
+"""Seconds in which a caller with a timeout does not ask again a daemon that did not answer."""
 MOST_INPUT = 2 << 20
-"""Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
-ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
-"""Refusals, after which nothing was done: the command is about another bank; the daemon is of another
-installation, or its code has changed; others' commands take too long; the command reads standard input, which
-was not sent along."""
-LATE = -32005
-"""The command did not end within its deadline; it may still be carried out."""
+"""Bytes of standard input that are sent: each may take six as JSON, and a message holds 16 MB."""
+OTHER_BANK, OTHER_CODE, BUSY, NEEDS_INPUT = -32001, -32002, -32003, -32004
+"""Refusals, after which nothing was done: the command is for another bank; the daemon is of another
+installation, or its code has changed; it is busy; the command reads standard input, which was not sent."""
+TIMED_OUT = -32005
+"""The command did not end within JOB_TIMEOUT; it may still complete."""
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
 
 class RequestRefused(BaseException):
-    """The daemon does not answer this; `code` says why.
+    """The daemon refuses a request; `code` says why.
 
-    Not an Exception: it goes through the command's own boundary, which turns every one into a message.
+    Not an Exception, because the command line turns each of these into an error message.
     """
 
     def __init__(self, code: int, message: str) -> None:
@@ -162,7 +159,7 @@ class RequestRefused(BaseException):
 
 
 class CannotPrint(Exception):
-    """What the daemon answered cannot be printed: the disk is full, or a stream broken."""
+    """The daemon's answer cannot be printed: the disk is full, or a stream is broken."""
 
     def __init__(self, cause: OSError) -> None:
         super().__init__(str(cause))
@@ -170,61 +167,62 @@ class CannotPrint(Exception):
 
 
 class NoAnswer(Exception):
-    """The daemon ended, failed or is stuck. Unless it has taken the command, it will not do it."""
+    """The daemon ended, failed or is stuck. `taken`: it had accepted the command, which may have run."""
 
     def __init__(self, why: str, taken: bool) -> None:
         self.taken = taken
         super().__init__(why)
 
 
-LOST = "the daemon exited without an answer; the command may have run"
-SILENT, ENDED, NONE = "the daemon does not answer", "the daemon ended", "none runs"
+LOST_ANSWER = "the daemon exited without an answer; the command may have run"
+NOT_ANSWERING, ENDED, NOT_RUNNING = "the daemon does not answer", "the daemon ended", "none runs"
 
 
-def connect_to_daemon(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
-    """A connection to the daemon that the command may be for, or None. The daemon knows whether it is.
+def connect_to_daemon(words: list[str], cwd: str, home: str, timeout: float = 0) -> Any:
+    """Connect to the daemon of the bank that the command is probably for; None if there is none.
 
-    One that did not answer the last time has a moment; who is in a hurry does not ask it. NoAnswer.
+    A daemon that did not answer the last time gets PROBE_TIMEOUT, or is not asked by a caller with a
+    `timeout`. NoAnswer.
     """
     for folder in socket_folders(os.environ):
         try:
-            there = os.listdir(folder)  # noqa: PTH208
+            names = os.listdir(folder)  # noqa: PTH208
         except OSError:
             continue
-        if not there or not is_private(folder):
+        if not names or not is_private(folder):
             continue
-        for root in banks(words, cwd, home):
+        for root in candidate_banks(words, cwd, home):
             name = socket_name(root)
-            if name not in there:
+            if name not in names:
                 continue
             path = f"{folder}/{name}"
-            known = name + SILENT_SUFFIX in there and is_silent(path)
-            if known and hurry and _asked_lately(path + SILENT_SUFFIX):
-                raise NoAnswer(SILENT, False)
+            was_silent = name + SILENT_SUFFIX in names and is_silent(path)
+            if was_silent and timeout and _was_asked_recently(path + SILENT_SUFFIX):
+                raise NoAnswer(NOT_ANSWERING, False)
             daemon = discovery.unix_socket()
-            daemon.settimeout(PROBE if known else hurry or FIRST)
+            daemon.settimeout(PROBE_TIMEOUT if was_silent else timeout or ACCEPT_TIMEOUT)
             try:
                 daemon.connect(path)
             except TimeoutError:
                 daemon.close()
-                note_answer(path, False)
-                raise NoAnswer(SILENT, False) from None
-            except OSError:  # of one that was killed, or that so many wait for that no more are let in
+                record_answer(path, False)
+                raise NoAnswer(NOT_ANSWERING, False) from None
+            except OSError:  # the socket of a killed daemon, or its queue of connections is full
                 daemon.close()
             else:
                 return daemon
     return None
 
 
-def _asked_lately(mark: str) -> bool:
+def _was_asked_recently(mark: str) -> bool:
     try:
-        return abs(time.time() - os.stat(mark).st_mtime) < AGAIN  # noqa: PTH116
+        return abs(time.time() - os.stat(mark).st_mtime) < RETRY_AFTER  # noqa: PTH116
     except OSError:
         return False
 
 
-def option(words: list[str], name: str) -> str:
-    """The value of an option the last time it is given, '' if it is not."""
+def option_value(words: list[str], name: str) -> str:
+    """The last value of a command-line option; '' if it is not given."""
     value = ""
     for n, word in enumerate(words):
         if word == "--":
@@ -237,15 +235,15 @@ def option(words: list[str], name: str) -> str:
 
 
 def named_bank(words: list[str], cwd: str, home: str) -> str:
-    """The path that `--bank` or UA_MEMORY_BANK names, without symbolic links; '' where neither is given."""
-    named = option(words, "--bank") or os.environ.get("UA_MEMORY_BANK") or ""
+    """The path in `--bank` or UA_MEMORY_BANK, without symbolic links; '' if neither is given."""
+    named = option_value(words, "--bank") or os.environ.get("UA_MEMORY_BANK") or ""
     if named == "~" or named.startswith("~/"):
         named = home + named[1:]
     return os.path.realpath(os.path.join(cwd, named)) if named else ""  # noqa: PTH118
 
 
-def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
-    """Folders that may be the bank that is meant, the likeliest first."""
+def candidate_banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
+    """Folders that may be the command's bank, the likeliest first."""
     if named := named_bank(words, cwd, home):
         yield named
         return
@@ -255,11 +253,11 @@ def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
     yield f"{home}/ua-memory"
 
 
-def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals: list[str]) -> bytes:
-    """The line that asks for a command. `terminals` are the caller's standard streams that are terminals."""
+def request_line(words: list[str], cwd: str, home: str, data: bytes | None, terminals: list[str]) -> bytes:
+    """The request line for a command. `terminals` are the standard streams that are terminals."""
     quoted = discovery.json_string
-    env = [f"{quoted(k)}:{quoted(v)}" for k, v in os.environ.items() if k.startswith(PASSED)]
-    outer = [getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr)]
+    env = [f"{quoted(k)}:{quoted(v)}" for k, v in os.environ.items() if k.startswith(PASSED_VARIABLES)]
+    encodings = [getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr)]
     params = [
         f'"protocol":{PROTOCOL}',
         f'"code":{quoted(PACKAGE)}',
@@ -267,7 +265,7 @@ def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals
         f'"cwd":{quoted(cwd)}',
         f'"home":{quoted(home)}',
         f'"env":{{{",".join(env)}}}',
-        f'"encodings":[{",".join(map(quoted, outer))}]',
+        f'"encodings":[{",".join(map(quoted, encodings))}]',
         f'"terminals":[{",".join(map(quoted, terminals))}]',
         f'"width":{discovery.terminal_width(80) if terminals else 80}',
         f'"stdin":{"null" if data is None else quoted(data.decode("latin-1"))}',
@@ -275,55 +273,53 @@ def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals
     return f'{{"jsonrpc":"2.0","id":1,"method":"run","params":{{{",".join(params)}}}}}\n'.encode()
 
 
-# -- what comes back ---------------------------------------------------------------------------------
+# -- the answer --------------------------------------------------------------------------------------------
 
 
-def answer(
-    daemon: Any, hurry: float = 0, write: Callable[[Chunks], int] | None = None
+def read_answer(
+    daemon: Any, timeout: float = 0, write: Callable[[Chunks], int] | None = None
 ) -> tuple[int | None, int, str]:
-    """(exit code or None, the code of a refusal, its words). `write` takes the output as it comes and returns
-    an exit code that replaces the command's, or 0; by default it is printed.
+    """Read the answer: (exit code or None, the code of a refusal, its message). `write` gets the output as it
+    comes and returns an exit code that replaces the command's, or 0; by default the output is printed.
 
-    NoAnswer where it does not begin to answer within the connection's time, and after WITHIN seconds of
-    silence; for one in a hurry after so many, and as soon as it is busy.
-    """
-    rest, taken, long, write = b"", False, hurry or WITHIN, write or _print
+    NoAnswer if the answer does not begin within the connection's timeout, after SILENCE_TIMEOUT seconds of
+    silence, or with a `timeout` after that many and as soon as the daemon is busy."""
+    rest, taken, silence, write = b"", False, timeout or SILENCE_TIMEOUT, write or _print_chunks
     while True:
         while b"\n" not in rest:
-            got = _received(daemon, taken and bool(hurry))
+            got = _receive(daemon, taken and bool(timeout))
             if not got:
-                raise NoAnswer(ENDED if got is not None else SILENT, taken)
-            if not taken:  # from its first words on it may be silent for so long
-                if daemon.gettimeout() == PROBE:
-                    note_answer(daemon.getpeername(), True)
-                daemon.settimeout(long)
+                raise NoAnswer(ENDED if got is not None else NOT_ANSWERING, taken)
+            if not taken:  # the first message: from here on the longer timeout counts
+                if daemon.gettimeout() == PROBE_TIMEOUT:
+                    record_answer(daemon.getpeername(), True)
+                daemon.settimeout(silence)
             rest, taken = rest + got, True
         line, _, rest = rest.partition(b"\n")
         message = discovery.read_json(line.decode())
         if "method" in message:
             if message["method"] == "write":
                 write(message["params"])
-            elif message["method"] == "alive" and hurry:
+            elif message["method"] == "alive" and timeout:
                 raise NoAnswer("it is busy", taken)
         elif "result" in message:
             found = message["result"]
             return write(found["output"]) or found["code"], 0, ""
         else:
             refused = message["error"]
-            if refused["code"] not in (ELSEWHERE, OTHER_CODE, BUSY, INPUT):
+            if refused["code"] not in (OTHER_BANK, OTHER_CODE, BUSY, NEEDS_INPUT):
                 raise NoAnswer(refused["message"], taken)
             return None, refused["code"], refused["message"]
 
 
-def exchange(
-    words: list[str], data: bytes | None, hurry: float = 0,
-    write: Callable[[Chunks], int] | None = None, begun: Callable[[Any], None] = lambda _: None,
+def run_in_daemon(
+    words: list[str], data: bytes | None, timeout: float = 0,
+    write: Callable[[Chunks], int] | None = None, on_connect: Callable[[Any], None] = lambda _: None,
 ) -> tuple[int | None, int, str]:  # fmt: skip
-    """Send a command to the daemon and return `answer`; (None, 0, why) where none takes it.
+    """Have the daemon run a command. Returns as `read_answer`, or (None, 0, why) if no daemon accepts it.
 
-    Without `write` the command has this process's streams. `begun` gets the connection. NoAnswer only from a
-    daemon that has taken the command; CannotPrint.
-    """
+    Without `write` the command uses this process's streams. `on_connect` gets the connection. NoAnswer only
+    from a daemon that has accepted the command; CannotPrint."""
     try:
         cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
     except OSError:
@@ -334,37 +330,37 @@ def exchange(
     terminals = [name for fd, name in enumerate(streams) if os.isatty(fd) or (fd == 1 and paged)]
     daemon: Any = None
     try:
-        daemon = connect_to_daemon(words, cwd, home, hurry)
+        daemon = connect_to_daemon(words, cwd, home, timeout)
         if daemon is None:
-            return None, 0, NONE
-        begun(daemon)
-        daemon.sendall(request(words, cwd, home, data, [] if write else terminals))
-        return answer(daemon, hurry, write)
+            return None, 0, NOT_RUNNING
+        on_connect(daemon)
+        daemon.sendall(request_line(words, cwd, home, data, [] if write else terminals))
+        return read_answer(daemon, timeout, write)
     except NoAnswer as error:
         if error.taken:
             raise
         return None, 0, str(error)
-    except OSError as error:  # it left, or froze, before it had the whole line
+    except OSError as error:  # it exited or froze before it had the whole line
         if not isinstance(error, TimeoutError):
             return None, 0, str(error)
-        note_answer(daemon.getpeername(), False)
-        return None, 0, SILENT
+        record_answer(daemon.getpeername(), False)
+        return None, 0, NOT_ANSWERING
     finally:
         if daemon is not None:
             daemon.close()
 
 
-def _received(daemon: Any, busy: bool) -> Any:
-    """What the daemon sends next; empty where it has ended. None where it is stuck, which is noted unless it
-    may only be busy."""
+def _receive(daemon: Any, busy: bool) -> Any:
+    """The next bytes from the daemon; empty if it has ended, None if it is stuck. That is recorded unless the
+    daemon may only be `busy`."""
     stuck = False
     try:
         return daemon.recv(1 << 18)
     except OSError as error:
         stuck = isinstance(error, TimeoutError)
         if stuck and not busy:
-            note_answer(daemon.getpeername(), False)
-        # From here on it cannot take the command any more: it says so first, and that would fail.
+            record_answer(daemon.getpeername(), False)
+        # After the shutdown it cannot accept the command any more: sending the acceptance would fail.
         try:
             daemon.shutdown(2)
             return daemon.recv(1 << 18) or (None if stuck else b"")
@@ -372,8 +368,8 @@ def _received(daemon: Any, busy: bool) -> Any:
             return None if stuck else b""
 
 
-def _print(chunks: Chunks) -> int:
-    """Write what the command wrote, in its order; 141 if nobody reads it any more, else 0."""
+def _print_chunks(chunks: Chunks) -> int:
+    """Print the command's output in order. Returns 141 if the pipe was closed, else 0."""
     for number, text in chunks:
         stream = sys.stdout if number == 1 else sys.stderr
         if stream is None:  # closed by the caller (`>&-`)

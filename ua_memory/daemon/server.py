@@ -1,4 +1,4 @@
-"""The daemon of one bank: it listens, queues commands for its worker, and knows when to leave."""
+"""The daemon of one bank: it listens on a socket, queues commands for its worker, and exits when idle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ua_memory.daemon import connect
 from ua_memory.daemon.connect import PACKAGE, RequestRefused
 from ua_memory.daemon.spawn import Log
 from ua_memory.daemon.watch import Watch
-from ua_memory.daemon.worker import Flushing, Job, Upkeep, Warm, Worker
+from ua_memory.daemon.worker import BackgroundJobs, Job, Upkeep, WarmBank, Worker
 from ua_memory.paths import is_bank
 from ua_memory.store.scan import SnapshotCache
 
@@ -53,7 +53,7 @@ from ua_memory.store.scan import SnapshotCache
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One command as its caller would have run it. `stdin` is None as long as nobody asked for it."""
+    """A caller's command. `stdin` is None until the command asks for it."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -65,8 +65,8 @@ class Request:
     stdin: bytes | None = None
 
 
-def parsed(line: bytes) -> tuple[object, str, dict[str, Any]]:
-    """(id, method, params) of a request line. RequestRefused if it is none."""
+def parse_request(line: bytes) -> tuple[object, str, dict[str, Any]]:
+    """Parse a request line into (id, method, params). RequestRefused if it is invalid."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -79,8 +79,8 @@ def parsed(line: bytes) -> tuple[object, str, dict[str, Any]]:
     return message["id"], method, params
 
 
-def request(params: Mapping[str, Any]) -> Request:
-    """The command that a `run` asks for. RequestRefused if anything is missing or of another type."""
+def command_request(params: Mapping[str, Any]) -> Request:
+    """The command in the parameters of a `run`. RequestRefused if one is missing or has a wrong type."""
     try:
         given = params.get("stdin")
         argv, env = params["argv"], params["env"]
@@ -97,20 +97,19 @@ def request(params: Mapping[str, Any]) -> Request:
     return found
 
 
-def line(**message: object) -> bytes:
+def message_line(**message: object) -> bytes:
     """A message as one line of ASCII."""
     return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
 
 
-# -- peer --------------------------------------------------------------------------------------------------
-# Who is at the other end of a socket, as the kernel says.
+# -- peer credentials --------------------------------------------------------------------------------------
 
 
 _LOCAL_PEERCRED = 0x001  # macOS, level 0: struct xucred
 
 
-def uid(connection: socket.socket) -> int:
-    """The user id of the peer. OSError where the kernel does not say."""
+def peer_uid(connection: socket.socket) -> int:
+    """The user id of a socket's peer, from the kernel. OSError if it is unknown."""
     if sys.platform == "darwin":
         version, user = struct.unpack_from("=II", connection.getsockopt(0, _LOCAL_PEERCRED, 76))
         if version:
@@ -120,23 +119,23 @@ def uid(connection: socket.socket) -> int:
     return int(struct.unpack("=iII", found)[1])
 
 
-# -- streams -----------------------------------------------------------------------------------------------
-# A caller's streams as a command meets them: output is recorded in its order, input is asked for.
+# -- a caller's streams ------------------------------------------------------------------------------------
+# Output is recorded in order; standard input is requested when a command reads it.
 
 
-LIVE = 1.0
-"""Seconds after which output is sent as it comes: a bar of progress moves."""
+LIVE_AFTER = 1.0
+"""Seconds after which output is sent while the command runs, so that a progress bar moves."""
 
 Chunk = tuple[int, str]
 """Descriptor (1 or 2) and text."""
 
 
 class Output:
-    """What a command wrote, in its order. `send` takes what is to be shown before the end."""
+    """A command's output in order. `send` gets what is shown before the command ends."""
 
     def __init__(self, send: Callable[[list[Chunk]], None]) -> None:
         self._send, self._began = send, time.monotonic()
-        self._lock = threading.Lock()  # the bar of progress is drawn by a thread of its own
+        self._lock = threading.Lock()  # a progress bar is drawn by its own thread
         self._chunks: list[Chunk] = []
 
     def add(self, number: int, text: str) -> None:
@@ -145,20 +144,20 @@ class Output:
                 text = self._chunks.pop()[1] + text
             self._chunks.append((number, text))
 
-    def live(self) -> None:
-        """Send what there is, if the command takes long."""
-        if time.monotonic() - self._began > LIVE and (chunks := self.taken()):
+    def send_if_slow(self) -> None:
+        """Send the output so far if the command has been running for LIVE_AFTER seconds."""
+        if time.monotonic() - self._began > LIVE_AFTER and (chunks := self.take_unsent()):
             self._send(chunks)
 
-    def taken(self) -> list[Chunk]:
-        """What was not sent yet."""
+    def take_unsent(self) -> list[Chunk]:
+        """Remove and return the output that was not sent yet."""
         with self._lock:
             chunks, self._chunks = self._chunks, []
         return chunks
 
 
 class CallerStream(io.TextIOBase):
-    """Standard output or error of a caller, who encodes what comes."""
+    """A caller's standard output or error. The caller encodes the text."""
 
     def __init__(self, output: Output, number: int, encoding: str) -> None:
         self._output, self._number, self._encoding = output, number, encoding
@@ -174,83 +173,81 @@ class CallerStream(io.TextIOBase):
         if text:
             self._output.add(self._number, text)
             if self._number == 2:
-                self._output.live()
+                self._output.send_if_slow()
         return len(text)
 
     def flush(self) -> None:
-        self._output.live()
+        self._output.send_if_slow()
 
 
 class UnsentInput(io.RawIOBase):
-    """Standard input that was not sent along: whoever reads from it has the caller asked for it.
-
-    It is not fetched while the command waits: a caller who types would block all others.
-    """
+    """Standard input that the caller has not sent. Reading it refuses the request with NEEDS_INPUT, so that
+    the caller sends it again with the input. Waiting for it here would block all other callers."""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
-        raise RequestRefused(connect.INPUT, "the command reads standard input")
+        raise RequestRefused(connect.NEEDS_INPUT, "the command reads standard input")
 
 
-def given(data: bytes | None) -> io.BufferedIOBase:
-    """Standard input with what the caller sent."""
+def standard_input(data: bytes | None) -> io.BufferedIOBase:
+    """The command's standard input, from the bytes that the caller sent, if any."""
     return io.BufferedReader(UnsentInput()) if data is None else io.BytesIO(data)
 
 
-# -- code --------------------------------------------------------------------------------------------------
-# The code that runs here: which installation it is of, and whether its files have changed since.
+# -- code version ------------------------------------------------------------------------------------------
+# Whether the package's files have changed since this process started.
 
 
-EVERY = 1.0
-"""Seconds between two looks."""
+CODE_CHECK_INTERVAL = 1.0
+"""Seconds between two checks."""
 
-State: TypeAlias = tuple[int, int]
+FileState: TypeAlias = tuple[int, int]
 
 
-class Code:
-    """The code as it was when this process began."""
+class CodeVersion:
+    """Sizes and times of the package's files when this process started."""
 
     def __init__(self) -> None:
-        self._folders, self._files = _all()
-        self._looked, self._changed = time.monotonic(), False
+        self._folders, self._files = _package_state()
+        self._last_check, self._changed = time.monotonic(), False
 
     def changed(self) -> bool:
-        """Whether it has been replaced on disk since. One who asks now and then waits for each look: it is of
-        the folders and of the modules that are loaded, a tenth of all; what is installed changes a folder."""
-        if not self._changed and time.monotonic() - self._looked > EVERY:
-            self._looked = time.monotonic()
-            same = (_state(file) == self._files[file] for file in _loaded() if file in self._files)
+        """Whether files were replaced on disk since. Only folders and loaded modules are checked, a tenth of
+        all files: an installation changes a folder."""
+        if not self._changed and time.monotonic() - self._last_check > CODE_CHECK_INTERVAL:
+            self._last_check = time.monotonic()
+            same = (_file_state(file) == self._files[file] for file in _loaded_files() if file in self._files)
             self._changed = not all(same) or not self._settled()
         return self._changed
 
     def _settled(self) -> bool:
-        """Whether folders are as they were, or hold what they held: what Python compiles is new there."""
-        if all(_state(folder) == was for folder, was in self._folders.items()):
+        """Whether the folders are unchanged, or hold the same files: Python adds compiled files."""
+        if all(_file_state(folder) == was for folder, was in self._folders.items()):
             return True
-        self._folders, files = _all()
+        self._folders, files = _package_state()
         return files == self._files
 
 
-def _all() -> tuple[dict[str, State], dict[str, State]]:
-    """The folders and the modules of this package, each with its size and time."""
-    folders: dict[str, State] = {}
-    files: dict[str, State] = {}
+def _package_state() -> tuple[dict[str, FileState], dict[str, FileState]]:
+    """The package's folders and modules, each with its size and time."""
+    folders: dict[str, FileState] = {}
+    files: dict[str, FileState] = {}
     for folder, below, names in os.walk(PACKAGE):
         below[:] = [name for name in below if name != "__pycache__"]
-        folders[folder] = _state(folder)
-        files |= {path: _state(path) for name in names if (path := f"{folder}/{name}").endswith(".py")}
+        folders[folder] = _file_state(folder)
+        files |= {path: _file_state(path) for name in names if (path := f"{folder}/{name}").endswith(".py")}
     return folders, files
 
 
-def _loaded() -> list[str]:
-    """Where the modules of this package may lie that run here."""
+def _loaded_files() -> list[str]:
+    """Paths where the loaded modules of this package may be."""
     own = [name.split(".")[1:] for name in [*sys.modules] if f"{name}.".startswith("ua_memory.")]
     return ["/".join([PACKAGE, *parts]) + end for parts in own for end in (".py", "/__init__.py")]
 
 
-def _state(path: str) -> State:
+def _file_state(path: str) -> FileState:
     try:
         found = os.stat(path)  # noqa: PTH116 (a hundred of them on the way to an answer)
     except OSError:  # an installation under way
@@ -259,77 +256,77 @@ def _state(path: str) -> State:
 
 
 # -- service -----------------------------------------------------------------------------------------------
-# The service of one bank: it listens, hands commands to the worker one by one, and knows when to leave.
+# The service of one bank listens on its socket and hands commands to the worker one by one.
 #
-# There is one per bank: whoever holds the lock in `local/`. Each caller has a thread of its own, so that
-# one who is slow, silent or broken keeps nobody else waiting.
+# There is one per bank: the process that holds the lock in `local/`. Each caller has its own thread, so that
+# a slow or broken one keeps nobody else waiting.
 
 
-Perform = Callable[[Request, Output, Warm], int]
-"""Runs a command on a caller's behalf and returns its exit code: the command line hands this in."""
+RunCommand = Callable[[Request, Output, WarmBank], int]
+"""Runs a caller's command and returns its exit code. The command line passes it in."""
 
-CALLERS = 64
+CALLER_LIMIT = 64
 """Connections at a time."""
-SILENCE = 10.0
-"""Seconds that a caller may take to say what they want, or to take in an answer."""
-LEAVING = 20.0
-"""Seconds that a command under way may still take when the daemon is to leave."""
-TICK = 15.0
+CALLER_TIMEOUT = 10.0
+"""Seconds that a caller may take to send a request or to read an answer."""
+EXIT_TIMEOUT = 20.0
+"""Seconds that a running command may still take when the daemon exits."""
+TICK_SECONDS = 15.0
 
 
 class Service:
-    """A daemon while it runs. `run` returns when it has left, and why."""
+    """A running daemon. `run` returns when it exits, and why."""
 
-    def __init__(self, warm: Warm, perform: Perform, local: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, warm: WarmBank, perform: RunCommand, local: Path, env: Mapping[str, str]) -> None:
         self.warm, self.perform, self.log = warm, perform, Log(local)
         self._folder = connect.make_socket_folder(env)
         self.path = f"{self._folder}/{connect.socket_name(str(warm.root))}"
-        self.began, self._code = time.time(), Code()
-        self.flushing = Flushing(warm.root, env, self.log.say)
+        self.started_at, self._code = time.time(), CodeVersion()
+        self.flushing = BackgroundJobs(warm.root, env, self.log.say)
         self.upkeep = Upkeep(
-            warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
+            warm, self.log.say, lambda: self.worker.wake(), lambda: self.worker.has_jobs, self.flushing
         )
         self.watch = Watch(warm.root, local, self.upkeep.note_change, self.log.say)
-        warm.snapshots = SnapshotCache(self.watch.marks, self.watch.touched)
-        self.worker = Worker(self._rest, TICK, self.log.say)
-        self._callers, self._why = threading.Semaphore(CALLERS), ""
+        warm.snapshots = SnapshotCache(self.watch.change_count, self.watch.changed_names)
+        self.worker = Worker(self._run_idle_work, TICK_SECONDS, self.log.say)
+        self._callers, self._exit_reason = threading.Semaphore(CALLER_LIMIT), ""
         self._awake, self._wake = socket.socketpair()
         self._inode, self._lock = 0, _inode(local / "daemon.lock")
-        self._local, self._looked = local, time.monotonic()
+        self._local, self._last_check = local, time.monotonic()
 
-    # -- its life ----------------------------------------------------------------------------------
+    # -- start, loop and exit ------------------------------------------------------------------------
 
     def run(self) -> str:
-        """Serve until there is a reason to leave, and return it. Runs in the process's main thread."""
+        """Serve until there is a reason to exit, and return it. Runs in the process's main thread."""
         listener = self._listen()
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno())
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.leave("by a signal"))
+            signal.signal(number, lambda *_: self.request_exit("by a signal"))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.log.say(f"listens on {self.path} for {self.warm.root}")
-        self.upkeep.tend(self.watch)
+        self.upkeep.attach(self.watch)
         try:
-            while not self._why:
-                ready, _, _ = select.select([listener, self._awake], [], [], TICK)
+            while not self._exit_reason:
+                ready, _, _ = select.select([listener, self._awake], [], [], TICK_SECONDS)
                 if listener in ready:
                     self._accept(listener)
-                if time.monotonic() - self._looked >= TICK:
-                    self._looked = time.monotonic()
-                    self._why = self._why or self._reason()
+                if time.monotonic() - self._last_check >= TICK_SECONDS:
+                    self._last_check = time.monotonic()
+                    self._exit_reason = self._exit_reason or self._find_exit_reason()
         finally:
             self._stop(listener)
-        return self._why
+        return self._exit_reason
 
-    def leave(self, why: str) -> None:
-        """Have the daemon leave; what has begun is finished first."""
-        self._why = self._why or why
+    def request_exit(self, why: str) -> None:
+        """Have the daemon exit after the running command."""
+        self._exit_reason = self._exit_reason or why
         with contextlib.suppress(OSError):
             self._wake.send(b"\0")
 
     def _listen(self) -> socket.socket:
         with contextlib.suppress(FileNotFoundError):
-            Path(self.path).unlink()  # of one that was killed: a living one would hold the lock
+            Path(self.path).unlink()  # of a killed daemon: a running one would hold the lock
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
@@ -338,146 +335,148 @@ class Service:
             os.umask(before)
         self._inode = _inode(self.path)
         connect.write_owner(self.path, os.getpid(), str(self.warm.root))
-        listener.listen(CALLERS)
+        listener.listen(CALLER_LIMIT)
         return listener
 
     def _stop(self, listener: socket.socket) -> None:
-        if self._in_place():
-            for part in ("", connect.BANK, connect.SILENT_SUFFIX):
+        if self._is_unchanged():
+            for part in ("", connect.OWNER_SUFFIX, connect.SILENT_SUFFIX):
                 Path(self.path + part).unlink(missing_ok=True)
         listener.close()
-        if self.worker.stop(LEAVING):
+        if self.worker.stop(EXIT_TIMEOUT):
             self.warm.close()  # the memory goes with the process
             # The answer of the last command may still be on its way.
-            for _ in range(CALLERS):
+            for _ in range(CALLER_LIMIT):
                 if not self._callers.acquire(timeout=0.5):
                     break
         self.flushing.stop()
         self.watch.stop()
-        self.log.say(f"exited: {self._why or 'failed'}")
+        self.log.say(f"exited: {self._exit_reason or 'failed'}")
 
-    def _in_place(self) -> bool:
+    def _is_unchanged(self) -> bool:
         return _inode(self.path) == self._inode
 
-    def _reason(self) -> str:
-        """Why to leave now, '' to stay."""
+    def _find_exit_reason(self) -> str:
+        """Why to exit now; '' to stay."""
         if not is_bank(self.warm.root) or _inode(self._local / "daemon.lock") != self._lock:
             return "its bank was removed"
-        if not self._in_place():
+        if not self._is_unchanged():
             return "its socket was removed"
-        if self.worker.resting > self.warm.config.daemon_idle_minutes * 60 and not self.upkeep.waits:
+        limit = self.warm.config.daemon_idle_minutes * 60
+        if self.worker.idle_seconds > limit and not self.upkeep.has_pending_work:
             return "idle"
         return "its code was replaced" if self._code.changed() else ""
 
-    def _rest(self, seconds: float) -> float:
+    def _run_idle_work(self, seconds: float) -> float:
         if seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.unload():
             self.log.say("unloaded index and model")
-        self.upkeep.do(seconds)
-        return self.upkeep.next() - time.monotonic()
+        self.upkeep.run_due(seconds)
+        return self.upkeep.next_due() - time.monotonic()
 
     # -- one caller --------------------------------------------------------------------------------
 
     def _accept(self, listener: socket.socket) -> None:
         try:
             caller, _ = listener.accept()
-        except OSError as error:  # they left at once, or there are too many open files
+        except OSError as error:  # the caller has left, or there are too many open files
             self.log.say(f"accept: {error}")
             time.sleep(0.05)
             return
         if not self._callers.acquire(blocking=False):
             with caller, contextlib.suppress(OSError):
-                caller.send(line(id=None, error={"code": connect.BUSY, "message": "too many callers"}))
-            self.log.say(f"rejected: {CALLERS} callers already")
+                refusal = {"code": connect.BUSY, "message": "too many callers"}
+                caller.send(message_line(id=None, error=refusal))
+            self.log.say(f"rejected: {CALLER_LIMIT} callers already")
             return
         threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
 
     def _serve(self, caller: socket.socket) -> None:
         try:
             with caller:
-                caller.settimeout(SILENCE)
-                if uid(caller) != os.getuid():
+                caller.settimeout(CALLER_TIMEOUT)
+                if peer_uid(caller) != os.getuid():
                     self.log.say("rejected: another user")
                     return
-                for asked in _lines(caller):
-                    caller.sendall(self._answered(asked, caller))
-        except OSError:  # they left, or were silent for too long: nobody to tell
+                for asked in _read_lines(caller):
+                    caller.sendall(self._answer_line(asked, caller))
+        except OSError:  # the caller has left, or was silent for too long
             pass
         finally:
             self._callers.release()
 
-    def _answered(self, asked: bytes, caller: socket.socket) -> bytes:
+    def _answer_line(self, asked: bytes, caller: socket.socket) -> bytes:
         number: object = None
         try:
-            number, method, params = parsed(asked)
-            return line(id=number, result=self._do(method, params, caller))
+            number, method, params = parse_request(asked)
+            return message_line(id=number, result=self._call_method(method, params, caller))
         except RequestRefused as refused:
             if refused.code == connect.INTERNAL:
                 self.log.say(f"failed: {refused.message}")
-            return line(id=number, error={"code": refused.code, "message": refused.message})
+            return message_line(id=number, error={"code": refused.code, "message": refused.message})
 
-    def _do(self, method: str, params: dict[str, Any], caller: socket.socket) -> object:
+    def _call_method(self, method: str, params: dict[str, Any], caller: socket.socket) -> object:
         if method == "run":
             return self._run(params, caller)
         if method == "status":
             return self.status()
         if method == "stop":
-            self.leave("requested")
+            self.request_exit("requested")
             return {"pid": os.getpid()}
         raise RequestRefused(connect.NO_METHOD, f"no method {method[:50]}")
 
     def _run(self, params: dict[str, Any], caller: socket.socket) -> object:
         if params.get("protocol") != connect.PROTOCOL or params.get("code") != connect.PACKAGE:
-            self.leave("a caller of another installation")
+            self.request_exit("a caller of another installation")
         elif self._code.changed():
-            self.leave("its code was replaced")
-        if self._why:
-            raise RequestRefused(connect.OTHER_CODE, f"the daemon exits: {self._why}")
-        asked = request(params)
-        # A caller who gets no word does it themselves: then it must not be done here.
-        caller.sendall(line(method="taken", params=[]))
+            self.request_exit("its code was replaced")
+        if self._exit_reason:
+            raise RequestRefused(connect.OTHER_CODE, f"the daemon exits: {self._exit_reason}")
+        asked = command_request(params)
+        # A caller that does not get this line runs the command itself, so then it must not run here.
+        caller.sendall(message_line(method="taken", params=[]))
 
         def work(job: Job) -> object:
-            output = Output(job.tell)
+            output = Output(job.notify)
             code = self.perform(asked, output, self.warm)
-            return {"code": code, "output": output.taken()}
+            return {"code": code, "output": output.take_unsent()}
 
         def tell(chunks: Any) -> None:
-            caller.sendall(line(method="alive" if chunks is None else "write", params=chunks or []))
+            caller.sendall(message_line(method="alive" if chunks is None else "write", params=chunks or []))
 
-        return self.worker.ask(Job(work), tell)
+        return self.worker.submit(Job(work), tell)
 
     def status(self) -> dict[str, Any]:
-        """How it stands, as `daemon status --json` has it."""
+        """The daemon's status, as printed by `daemon status --json`."""
         return {
             "pid": os.getpid(), "bank": str(self.warm.root), "socket": self.path,
             "protocol": connect.PROTOCOL, "code": connect.PACKAGE,
-            "since": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.began)),
-            "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.warm,
-            "idle_seconds": round(self.worker.resting, 1), "caught_up": self.upkeep.caught_up,
-            "watch": self.watch.state(),
-            "model": self.flushing.modelled(), "upkeep": self.flushing.can_tend(),
+            "since": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.started_at)),
+            "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.is_loaded,
+            "idle_seconds": round(self.worker.idle_seconds, 1), "caught_up": self.upkeep.index_updates,
+            "watch": self.watch.status(),
+            "model": self.flushing.has_model(), "upkeep": self.flushing.can_consolidate(),
             **({"flushing": self.flushing.key} if self.flushing.key else {}),
         }  # fmt: skip
 
 
 def _inode(path: Path | str) -> int:
-    """By which a file is told from another of its name; 0 where there is none."""
+    """A file's inode, 0 if there is none: a file that was replaced has another one."""
     try:
         return os.lstat(path).st_ino
     except OSError:
         return 0
 
 
-def _lines(caller: socket.socket) -> Iterator[bytes]:
-    """The lines that a caller sends. Ends where they do, or where a line is too long to be one of ours."""
+def _read_lines(caller: socket.socket) -> Iterator[bytes]:
+    """The lines that a caller sends. Ends with the connection, or at a line that is too long or too slow."""
     rest = b""
     while True:
-        deadline = time.monotonic() + SILENCE
+        deadline = time.monotonic() + CALLER_TIMEOUT
         parts = [rest]
         size = len(rest)
         while b"\n" not in parts[-1]:
-            # A byte a second would never be silent: the whole line has its time.
-            if size > connect.LARGEST or time.monotonic() > deadline:
+            # The time limit is for the whole line: a byte a second would never time out.
+            if size > connect.LARGEST_MESSAGE or time.monotonic() > deadline:
                 return
             got = caller.recv(1 << 16)
             if not got:

@@ -1,4 +1,4 @@
-"""Processes in the background: starting, asking and ending a bank's daemon, other work, and their logs."""
+"""Background processes: start, query and stop a bank's daemon, start other detached work, write logs."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ if TYPE_CHECKING:
 # -- processes ---------------------------------------------------------------------------------------------
 
 
-MODE = "UA_MEMORY_DAEMON"
-"""Whether a command goes to the daemon: auto, off, or require, which starts one and waits for it."""
+MODE_VARIABLE = "UA_MEMORY_DAEMON"
+"""The variable with auto, off or require: whether commands go to the daemon. `require` starts one and
+waits."""
 
 
-def background(
-    words: Sequence[str], env: Mapping[str, str], *, log: str | Path = os.devnull, cwd: str | None = "/",
+def start_process(
+    argv: Sequence[str], env: Mapping[str, str], *, log: str | Path = os.devnull, cwd: str | None = "/",
     module: str = "ua_memory",
 ) -> subprocess.Popen[bytes]:  # fmt: skip
-    """Start a process of ours that goes on when its caller is gone: in a session of its own, with nothing of
-    the caller's open. Its output is appended to `log`. OSError."""
+    """Start a detached process of this package: it has its own session and none of the caller's files. Its
+    output is appended to `log`. OSError."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(
-            # -P: no module of the folder it runs in may take the place of one of ours.
-            [sys.executable, "-P", "-m", module, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            # -P: modules of the current folder must not shadow ours.
+            [sys.executable, "-P", "-m", module, *argv], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
             cwd=cwd, env=dict(env), start_new_session=True,
         )  # fmt: skip
     finally:
         os.close(out)
 
 
-def survive() -> None:
-    """Ignore SIGHUP, which a terminal that closes sends to what it started, here and in what is started next:
-    what is handed over must be on the disk first."""
+def ignore_hangup() -> None:
+    """Ignore SIGHUP here and in child processes: what is handed over must be on disk even if the terminal
+    closes."""
     with contextlib.suppress(ValueError, AttributeError):  # not the main thread; no such signal
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def start_detached(bank: Bank | Folders, env: Mapping[str, str], *words: str) -> str:
-    """Start a command in a bank, by default `flush`, that goes on when its caller is gone; return the path of
-    its log."""
+    """Start a detached command for a bank, by default `flush`, and return the path of its log."""
     words = words or ("flush",)
-    log = Log(_made(bank.local), FLUSH_LOG)
+    log = Log(_make_local(bank.local), FLUSH_LOG)
     log.say(" ".join(words))
-    background(["--bank", str(bank.root), *words], env, log=log.file)
+    start_process(["--bank", str(bank.root), *words], env, log=log.file)
     return str(log.file)
 
 
-def warm_up(options: Sequence[str], env: Mapping[str, str], cwd: str | None = "/") -> None:
-    """Have a daemon with its model loaded, by a process that nobody waits for. `options` name the bank."""
-    # The first question is what has it load the model.
-    background([*options, "recall", "memory"], {**env, MODE: "require"}, cwd=cwd)
+def start_warm_daemon(options: Sequence[str], env: Mapping[str, str], cwd: str | None = "/") -> None:
+    """Start a daemon with its model loaded, without waiting. `options` name the bank."""
+    # The first search loads the model.
+    start_process([*options, "recall", "memory"], {**env, MODE_VARIABLE: "require"}, cwd=cwd)
 
 
-def _made(local: Path | str) -> Path:
-    """A bank's folder `local/`, which there is then."""
+def _make_local(local: Path | str) -> Path:
+    """Make a bank's folder `local/` if it is missing, and return it."""
     from ua_memory.paths import make_private
 
     make_private(Path(local))
@@ -87,19 +87,18 @@ def _made(local: Path | str) -> Path:
 
 
 # -- logs ---------------------------------------------------------------------------------------------------
-# A log in `local/`: of the daemon, of hooks, of work in the background. Begun anew when it has grown; one old
-# one is kept.
+# Logs in `local/`: of the daemon, of hooks, of background work. They are rotated; one old file is kept.
 
 
-LARGEST = 1 << 20
+LARGEST_LOG = 1 << 20
 """Bytes of a log."""
-NAME, FLUSH_LOG = "daemon.log", "flush.log"
+DAEMON_LOG, FLUSH_LOG = "daemon.log", "flush.log"
 
 
 class Log:
-    """Where is said what happens and nobody sees. A log that cannot be written is no reason to fail."""
+    """A log file of background work. Failures to write it are ignored."""
 
-    def __init__(self, folder: Path, name: str = NAME) -> None:
+    def __init__(self, folder: Path, name: str = DAEMON_LOG) -> None:
         self.file = folder / name
         self._lock = threading.Lock()
 
@@ -107,7 +106,7 @@ class Log:
         row = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}] {text.rstrip()}\n"
         with self._lock, contextlib.suppress(OSError):
             with contextlib.suppress(FileNotFoundError):
-                if self.file.stat().st_size + len(row) > LARGEST:
+                if self.file.stat().st_size + len(row) > LARGEST_LOG:
                     self.file.replace(self.file.with_suffix(".log.1"))
             fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
@@ -124,8 +123,8 @@ class Log:
         return rows[-lines:] if lines else []
 
 
-class Lines(io.StringIO):
-    """A stream whose lines go into a log, for a command that nobody looks at."""
+class LogStream(io.StringIO):
+    """A text stream that writes its lines to a log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()
@@ -138,14 +137,14 @@ class Lines(io.StringIO):
         return len(text)
 
 
-# -- the daemon --------------------------------------------------------------------------------------------
-# There is one per bank: whoever holds the lock in `local/`.
+# -- starting the daemon -----------------------------------------------------------------------------------
+# There is one per bank: the process that holds the lock in `local/`.
 
 
-AGAIN = 30.0
-"""Seconds after which a daemon that did not come up is tried again."""
-COMES_UP = 20.0
-"""Seconds in which it must answer."""
+RETRY_AFTER = 30.0
+"""Seconds after which a daemon that did not start is tried again."""
+START_TIMEOUT = 20.0
+"""Seconds in which a started daemon must answer."""
 
 
 class AlreadyRuns(Exception):
@@ -154,9 +153,9 @@ class AlreadyRuns(Exception):
 
 @contextlib.contextmanager
 def process_lock(file: Path) -> Iterator[None]:
-    """Be the bank's one process of a kind, such as its daemon, as long as the block lasts. AlreadyRuns; freed
-    by the system at a kill."""
-    fd = os.open(_made(file.parent) / file.name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Hold the lock that makes this the bank's only process of a kind, such as its daemon. A killed process
+    loses it. AlreadyRuns."""
+    fd = os.open(_make_local(file.parent) / file.name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,67 +168,70 @@ def process_lock(file: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def runs(local: Path) -> bool:
-    """Whether the bank has a daemon, also one that is only starting."""
+def is_running(local: Path) -> bool:
+    """Whether the bank has a daemon, even one that is still starting."""
     return is_locked(local / "daemon.lock")
 
 
-def holder(local: Path) -> int:
+def daemon_pid(local: Path) -> int:
     """The process id of the bank's daemon; 0 if it has none."""
     with contextlib.suppress(OSError, ValueError):
         pid = int((local / "daemon.lock").read_text())
-        return pid if runs(local) else 0  # whoever holds the lock has written it
+        return pid if is_running(local) else 0  # the process that holds the lock has written it
     return 0
 
 
-def in_background(bank: Bank | Folders, env: Mapping[str, str], *, warm: bool = False) -> bool:
-    """Start a daemon unless there is one or one has just been tried, and tell whether; does not wait. With
-    `warm` it is asked something, so that it loads its model."""
+def ensure_started(bank: Bank | Folders, env: Mapping[str, str], *, warm: bool = False) -> bool:
+    """Start a daemon, without waiting, unless one runs or was tried in the last RETRY_AFTER seconds. True if
+    it was started. `warm` has it load its model."""
     try:
-        local = _made(bank.local)
+        local = _make_local(bank.local)
         mark = local / "daemon.started"
         with contextlib.suppress(FileNotFoundError):
-            if time.time() - mark.stat().st_mtime < AGAIN:
+            if time.time() - mark.stat().st_mtime < RETRY_AFTER:
                 return False
-        if runs(local):
+        if is_running(local):
             return False
         mark.touch(mode=0o600)
         if warm:
-            warm_up(["--bank", str(bank.root)], env)
+            start_warm_daemon(["--bank", str(bank.root)], env)
         else:
-            start(bank, env)
-    except OSError:  # a bank that we may only read has no daemon
+            start_daemon(bank, env)
+    except OSError:  # a read-only bank has no daemon
         return False
     return True
 
 
-MODELS = ("ANTHROPIC_", "OPENAI_", "UA_MEMORY_PROVIDER", "UA_MEMORY_MODEL")
-"""What the names of variables begin with that choose a model, or have its key."""
+MODEL_VARIABLES = ("ANTHROPIC_", "OPENAI_", "UA_MEMORY_PROVIDER", "UA_MEMORY_MODEL")
+"""Prefixes of the variables that choose a model, or hold its key."""
 
 
-def start(bank: Bank | Folders, env: Mapping[str, str], *, key: bool = False) -> subprocess.Popen[bytes]:
-    """Start a bank's daemon; with `key` its owner wants it to have the model of these variables."""
-    # What is particular to one caller comes with each request; a daemon must not keep their keys.
-    kept = MODELS if key else ()
+def start_daemon(
+    bank: Bank | Folders, env: Mapping[str, str], *, key: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a bank's daemon. `key` passes on the variables that choose a model and hold its key."""
+    # A caller's own settings come with each request; the daemon must not keep a caller's keys.
+    kept = MODEL_VARIABLES if key else ()
     env = {
         name: value
         for name, value in env.items()
         if name.startswith(kept) or not name.startswith(("ANTHROPIC_", "OPENAI_", "UA_"))
     }
-    return background(["--bank", str(bank.root), "daemon", "run"], env, log=_made(bank.local) / NAME)
+    log = _make_local(bank.local) / DAEMON_LOG
+    return start_process(["--bank", str(bank.root), "daemon", "run"], env, log=log)
 
 
-def ensure(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> dict[str, Any]:
+def ensure_answers(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> dict[str, Any]:
     """Have a daemon that answers, and return its status; see `start` for `key`. Busy if none comes up."""
     process: subprocess.Popen[bytes] | None = None
-    deadline = time.monotonic() + COMES_UP
+    deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         found = status(bank.root, env)
         if found is not None:
             return found
-        if process is None and not runs(bank.local):
-            process = start(bank, env, key=key)
-        elif process is None and silent(bank.root, env):
+        if process is None and not is_running(bank.local):
+            process = start_daemon(bank, env, key=key)
+        elif process is None and is_bank_silent(bank.root, env):
             hint = "ua-memory daemon restart"
             raise Busy("the daemon does not answer", where=str(bank.root), hint=hint)
         elif process is not None and process.poll():
@@ -241,7 +243,7 @@ def ensure(bank: Bank, env: Mapping[str, str], *, key: bool = False) -> dict[str
 
 
 class InProcess:
-    """An opener that notes which bank it opened. With `insist` it opens none, but brings its daemon up."""
+    """An opener that remembers which bank it opened. With `insist` it starts the bank's daemon instead."""
 
     def __init__(self, env: Mapping[str, str], *, insist: bool = False) -> None:
         self.env, self.insist = env, insist
@@ -254,83 +256,85 @@ class InProcess:
         with in_process(root, config, now) as memory:
             self.bank = memory.store.bank
             if self.insist:
-                ensure(self.bank, self.env)
-                raise BroughtUp
+                ensure_answers(self.bank, self.env)
+                raise DaemonStarted
             yield memory
 
 
-class BroughtUp(BaseException):
-    """The daemon is there now: ask it. Not an Exception: no message is to be made of it."""
+class DaemonStarted(BaseException):
+    """The daemon answers now. Not an Exception, so that it is not reported as an error."""
 
 
-# -- asking ------------------------------------------------------------------------------------------------
-# Asking a daemon how it stands, or to leave. Commands go the faster way of `cli.fast`.
+# -- status and stop ---------------------------------------------------------------------------------------
+# Commands are sent by `daemon.connect`, which loads faster.
 
 
-SECONDS = 2.0
-STOPS, ENDS = 30.0, 5.0
-"""Seconds in which one that was asked to must have left, and one that was killed must have ended."""
+ASK_TIMEOUT = 2.0
+STOP_TIMEOUT, KILL_TIMEOUT = 30.0, 5.0
+"""Seconds in which a daemon must exit after it was asked to, and after it was killed."""
 
 
 class Daemon:
-    """A daemon of this user's: where it listens, its process, its bank's folder ('' where it does not say),
-    and what it says of itself, None if it does not answer."""
+    """A running daemon: its socket, its process, its bank's folder ('' if unknown), and its status in `said`,
+    None if it does not answer."""
 
     def __init__(self, socket: str, pid: int, bank: str, said: dict[str, Any] | None) -> None:
         self.socket, self.pid, self.bank, self.said = socket, pid, bank, said
 
     def end(self) -> bool:
-        """Whether it has left, or was killed."""
-        return end(
-            lambda: listens(self.socket), lambda: self.said and ask(self.socket, "stop"), lambda: self.pid
+        """Stop or kill it. True if it has ended."""
+        return stop_daemon(
+            lambda: is_listening(self.socket),
+            lambda: self.said and ask(self.socket, "stop"),
+            lambda: self.pid,
         )
 
 
-def every(env: Mapping[str, str]) -> list[Daemon]:
-    """All daemons of this user's, by their banks."""
+def list_daemons(env: Mapping[str, str]) -> list[Daemon]:
+    """All daemons of this user, sorted by bank."""
     found = list[Daemon]()
     for folder in filter(connect.is_private, connect.socket_folders(env)):
         paths = (f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".sock"))  # noqa: PTH208
-        found += filter(None, map(_daemon, paths))
+        found += filter(None, map(_daemon_at, paths))
     return sorted(found, key=lambda one: (one.bank, one.pid))
 
 
-def _daemon(path: str) -> Daemon | None:
-    if not listens(path):
+def _daemon_at(path: str) -> Daemon | None:
+    if not is_listening(path):
         return None
     said = ask(path, "status")
     pid, bank = connect.read_owner(path)
     return Daemon(path, said["pid"] if said else pid, bank, said)
 
 
-def end(there: Callable[[], bool], stop: Callable[[], object], pid: Callable[[], int]) -> bool:
-    """Have a daemon leave, a command under way finished first, and kill one that has not left in time.
-    Whether it has ended; `stop` asks it, and is None where it does not answer."""
-    for number, patience in ((signal.SIGTERM, STOPS), (signal.SIGKILL, ENDS)):
+def stop_daemon(is_running: Callable[[], bool], stop: Callable[[], object], pid: Callable[[], int]) -> bool:
+    """Stop a daemon after its running command, and kill it if it does not exit in time. True if it has ended.
+    `stop` asks it to exit, and returns None if it does not answer."""
+    for signal_number, patience in ((signal.SIGTERM, STOP_TIMEOUT), (signal.SIGKILL, KILL_TIMEOUT)):
         deadline = time.monotonic() + patience
-        while there() and time.monotonic() < deadline:
-            # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
-            if number == signal.SIGKILL or stop() is None:
-                wake(pid(), number)
+        while is_running() and time.monotonic() < deadline:
+            # It may use another XDG_RUNTIME_DIR, have lost its socket, or be frozen.
+            if signal_number == signal.SIGKILL or stop() is None:
+                send_signal(pid(), signal_number)
             time.sleep(0.05)
-    return not there()
+    return not is_running()
 
 
-def listens(path: str) -> bool:
-    """Whether there is a daemon at a socket: one that was killed has left it behind."""
+def is_listening(path: str) -> bool:
+    """Whether a daemon listens at a socket: a killed one leaves its socket behind."""
     try:
         with contextlib.closing(unix_socket()) as daemon:
-            daemon.settimeout(connect.PROBE)
+            daemon.settimeout(connect.PROBE_TIMEOUT)
             daemon.connect(path)
-    except (TimeoutError, BlockingIOError):  # it is there, and lets nobody in
+    except (TimeoutError, BlockingIOError):  # it listens, but accepts no more connections
         return True
     except OSError:
         return False
     return True
 
 
-def wake(pid: int, number: signal.Signals) -> None:
-    """Signal a daemon, also one that is frozen, which hears of nothing else."""
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal, then SIGCONT: a stopped process handles no other signal."""
     with contextlib.suppress(OSError):
         if pid > 0:
             os.kill(pid, number)
@@ -338,54 +342,53 @@ def wake(pid: int, number: signal.Signals) -> None:
 
 
 def status(root: Path, env: Mapping[str, str], method: str = "status") -> dict[str, Any] | None:
-    """What the bank's daemon says of itself, or to be told to `stop`; None if none answers."""
+    """Call `status` or `stop` on the bank's daemon and return its answer; None if none answers."""
     name = connect.socket_name(os.path.realpath(root))
     folders = filter(connect.is_private, connect.socket_folders(env))
     return next(filter(None, (ask(f"{folder}/{name}", method) for folder in folders)), None)
 
 
-def silent(root: Path, env: Mapping[str, str]) -> bool:
-    """Whether the bank's daemon is there, and did not answer whoever asked it last."""
+def is_bank_silent(root: Path, env: Mapping[str, str]) -> bool:
+    """Whether the bank's daemon runs, but did not answer the last request."""
     name = connect.socket_name(os.path.realpath(root))
     return any(connect.is_silent(f"{folder}/{name}") for folder in connect.socket_folders(env))
 
 
 def ask(path: str, method: str) -> dict[str, Any] | None:
-    """What the daemon that listens at a socket answers; None if it does not."""
+    """Call a method of the daemon at a socket; None if it does not answer."""
     import socket  # not by the MCP relay, which asks nothing
 
     known = connect.is_silent(path)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as daemon:
-            daemon.settimeout(min(SECONDS, connect.PROBE) if known else SECONDS)
+            daemon.settimeout(min(ASK_TIMEOUT, connect.PROBE_TIMEOUT) if known else ASK_TIMEOUT)
             daemon.connect(path)
             daemon.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode() + b"\n")
             with daemon.makefile("rb") as lines:
                 found = dict(json.loads(lines.readline())["result"])
     except TimeoutError:
-        connect.note_answer(path, False)
+        connect.record_answer(path, False)
         return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if known:
-        connect.note_answer(path, True)
+        connect.record_answer(path, True)
     return found
 
 
 # -- checks ----------------------------------------------------------------------------------------------
 
 
-def checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
-    """Whether the bank's daemon answers, if it has one, and whether its watch is alive; without one every
-    command does its own work."""
+def daemon_checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
+    """The checks of `doctor`: whether a running daemon answers, and whether its watch gets events."""
     from ua_memory.upkeep.doctor import Check
 
-    if not runs(bank.local):
+    if not is_running(bank.local):
         yield Check("daemon", True, "none runs; the next search starts it")
         return
     found = status(bank.root, env)
     if found is None:
-        seen = f"process {holder(bank.local)} runs, but does not answer"
+        seen = f"process {daemon_pid(bank.local)} runs, but does not answer"
         yield Check("daemon", False, seen, "ua-memory daemon restart")
         return
     yield Check("daemon", True, f"process {found['pid']} answers")
@@ -394,7 +397,7 @@ def checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
         seen = f"{watch['folders']} folders by events, heartbeat {watch['heartbeat']}"
         yield Check("watch", True, seen)
         return
-    why = watch["why"]  # on a shared file system it cannot hear of changes, and that is no fault
+    why = watch["why"]  # on a shared file system there are no events, which is no fault
     limits = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)"
     hint = limits if "limit" in why else "ua-memory daemon restart"
     yield Check("watch", "unheard" in why, f"no events ({why}); the files are polled", hint)

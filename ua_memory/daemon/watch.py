@@ -1,4 +1,4 @@
-"""File events of a bank: inotify, FSEvents or kqueue, or polling where there are none."""
+"""Watch a bank's files for changes: by inotify, FSEvents or kqueue, else by polling."""
 
 from __future__ import annotations
 
@@ -25,265 +25,267 @@ from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.paths import foreign, make_private
 
 # -- watch -------------------------------------------------------------------------------------------------
-# Hearing of changes to a bank's files: by native events, or, where there are none, by looking now and then.
-#
-# An event is only a mark. Whoever acts on it reads the files, so that a lost, doubled or late event
-# costs time and nothing else.
+# An event only says that something may have changed. Whoever acts on it reads the files, so a lost, doubled
+# or late event costs time and nothing else.
 
 
-BEAT = 60.0
-"""Seconds between two heartbeats: a probe is written, and its event must come."""
-LOOKS = 2.0
-"""Seconds between two looks at the files where there are no events."""
-POLLED, HEARD = 500, 2000
-"""So many times what a look took passes before the next one, without events and with them: looking takes at
-most 0.2 and 0.05 % of a core."""
+HEARTBEAT_INTERVAL = 60.0
+"""Seconds between two heartbeats: a probe file is written, and its event must arrive."""
+POLL_INTERVAL = 2.0
+"""Seconds between two scans of the files if there are no events."""
+POLL_FACTOR, EVENT_SCAN_FACTOR = 500, 2000
+"""The pause between two full scans as a multiple of a scan's duration, without events and with them: scans
+take at most 0.2 and 0.05 % of a core."""
 
 
-class Native(Protocol):
-    """Where events come from. `marks` counts the changes seen, None if something may have been missed."""
+class EventSource(Protocol):
+    """A source of file events. `change_count` is None if changes may have been missed."""
 
-    blind: str
+    failure: str
 
     @property
     def folders(self) -> int: ...
-    def marks(self) -> int | None: ...
-    def touched(self, since: int) -> frozenset[bytes] | None: ...
-    def alive(self) -> bool: ...
+    def change_count(self) -> int | None: ...
+    def changed_names(self, since: int) -> frozenset[bytes] | None: ...
+    def is_alive(self) -> bool: ...
     def stop(self) -> None: ...
 
 
-Opens = Callable[[Path, Path, Callable[[], None]], Native]
+OpenEvents = Callable[[Path, Path, Callable[[], None]], EventSource]
 
 
-def native(root: Path, probes: Path, on_change: Callable[[], None]) -> Native:
-    """This system's events. OSError or ImportError where there are none to be had."""
-    return (Inotify if sys.platform == "linux" else Observed)(root, probes, on_change)
+def open_events(root: Path, probes: Path, on_change: Callable[[], None]) -> EventSource:
+    """Open this system's event source. OSError or ImportError if there is none."""
+    return (InotifyEvents if sys.platform == "linux" else ObserverEvents)(root, probes, on_change)
 
 
 class Watch:
-    """The watch over one bank. `on_change` is called at each mark, by another thread; `say` writes a log."""
+    """Watches one bank. `on_change` is called at each change, by another thread; `say` writes to the log."""
 
     def __init__(
         self, root: Path, local: Path, on_change: Callable[[], None], say: Callable[[str], None],
-        opens: Opens = native,
+        opens: OpenEvents = open_events,
     ) -> None:  # fmt: skip
         self._root, self._probes = root, local / "watch"
-        self._on_change, self._say, self._opens = on_change, say, opens
-        self._native: Native | None = None
+        self._on_change, self._say, self._open_events = on_change, say, opens
+        self._source: EventSource | None = None
         self.why = "it has not started"
-        """Why there are no events; '' where there are."""
-        self.beaten = 0.0
-        """When the last heartbeat came back, in seconds since the epoch; 0 for never."""
-        self._next_beat, self._next_look = 0.0, 0.0
+        """Why there are no events; '' if there are."""
+        self.last_heartbeat = 0.0
+        """When the last heartbeat's event arrived, in seconds since 1970; 0 for never."""
+        self._next_heartbeat, self._next_scan = 0.0, 0.0
 
     @property
-    def polls(self) -> bool:
-        """Whether files are looked at now and then, since there are no events."""
-        return self._native is None
+    def is_polling(self) -> bool:
+        """Whether the files are polled, since there are no events."""
+        return self._source is None
 
     def start(self) -> None:
-        """Begin to hear. Never fails: without events there is polling."""
+        """Start watching. Never fails: without events the files are polled."""
         self.stop()
-        self._next_beat = time.monotonic() + BEAT
+        self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL
         try:
             make_private(self._probes)
             for left in self._probes.iterdir():
                 left.unlink()
-            self._native = self._opens(self._root, self._probes, self._on_change)
+            self._source = self._open_events(self._root, self._probes, self._on_change)
         except (OSError, ImportError) as error:
-            self._polled(getattr(error, "strerror", None) or str(error))
+            self._start_polling(getattr(error, "strerror", None) or str(error))
             return
-        if self.beat():
+        if self.heartbeat():
             if self.why:
-                self._say(f"watches {self._native.folders - 1} folders by events")
+                self._say(f"watches {self._source.folders - 1} folders by events")
             self.why = ""
 
     def stop(self) -> None:
-        """Hear nothing more."""
-        found, self._native = self._native, None
+        """Stop watching."""
+        found, self._source = self._source, None
         if found is not None:
             found.stop()
 
-    def marks(self) -> int | None:
-        """How many changes were seen, all that ended before the call among them; None if nobody knows."""
-        found = self._native
-        return found.marks() if found is not None and not found.blind else None
+    def change_count(self) -> int | None:
+        """The number of changes seen, including all that ended before the call; None if unknown."""
+        found = self._source
+        return found.change_count() if found is not None and not found.failure else None
 
-    def touched(self, since: int) -> frozenset[bytes] | None:
-        """The names of the files, below the bank's root, that were touched since a mark; None where something
-        else was, or nobody knows."""
-        found = self._native
-        return found.touched(since) if found is not None and not found.blind else None
+    def changed_names(self, since: int) -> frozenset[bytes] | None:
+        """The paths, below the bank's root, of the files that changed since a count; None if anything else
+        changed, or that is unknown."""
+        found = self._source
+        return found.changed_names(since) if found is not None and not found.failure else None
 
-    def beat(self) -> bool:
-        """Whether events come: a probe's must. Where they do not, polling begins, and says so."""
-        found = self._native
+    def heartbeat(self) -> bool:
+        """Check that a probe's event arrives. If not, log it and start polling."""
+        found = self._source
         if found is None:
             return False
-        if not found.blind and found.alive():
-            self.beaten = time.time()
+        if not found.failure and found.is_alive():
+            self.last_heartbeat = time.time()
             return True
-        self._polled(found.blind or "a test event did not arrive")
+        self._start_polling(found.failure or "a test event did not arrive")
         return False
 
-    # -- what is to be done from time to time ------------------------------------------------------------
+    # -- regular work --------------------------------------------------------------------------------
 
-    def next(self) -> float:
+    def next_due(self) -> float:
         """When `tend` is due, in seconds of the monotonic clock."""
-        return min(self._next_beat, self._next_look) if self.polls else max(self._next_beat, self._next_look)
+        return (
+            min(self._next_heartbeat, self._next_scan)
+            if self.is_polling
+            else max(self._next_heartbeat, self._next_scan)
+        )
 
-    def tend(self) -> bool:
-        """Begin, keep the heart beating, try again to have events where there are none: from one thread.
-        Whether it is time to look at all files, seen as events or not."""
+    def check(self) -> bool:
+        """Start the watch, check the heartbeat, and retry to get events. Called from one thread. True if it
+        is time to scan all files."""
         now = time.monotonic()
-        if now < self.next():
+        if now < self.next_due():
             return False
-        if now >= self._next_beat:
-            self._next_beat = now + BEAT
-            if not self.beat():
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_INTERVAL
+            if not self.heartbeat():
                 self.start()
         return True
 
-    def took(self, seconds: float) -> None:
-        """Say how long a look at all files took: where it is long, they are looked at less often."""
-        share = max(LOOKS, POLLED * seconds) if self.polls else HEARD * seconds
-        self._next_look = time.monotonic() + share
+    def record_scan_time(self, seconds: float) -> None:
+        """Record how long a scan of all files took: the longer, the less often they are scanned."""
+        share = max(POLL_INTERVAL, POLL_FACTOR * seconds) if self.is_polling else EVENT_SCAN_FACTOR * seconds
+        self._next_scan = time.monotonic() + share
 
-    def state(self) -> dict[str, Any]:
-        """How it stands, as `daemon status --json` has it; asks for a heartbeat."""
+    def status(self) -> dict[str, Any]:
+        """The watch's status, as printed by `daemon status --json`, after a heartbeat."""
         with contextlib.suppress(OSError):
-            self.beat()
-        when = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.beaten)) if self.beaten else ""
-        told = {"mode": "polling" if self.polls else "events", "heartbeat": when, "why": self.why}
-        native = self._native  # which another thread may take away
-        folders = {"folders": native.folders - 1} if native else {}
-        return {key: value for key, value in told.items() if value} | folders
+            self.heartbeat()
+        local = time.localtime(self.last_heartbeat)
+        when = time.strftime("%Y-%m-%dT%H:%M:%S%z", local) if self.last_heartbeat else ""
+        values = {"mode": "polling" if self.is_polling else "events", "heartbeat": when, "why": self.why}
+        source = self._source  # another thread may set it to None
+        folders = {"folders": source.folders - 1} if source else {}
+        return {key: value for key, value in values.items() if value} | folders
 
-    def _polled(self, why: str) -> None:
+    def _start_polling(self, why: str) -> None:
         self.stop()
         if self.why != why:
             self._say(f"no events, polls the files: {why}")
         self.why = why
 
 
-# -- events ------------------------------------------------------------------------------------------------
-# The kernel's queue of file events on Linux, read in its order by whoever asks, at once.
+# -- inotify's event queue ---------------------------------------------------------------------------------
+# The kernel's queue of file events on Linux, read in order by any thread that asks.
 #
-# watchdog's `InotifyFD` reads it in a thread of its own, whose turn one would have to wait for: on two busy
-# cores for four milliseconds. What asks the kernel is watchdog's all the same.
+# watchdog's `InotifyFD` reads it in its own thread, and waiting for that takes four milliseconds on two busy
+# cores. The system calls are watchdog's.
 
 
-SIZE = 1 << 16
-"""Bytes that are read at once, some thousand events."""
-EVENT = 16 + 256
+READ_SIZE = 1 << 16
+"""Bytes that are read at once: some thousand events."""
+EVENT_SIZE = 16 + 256
 """Bytes of the longest event: four numbers and a name."""
-_HEAD = struct.Struct("iIII")
-_LIMITS = {errno.ENOSPC: "inotify watch limit reached", errno.EMFILE: "inotify instance limit reached"}
+_EVENT_HEADER = struct.Struct("iIII")
+_LIMIT_ERRORS = {errno.ENOSPC: "inotify watch limit reached", errno.EMFILE: "inotify instance limit reached"}
 
 
 class EventQueue:
-    """One queue, empty at first. OSError where there is none to be had, or no watch left."""
+    """An inotify instance. OSError without instances or watches left."""
 
     def __init__(self) -> None:
-        self._ended, self._end = os.pipe()
+        self._wake_read, self._wake_write = os.pipe()
         self._fd = inotify_c.inotify_init()
         if self._fd < 0:
-            why = _error()
-            for fd in (self._ended, self._end):  # it is tried again each minute
+            why = _kernel_error()
+            for fd in (self._wake_read, self._wake_write):  # it is retried each minute
                 os.close(fd)
             raise why
         os.set_inheritable(self._fd, False)
         os.set_blocking(self._fd, False)
 
     def add(self, path: bytes, mask: Mask) -> WatchDescriptor:
-        """Watch a folder; the same number again for one that is watched."""
+        """Watch a folder and return its descriptor, which is the same if it is watched already."""
         found = inotify_c.inotify_add_watch(self._fd, path, mask)
         if found < 0:
-            raise _error()
+            raise _kernel_error()
         return found
 
     def drop(self, watch: WatchDescriptor) -> None:
-        """Watch it no longer; what was queued of it comes still. One that is gone is none of our business."""
+        """Stop watching a folder. Its queued events still arrive; a folder that is gone is no error."""
         inotify_c.inotify_rm_watch(self._fd, watch)
 
     def wait(self) -> bool:
-        """Wait until something has happened; False once it is ended."""
+        """Wait for an event. False once the queue is ended."""
         poll = select.poll()
-        for fd in (self._fd, self._ended):
+        for fd in (self._fd, self._wake_read):
             poll.register(fd, select.POLLIN)
-        return all(fd != self._ended for fd, _ in poll.poll())
+        return all(fd != self._wake_read for fd, _ in poll.poll())
 
     def events(self) -> Iterator[InotifyEvent]:
-        """What has happened until now, without waiting."""
-        data = b" " * SIZE
-        while len(data) > SIZE - EVENT:  # there was no room for more
+        """The events so far, without waiting."""
+        data = b" " * READ_SIZE
+        while len(data) > READ_SIZE - EVENT_SIZE:  # there was no room for more
             try:
-                data = os.read(self._fd, SIZE)
+                data = os.read(self._fd, READ_SIZE)
             except BlockingIOError:
                 return
             at = 0
             while at < len(data):
-                watch, mask, cookie, length = _HEAD.unpack_from(data, at)
-                at += _HEAD.size + length
+                watch, mask, cookie, length = _EVENT_HEADER.unpack_from(data, at)
+                at += _EVENT_HEADER.size + length
                 yield InotifyEvent(watch, mask, cookie, data[at - length : at].rstrip(b"\0"))
 
     def end(self) -> None:
-        """Have `wait` come back, now and ever after."""
-        os.write(self._end, b"!")
+        """Make `wait` return False from now on."""
+        os.write(self._wake_write, b"!")
 
     def close(self) -> None:
-        """Let go of it, once nobody waits."""
-        for fd in (self._fd, self._ended, self._end):
+        """Close it. Nobody may be waiting."""
+        for fd in (self._fd, self._wake_read, self._wake_write):
             os.close(fd)
 
 
-def _error() -> OSError:
-    """Why the kernel refused."""
+def _kernel_error() -> OSError:
+    """The error of the last system call."""
     number = ctypes.get_errno()
-    return OSError(number, _LIMITS.get(number) or os.strerror(number))
+    return OSError(number, _LIMIT_ERRORS.get(number) or os.strerror(number))
 
 
 # -- inotify -----------------------------------------------------------------------------------------------
-# Native events on Linux: one queue of the kernel's for all folders of a bank, read in its order.
+# Events on Linux: one kernel queue for all folders of a bank, read in order.
 #
-# The order is the point. The kernel queues an event before the call that caused it returns, so when a probe
-# that was written after a request comes back, every change that ended before the request has been seen.
-# Whoever asks reads it (`events`): nobody waits for a thread's turn.
+# The order matters. The kernel queues an event before the system call that caused it returns, so once the
+# event of a probe written after a request arrives, every change that ended before the request has been seen.
+# The asking thread reads the queue itself.
 
 
-NAMES = 256
-"""Marks of which it is known what made them."""
+KNOWN_CHANGES = 256
+"""Changes whose file names are remembered."""
 
 _FLAGS = (
     *("IN_MODIFY", "IN_ATTRIB", "IN_MOVED_FROM", "IN_MOVED_TO", "IN_CREATE", "IN_DELETE"),
     *("IN_DELETE_SELF", "IN_MOVE_SELF", "IN_ONLYDIR", "IN_DONT_FOLLOW"),
 )
-MASK = Mask(sum(getattr(InotifyConstants, name) for name in _FLAGS))
-PROBED = Mask(
-    MASK & ~sum(getattr(InotifyConstants, name) for name in ("IN_MODIFY", "IN_ATTRIB", "IN_DELETE"))
-)
-TOP = frozenset(os.fsencode(name) for name in (*(name.lower() for name in CORE_NAMES), SETTINGS, LOGS))
-"""What matters of the bank's own folder, which may be a whole code project."""
+FOLDER_MASK = Mask(sum(getattr(InotifyConstants, name) for name in _FLAGS))
+_PROBE_FLAGS = (name for name in _FLAGS if name not in ("IN_MODIFY", "IN_ATTRIB", "IN_DELETE"))
+PROBE_MASK = Mask(sum(getattr(InotifyConstants, name) for name in _PROBE_FLAGS))
+WATCHED_NAMES = frozenset(map(os.fsencode, (*(name.lower() for name in CORE_NAMES), SETTINGS, LOGS)))
+"""Names in the bank's own folder that are watched: the folder may be a whole code project."""
 
 
-class Inotify:
-    """Watches a bank's folder, and `memory/` with all below it. `on_change` is called at each mark, by its
+class InotifyEvents:
+    """Watches a bank's folder, and `memory/` with all below it. `on_change` is called at each change, by its
     own thread or one that asks, and must return at once. OSError without instances or watches left."""
 
     def __init__(self, root: Path, probes: Path, on_change: Callable[[], None]) -> None:
         self._root, self._probes, self._on_change = os.fsencode(root), os.fsencode(probes), on_change
-        self.blind = ""
-        """Why it may miss something; '' while it does not."""
-        self._marks, self._came = 0, b""
-        self._touched: deque[bytes | None] = deque(maxlen=NAMES)
-        self._turn, self._names = threading.RLock(), itertools.count(1)
+        self.failure = ""
+        """Why changes may be missed; '' while they are not."""
+        self._changes, self._last_probe = 0, b""
+        self._changed_names: deque[bytes | None] = deque(maxlen=KNOWN_CHANGES)
+        self._lock, self._probe_numbers = threading.RLock(), itertools.count(1)
         self._folders: dict[WatchDescriptor, tuple[bytes, tuple[int, int]]] = {}
-        self._kinds: dict[int, str] = {}
+        self._file_systems: dict[int, str] = {}
         self._queue = EventQueue()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         try:
-            self._add(self._probes, PROBED)
+            self._add(self._probes, PROBE_MASK)
             self._add_all()
         except OSError:
             self._queue.close()
@@ -292,47 +294,47 @@ class Inotify:
 
     @property
     def folders(self) -> int:
-        """How many are watched."""
+        """The number of watched folders."""
         return len(self._folders)
 
     def stop(self) -> None:
-        """Hear nothing more."""
+        """Stop watching."""
         self._queue.end()
         self._thread.join()
-        with self._turn:
-            self.blind = self.blind or "it was stopped"
+        with self._lock:
+            self.failure = self.failure or "it was stopped"
             self._queue.close()
 
-    # -- what has happened ---------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------
 
-    def marks(self) -> int | None:
-        """How many changes were seen, all that ended before this call among them.
+    def change_count(self) -> int | None:
+        """The number of changes seen, including all that ended before this call.
 
-        None where a probe's event is not among them, or something may have been missed.
+        None if a probe's event has not arrived, or changes may have been missed.
         """
-        name = b"%d.%d" % (os.getpid(), next(self._names))
-        with self._turn:
-            if self.blind or not self._probed(name):
+        name = b"%d.%d" % (os.getpid(), next(self._probe_numbers))
+        with self._lock:
+            if self.failure or not self._write_probe(name):
                 return None
             self._read_events()
-            known = self._came == name and not self.blind and self._in_place()
-            return self._marks if known else None
+            known = self._last_probe == name and not self.failure and self._in_place()
+            return self._changes if known else None
 
-    def touched(self, since: int) -> frozenset[bytes] | None:
-        """The names of the files, below the bank's root, that made the marks since then; None where a folder
-        or something unknown made one, or they were many."""
-        with self._turn:
-            many = self._marks - since
-            if not 0 <= many <= len(self._touched):
+    def changed_names(self, since: int) -> frozenset[bytes] | None:
+        """The paths, below the bank's root, of the files that changed since a count; None if a folder or
+        something unknown changed, or too many did."""
+        with self._lock:
+            many = self._changes - since
+            if not 0 <= many <= len(self._changed_names):
                 return None
-            names = frozenset([*self._touched][len(self._touched) - many :])
+            names = frozenset([*self._changed_names][len(self._changed_names) - many :])
         return None if None in names else frozenset(name for name in names if name)
 
-    def alive(self) -> bool:
-        """Whether a probe's event comes back, and what is watched is what is there."""
-        return self.marks() is not None
+    def is_alive(self) -> bool:
+        """Whether a probe's event arrives, and the watched folders are still the same."""
+        return self.change_count() is not None
 
-    def _probed(self, name: bytes) -> bool:
+    def _write_probe(self, name: bytes) -> bool:
         path = self._probes + b"/" + name
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -342,7 +344,7 @@ class Inotify:
         return True
 
     def _in_place(self) -> bool:
-        """Whether what is watched is what is there: another folder may have come in place of one."""
+        """Whether the watched folders are still the same: one may have been replaced by another."""
         for path, there in self._folders.values():
             try:
                 found = os.lstat(path)
@@ -352,11 +354,11 @@ class Inotify:
                 return False
         return True
 
-    # -- called by whoever has the turn to read the queue ------------------------------------------------
+    # -- reading the queue, with the lock held -------------------------------------------------------
 
     def _listen(self) -> None:
         while self._queue.wait():
-            with self._turn:
+            with self._lock:
                 self._read_events()
 
     def _read_events(self) -> None:
@@ -365,7 +367,7 @@ class Inotify:
                 self.on_queue_overflow()
             elif event.is_ignored:
                 if self._folders.pop(event.wd, None):
-                    self._mark()
+                    self._record_change()
             else:
                 self.on_event(event)
 
@@ -376,40 +378,40 @@ class Inotify:
         folder = known[0]
         if folder == self._probes:
             if event.is_create:
-                self._came = event.name
+                self._last_probe = event.name
             elif event.is_delete_self or event.is_move_self:
-                self.blind = "its folder was removed"
+                self.failure = "its folder was removed"
             return
         if not event.name:
             if folder == self._root and (event.is_delete_self or event.is_move_self):
-                self.blind = "the bank's folder was removed"
-            self._mark()
-        elif self._matters(folder, event):
+                self.failure = "the bank's folder was removed"
+            self._record_change()
+        elif self._is_relevant(folder, event):
             if event.is_directory:
-                self._of_folder(folder + b"/" + event.name, event)
+                self._on_folder_event(folder + b"/" + event.name, event)
             below = b"./" if folder == self._root else folder[len(self._root) + 1 :] + b"/"
-            self._mark(None if event.is_directory else below + event.name)
+            self._record_change(None if event.is_directory else below + event.name)
 
     def on_queue_overflow(self) -> None:
         with contextlib.suppress(OSError):
-            self._add_all()  # a folder may have come of which there was no event
-        self._mark()
+            self._add_all()  # the event of a new folder may be lost
+        self._record_change()
 
-    def _matters(self, folder: bytes, event: InotifyEvent) -> bool:
+    def _is_relevant(self, folder: bytes, event: InotifyEvent) -> bool:
         if folder == self._root:
-            return event.name.lower() in TOP
+            return event.name.lower() in WATCHED_NAMES
         return not event.name.startswith(b".") and (event.is_directory or event.name.endswith(b".md"))
 
-    def _of_folder(self, path: bytes, event: InotifyEvent) -> None:
+    def _on_folder_event(self, path: bytes, event: InotifyEvent) -> None:
         if event.is_moved_from:
             self._drop_all(path)
         elif event.is_create or event.is_moved_to:
             with contextlib.suppress(OSError):
                 self._add_tree(path)
 
-    def _mark(self, name: bytes | None = None) -> None:
-        self._marks += 1
-        self._touched.append(name)
+    def _record_change(self, name: bytes | None = None) -> None:
+        self._changes += 1
+        self._changed_names.append(name)
         self._on_change()
 
     # -- folders ---------------------------------------------------------------------------------------
@@ -419,7 +421,7 @@ class Inotify:
         self._add_tree(self._root + b"/" + os.fsencode(LOGS))
 
     def _add_tree(self, path: bytes) -> None:
-        """Watch a folder, then look what is in it: what comes between the two is seen."""
+        """Watch a folder, and only then list it, so that what is added in between is seen."""
         if not self._add(path):
             return
         try:
@@ -431,96 +433,96 @@ class Inotify:
             if not each.name.startswith(b"."):
                 self._add_tree(each.path)
 
-    def _add(self, path: bytes, mask: Mask = MASK) -> bool:
-        """Watch one folder; False if there is none any more. OSError, and `blind`, if that cannot be."""
+    def _add(self, path: bytes, mask: Mask = FOLDER_MASK) -> bool:
+        """Watch a folder. False if it is gone. OSError, and `failure` is set, if it cannot be watched."""
         try:
             found = os.lstat(path)
             wd = self._queue.add(path, mask)
-            if found.st_dev not in self._kinds:
-                self._kinds[found.st_dev] = foreign(os.fsdecode(path))
-            if kind := self._kinds[found.st_dev]:
+            if found.st_dev not in self._file_systems:
+                self._file_systems[found.st_dev] = foreign(os.fsdecode(path))
+            if kind := self._file_systems[found.st_dev]:
                 raise OSError(errno.EOPNOTSUPP, f"on {kind}, changes may cause no events", os.fsdecode(path))
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             if error.errno == errno.ELOOP:  # a symbolic link, which is not followed
                 return False
-            self.blind = f"{os.fsdecode(path)}: {error.strerror or error}"
+            self.failure = f"{os.fsdecode(path)}: {error.strerror or error}"
             raise
         self._folders[wd] = (path, (found.st_dev, found.st_ino))
         return True
 
     def _drop_all(self, path: bytes) -> None:
-        """Watch a folder no longer that was moved away, nor what is below it."""
+        """Stop watching a folder that was moved away, and those below it."""
         for wd, (known, _) in list(self._folders.items()):
             if known == path or known.startswith(path + b"/"):
                 del self._folders[wd]
                 self._queue.drop(wd)
 
 
-# -- observed ----------------------------------------------------------------------------------------------
-# Native events where there is no inotify, by watchdog's own choice: FSEvents or kqueue.
+# -- watchdog's observer -----------------------------------------------------------------------------------
+# Events without inotify, by watchdog's own choice: FSEvents or kqueue.
 #
-# They may come late and out of order, so they tell when to look, and never that nothing has changed.
+# They may arrive late and out of order, so they say when to look, and never that nothing has changed.
 
 
-BACK = 3.0
-"""Seconds in which a probe must come back."""
+PROBE_TIMEOUT = 3.0
+"""Seconds in which a probe's event must arrive."""
 
 
-class Observed(FileSystemEventHandler):
-    """Watches a bank's folder, and `memory/` with all below it. OSError where that cannot be had."""
+class ObserverEvents(FileSystemEventHandler):
+    """Watches a bank's folder, and `memory/` with all below it. OSError if that fails."""
 
     def __init__(self, root: Path, probes: Path, on_change: Callable[[], None]) -> None:
         self._root, self._probes, self._on_change = root, probes, on_change
-        self.blind, self.folders = "", 2
-        self._count, self._back = 0, threading.Condition()
-        self._came: set[str] = set()
+        self.failure, self.folders = "", 2
+        self._count, self._condition = 0, threading.Condition()
+        self._last_probe: set[str] = set()
         self._logs = root / LOGS
         self._observer = Observer()
         self._observer.schedule(self, str(root), recursive=False)
         self._observer.schedule(self, str(probes), recursive=False)
-        self._below = self._logs.is_dir() and not self._logs.is_symlink()
-        if self._below:
+        self._watches_logs = self._logs.is_dir() and not self._logs.is_symlink()
+        if self._watches_logs:
             self._observer.schedule(self, str(self._logs), recursive=True)
             self.folders = 3
         self._observer.start()
 
     def stop(self) -> None:
-        """Hear nothing more."""
+        """Stop watching."""
         self._observer.stop()
         self._observer.join(5)
 
-    def marks(self) -> None:
+    def change_count(self) -> None:
         """Nobody knows: see above."""
 
-    def touched(self, since: int) -> None:
+    def changed_names(self, since: int) -> None:
         """Nobody knows: see above."""
 
-    def alive(self) -> bool:
-        """Whether a probe's event comes back."""
-        with self._back:
+    def is_alive(self) -> bool:
+        """Whether a probe's event arrives."""
+        with self._condition:
             self._count += 1
             name = f"{os.getpid()}.{self._count}"
             path = self._probes / name
             path.touch(mode=0o600)
             try:
-                return self._back.wait_for(lambda: name in self._came, BACK)
+                return self._condition.wait_for(lambda: name in self._last_probe, PROBE_TIMEOUT)
             finally:
                 path.unlink(missing_ok=True)
-                self._came.clear()
+                self._last_probe.clear()
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """One event, of whatever kind."""
+        """Handle an event: watchdog's entry point."""
         path = Path(os.fsdecode(event.src_path))
         if event.event_type in ("opened", "closed_no_write"):
             return
         if path.parent == self._probes:
-            with self._back:
-                self._came.add(path.name)
-                self._back.notify_all()
-        elif path == self._logs and not self._below:
-            self.blind = f"{LOGS}/ has appeared"  # the next heartbeat begins anew, with it
+            with self._condition:
+                self._last_probe.add(path.name)
+                self._condition.notify_all()
+        elif path == self._logs and not self._watches_logs:
+            self.failure = f"{LOGS}/ has appeared"  # the next heartbeat restarts the watch with it
             self._on_change()
         elif path.parent == self._root or self._logs in path.parents:
             self._on_change()

@@ -1,4 +1,4 @@
-"""The daemon's one worker thread, its open bank, and what it does between commands."""
+"""The daemon's worker thread, its open bank, and its work between commands."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.daemon.connect import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
-from ua_memory.daemon.spawn import background
+from ua_memory.daemon.connect import BUSY, INTERNAL, OTHER_BANK, TIMED_OUT, RequestRefused
+from ua_memory.daemon.spawn import start_process
 from ua_memory.errors import UaMemoryError
 from ua_memory.git.history import History
 from ua_memory.index import embedding
@@ -37,80 +37,80 @@ if TYPE_CHECKING:
 
 
 # -- worker ------------------------------------------------------------------------------------------------
-# One thread that does all work, one job after the other: SQLite and Chroma are at home in it.
+# One thread runs all jobs, one after the other: SQLite and Chroma objects stay in one thread.
 
 
-QUEUED = 128
+QUEUE_SIZE = 128
 """Jobs that may wait."""
-PATIENCE = 2.0
-"""Seconds in which no job was done, after which who waits is better off doing it."""
-DEADLINE = 600.0
-"""Seconds that a job may take once it has begun."""
-ALIVE = 1.0
-"""Seconds after which a caller who waits is told so."""
+BUSY_AFTER = 2.0
+"""Seconds without a finished job after which a waiting caller is told to run its command itself."""
+JOB_TIMEOUT = 600.0
+"""Seconds that a job may take once it has started."""
+ALIVE_INTERVAL = 1.0
+"""Seconds between two signs of life to a waiting caller."""
 
 
 class Job:
-    """A piece of work and what comes of it: messages while it runs, then a result or a RequestRefused."""
+    """A piece of work. `messages` gets notices while it runs, then its result or error."""
 
     def __init__(self, work: Callable[[Job], Any]) -> None:
-        self._work, self._lock, self._settled = work, threading.Lock(), False
-        self.begun = False
-        self.out: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._work, self._lock, self._is_trimmed = work, threading.Lock(), False
+        self.started = False
+        self.messages: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
-    def tell(self, what: Any) -> None:
-        """Send something before the end."""
-        self.out.put(("notice", what))
+    def notify(self, what: Any) -> None:
+        """Send a notice to the caller while the job runs."""
+        self.messages.put(("notice", what))
 
-    def settle(self) -> bool:
-        """Begin it or call it off, whoever comes first; False for whoever comes second."""
+    def claim(self) -> bool:
+        """Claim the job, to run it or to cancel it. False if it was claimed before."""
         with self._lock:
-            first, self._settled = not self._settled, True
+            first, self._is_trimmed = not self._is_trimmed, True
         return first
 
-    def do(self) -> None:
-        self.begun = True
+    def run(self) -> None:
+        self.started = True
         try:
-            self.out.put(("result", self._work(self)))
+            self.messages.put(("result", self._work(self)))
         except RequestRefused as refused:
-            self.out.put(("refused", refused))
+            self.messages.put(("refused", refused))
         except BaseException as error:  # the thread must outlive whatever a command does
-            self.out.put(("failed", error))
+            self.messages.put(("failed", error))
 
 
 Idle = Callable[[float], float | None]
 
 
 class Worker:
-    """The thread. Between jobs `idle(seconds)` is called in it, with the time since the last one: every
-    `tick` seconds, after a `nudge`, and as soon as it said itself, if it returned a number of seconds. What
-    it raises is told to `say`, once while it is the same."""
+    """The worker thread. Between jobs it calls `idle(seconds)` with the time since the last job: every `tick`
+    seconds, after a `wake`, and after as many seconds as the last call returned. Its errors go to `say`, a
+    repeated one only once."""
 
     def __init__(self, idle: Idle, tick: float = 15.0, say: Callable[[str], None] = lambda _: None) -> None:
-        self._jobs: queue.Queue[Job | None] = queue.Queue(QUEUED)
+        self._jobs: queue.Queue[Job | None] = queue.Queue(QUEUE_SIZE)
         self._idle, self._tick, self._say, self._leaving = idle, tick, say, False
-        self._said = ""
+        self._last_error = ""
         self.last, self.done, self.busy = time.monotonic(), 0, False
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._thread.start()
 
     @property
-    def resting(self) -> float:
-        """Seconds since anything was done; 0 while something is."""
+    def idle_seconds(self) -> float:
+        """Seconds since the last job; 0 while one runs or waits."""
         return 0.0 if self.busy or not self._jobs.empty() else time.monotonic() - self.last
 
     @property
-    def wanted(self) -> bool:
+    def has_jobs(self) -> bool:
         """Whether a job waits."""
         return not self._jobs.empty()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """Have `idle` called soon. From any thread."""
-        with contextlib.suppress(queue.Full):  # it is called after each job
+        with contextlib.suppress(queue.Full):  # `idle` is called after each job anyway
             self._jobs.put_nowait(None)
 
-    def ask(self, job: Job, tell: Callable[[Any], None]) -> Any:
-        """Have a job done and return its result; `tell` gets what it sends, None each second.
+    def submit(self, job: Job, tell: Callable[[Any], None]) -> Any:
+        """Queue a job, wait for it, and return its result. `tell` gets its notices, and None each second.
 
         RequestRefused.
         """
@@ -119,22 +119,22 @@ class Worker:
         except queue.Full:
             raise RequestRefused(BUSY, "too many commands wait") from None
         try:
-            return self._awaited(job, tell)
+            return self._wait_for(job, tell)
         finally:
-            job.settle()  # a caller who has left waits for nothing
+            job.claim()  # cancels the job of a caller that has left
 
-    def _awaited(self, job: Job, tell: Callable[[Any], None]) -> Any:
+    def _wait_for(self, job: Job, tell: Callable[[Any], None]) -> Any:
         came = time.monotonic()
         while True:
             try:
-                kind, what = job.out.get(timeout=ALIVE)
+                kind, what = job.messages.get(timeout=ALIVE_INTERVAL)
             except queue.Empty:
-                # A queue that moves is waited for: to do it oneself takes a processor from who works it off.
-                stuck = time.monotonic() > max(came, self.last) + PATIENCE
-                if stuck and not job.begun and job.settle():
+                # While jobs finish, waiting is better: a caller's own process would take a core from them.
+                stuck = time.monotonic() > max(came, self.last) + BUSY_AFTER
+                if stuck and not job.started and job.claim():
                     raise RequestRefused(BUSY, "busy with other commands") from None
-                if time.monotonic() > came + PATIENCE + DEADLINE:
-                    raise RequestRefused(LATE, f"not finished after {DEADLINE:.0f} s") from None
+                if time.monotonic() > came + BUSY_AFTER + JOB_TIMEOUT:
+                    raise RequestRefused(TIMED_OUT, f"not finished after {JOB_TIMEOUT:.0f} s") from None
                 tell(None)
                 continue
             if kind == "result":
@@ -144,12 +144,12 @@ class Worker:
             tell(what)
 
     def stop(self, seconds: float) -> bool:
-        """Finish what has begun, refuse the rest; False if that takes longer than `seconds`."""
+        """Finish the running job, refuse the rest. False if that takes longer than `seconds`."""
         with contextlib.suppress(queue.Empty):
             while True:
                 job = self._jobs.get_nowait()
-                if job and job.settle():
-                    job.out.put(("refused", RequestRefused(BUSY, "the daemon is exiting")))
+                if job and job.claim():
+                    job.messages.put(("refused", RequestRefused(BUSY, "the daemon is exiting")))
         self._leaving = True
         self._jobs.put(None)
         self._thread.join(seconds)
@@ -161,117 +161,117 @@ class Worker:
             try:
                 job = self._jobs.get(timeout=wait)
             except queue.Empty:
-                due = self._between()
+                due = self._run_idle()
                 wait = self._tick if due is None else min(max(due, 0.0), self._tick)
                 continue
             wait = 0.0
-            if job is not None and job.settle():
+            if job is not None and job.claim():
                 self.busy = True
-                job.do()
+                job.run()
                 self.last, self.done, self.busy = time.monotonic(), self.done + 1, False
 
-    def _between(self) -> float | None:
-        """Call `idle`. The thread must outlive this, too: without it a daemon stands there, answers nothing,
-        and never leaves, since jobs wait."""
+    def _run_idle(self) -> float | None:
+        """Call `idle` and catch its errors: without this thread the daemon would answer nothing and never
+        exit."""
         try:
             due, said = self._idle(time.monotonic() - self.last), ""
         except Exception as error:
             due, said = None, repr(error)
-            if said != self._said:
+            if said != self._last_error:
                 self._say(f"background work failed: {said}")
-        self._said = said
+        self._last_error = said
         return due
 
 
-# -- flushing ----------------------------------------------------------------------------------------------
-# Taking up what waits for its flush, or to be retained, and, after a longer rest, new facts for consolidation
-# and stale pages, while nobody asks for anything: one at a time, in a process of its own, so that no command
-# waits for a model and nothing of a model stays in memory.
+# -- background jobs ---------------------------------------------------------------------------------------
+# While no commands come, the daemon flushes and retains what is queued and, after a longer rest, consolidates
+# new facts and refreshes stale pages: one job at a time in a child process, so that no command waits for a
+# model and nothing of a model stays in memory.
 #
-# As a module it is that process: `python -m ua_memory.daemon.worker BANK KEY`.
+# This module is also that process: `python -m ua_memory.daemon.worker BANK KEY`.
 
 
-EVERY = 10.0
-"""Seconds between two looks at what waits."""
+QUEUE_INTERVAL = 10.0
+"""Seconds between two checks of the queue."""
 REST = 2.0
-"""Seconds without a command after which a flush may be taken up."""
-YOUNG = 30.0
-"""Seconds in which whoever handed turns over is left to flush them."""
-WATCHED = "watched"
-"""In place of a key: what has changed at watched paths."""
-LOOK = 60.0
-"""Seconds between two looks at whether there is any of that to do."""
-PORTION = 200
-"""Facts that one such consolidation takes, the oldest first; the next one goes on."""
-STANDS_BACK = 10
-"""How far (`nice`) it stands back."""
+"""Seconds without a command after which a background job may start."""
+GRACE_SECONDS = 30.0
+"""Seconds in which new turns are left to the process that queued them."""
+WATCHED_KEY = "watched"
+"""The key that stands for changes at watched paths."""
+UPKEEP_CHECK_INTERVAL = 60.0
+"""Seconds between two checks whether consolidation or a refresh is due."""
+FACTS_PER_RUN = 200
+"""Facts of one background consolidation, the oldest first."""
+UPKEEP_NICENESS = 10
+"""The niceness of a background consolidation."""
 
 
-def endpoint(config: Config, env: Mapping[str, str]) -> Endpoint | None:
-    """The model of the settings and of the environment that this process was started with; never that of a
-    caller, so none where it takes a key that only they have."""
+def daemon_endpoint(config: Config, env: Mapping[str, str]) -> Endpoint | None:
+    """The model of the settings and of this process's own environment, None if that has no key. A caller's
+    key is never used."""
     found = endpoint_of(config.provider, config.model, env)
     return found if found and found.can_answer else None
 
 
-def due(waiting: Sequence[QueueEntry], now: datetime, *, modelled: bool) -> QueueEntry | None:
-    """What is to be tried now, the longest waiting first. Without a model only what nobody meant for one:
-    its own sentences would be taken, and the model would never see it."""
+def next_due(waiting: Sequence[QueueEntry], now: datetime, *, modelled: bool) -> QueueEntry | None:
+    """The entry to process now, the longest waiting first. Without a model only entries that were queued
+    without one: extraction would take the others, and the model would never see them."""
     for one in waiting:
-        fresh = one.newest is not None and now - one.newest < timedelta(seconds=YOUNG)
-        early = one.attempts.retry_at is not None and now < one.attempts.retry_at
-        waits = fresh or early or one.set_aside or one.still_open(now) or not one.turns
-        if not waits and (modelled or one.for_model is False):
+        recent = one.newest is not None and now - one.newest < timedelta(seconds=GRACE_SECONDS)
+        before_retry = one.attempts.retry_at is not None and now < one.attempts.retry_at
+        postponed = recent or before_retry or one.set_aside or one.still_open(now) or not one.turns
+        if not postponed and (modelled or one.for_model is False):
             return one
     return None
 
 
-class Flushing:
-    """The daemon's side: looks now and then, starts a process, notes how it ended. Used in the worker."""
+class BackgroundJobs:
+    """Starts background processes and logs how they ended. Used in the worker thread."""
 
     def __init__(self, root: Path, env: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._root, self._env, self._say = root, dict(env), say
         self._process: subprocess.Popen[bytes] | None = None
-        self._next, self._told = 0.0, False
+        self._next, self._warned = 0.0, False
         self._last: dict[str, JobRun | None] = {}
-        self._next_look = self._next_upkeep = 0.0
+        self._next_watched = self._next_upkeep = 0.0
         self.watches = False
-        """Whether paths are watched: then the daemon does not exit for want of commands."""
+        """Whether paths are watched: then the daemon does not exit when idle."""
         self.key, self._text = "", False
-        """What is being flushed or, if it is a text, retained; '' for nothing."""
+        """The key of the running job; '' for none."""
 
-    def next(self) -> float:
-        """When to look again, in seconds of the monotonic clock."""
+    def next_due(self) -> float:
+        """When `check` is due, in seconds of the monotonic clock."""
         return self._next
 
-    def tend(self, memory: Memory, resting: float) -> None:
-        """See how the flush under way is doing, or take up one that is due."""
-        self._next = time.monotonic() + (1.0 if self.key else EVERY)
+    def check(self, memory: Memory, resting: float) -> None:
+        """Check the running process, or start a job that is due."""
+        self._next = time.monotonic() + (1.0 if self.key else QUEUE_INTERVAL)
         if self._process is not None:
-            self._ended(memory)
-        elif memory.config.enabled and resting >= REST and (waiting := _waiting(memory)):
-            found = due(waiting, memory.store.now(), modelled=self.modelled())
+            self._check_process(memory)
+        elif memory.config.enabled and resting >= REST and (waiting := _waiting_entries(memory)):
+            found = next_due(waiting, memory.store.now(), modelled=self.has_model())
             if found:
                 self._text = memory.queue.is_text(found.key)
-                self._begin(found.key)
-            self._tell(waiting)
+                self._start(found.key)
+            self._warn_without_model(waiting)
         if not self.key and memory.config.enabled and resting >= REST:
-            self._look(memory)
-        if not self.key and memory.config.enabled and self.rests(memory.config, resting):
-            self._next_upkeep = time.monotonic() + LOOK
+            self._check_watched(memory)
+        if not self.key and memory.config.enabled and self.is_upkeep_due(memory.config, resting):
+            self._next_upkeep = time.monotonic() + UPKEEP_CHECK_INTERVAL
             jobs = Jobs(memory.store)
             self._last = {job: jobs.last(job) for job in UPKEEP_STEPS}
-            if jobs.upkeep_due() and self.can_tend():
-                self._begin(UPKEEP_JOB)
+            if jobs.upkeep_due() and self.can_consolidate():
+                self._start(UPKEEP_JOB)
 
-    def rests(self, config: Config, resting: float) -> bool:
-        """Whether it is time to see if there is something to consolidate."""
+    def is_upkeep_due(self, config: Config, resting: float) -> bool:
+        """Whether it is time to check for facts to consolidate."""
         after = config.daemon_upkeep_minutes * 60
         return 0 < after <= resting and time.monotonic() >= self._next_upkeep
 
-    def idle(self, pending: Path) -> bool:
-        """Whether there is nothing to look at: told by the names in a folder alone."""
-        self._next = time.monotonic() + EVERY
+    def has_nothing_due(self, pending: Path) -> bool:
+        """Whether nothing is queued, running or watched, by the names in `pending/` alone."""
+        self._next = time.monotonic() + QUEUE_INTERVAL
         try:
             names = os.listdir(pending)  # noqa: PTH208
             self.watches = (pending.parent / "local" / "watched.json").exists()
@@ -281,7 +281,7 @@ class Flushing:
             return not self.key
 
     def stop(self) -> None:
-        """End what is under way; its turns go on waiting."""
+        """Terminate the running process; its turns stay in the queue."""
         process, self._process = self._process, None
         if process is not None:
             process.terminate()
@@ -294,49 +294,49 @@ class Flushing:
     def _settings(self) -> Config:
         return config_module.load(self._root, self._env, lenient=True)
 
-    def modelled(self) -> bool:
-        """Whether what we start has a model: its owner may name one while we run."""
-        return endpoint(self._settings(), self._env) is not None
+    def has_model(self) -> bool:
+        """Whether background jobs have a model. The settings are read again, since they may change."""
+        return daemon_endpoint(self._settings(), self._env) is not None
 
-    def can_tend(self) -> bool:
-        """Whether consolidation may run unasked: by a model, or, without one, where the owner wants none.
-        Where a caller may have one that we have not, its work is not done by comparison first."""
-        return self.modelled() or self._settings().provider == "none"
+    def can_consolidate(self) -> bool:
+        """Whether consolidation may run in the background: with a model, or if the provider is `none`. Else a
+        caller may have a model that this process lacks, and should consolidate with it."""
+        return self.has_model() or self._settings().provider == "none"
 
-    def _look(self, memory: Memory) -> None:
-        """Take in what has changed at watched paths; looking there costs at most 0.2 % of a core."""
-        if time.monotonic() < self._next_look:
+    def _check_watched(self, memory: Memory) -> None:
+        """Start a job for changes at watched paths. The check takes at most 0.2 % of a core."""
+        if time.monotonic() < self._next_watched:
             return
         began = time.monotonic()
-        if memory.watches.due(modelled=self.modelled()):
-            self._begin(WATCHED)
-        self._next_look = time.monotonic() + 500 * (time.monotonic() - began)
+        if memory.watches.due(modelled=self.has_model()):
+            self._start(WATCHED_KEY)
+        self._next_watched = time.monotonic() + 500 * (time.monotonic() - began)
 
-    def _begin(self, key: str) -> None:
-        self._process = background([str(self._root), key], self._env, module=__name__)
+    def _start(self, key: str) -> None:
+        self._process = start_process([str(self._root), key], self._env, module=__name__)
         self.key, self._next = key, time.monotonic() + 1.0
 
-    def _ended(self, memory: Memory) -> None:
+    def _check_process(self, memory: Memory) -> None:
         code = self._process.poll() if self._process else None
         if code is None:
             return
-        left = next((one for one in _waiting(memory) if one.key == self.key), None)
+        left = next((one for one in _waiting_entries(memory) if one.key == self.key), None)
         if self.key == UPKEEP_JOB:
-            self._say_upkeep(Jobs(memory.store), code)
-        elif self.key == WATCHED:
+            self._log_upkeep(Jobs(memory.store), code)
+        elif self.key == WATCHED_KEY:
             self._say(f"retained watched files{f' (exit code {code})' if code else ''}")
         elif left is None:
             self._say(f"{'retained' if self._text else 'flushed'} {self.key}")
         elif left.reason and code:
             after = f", not before {left.attempts.retry_at:%H:%M:%S}" if left.attempts.retry_at else ""
             self._say(f"{self.key} {'is set aside' if left.set_aside else f'waits on{after}'}: {left.reason}")
-        # What failed without turns in its record is not tried again at once.
-        self._next = time.monotonic() + (YOUNG if code else 0.0)
+        # A failure that left no trace in the entry's record must not be retried at once.
+        self._next = time.monotonic() + (GRACE_SECONDS if code else 0.0)
         self._process, self.key = None, ""
 
-    def _say_upkeep(self, jobs: Jobs, code: int) -> None:
-        """What came of it; a failure is said once, not each time that it is tried again. One that left no
-        note, since it was killed or another was at work, is tried again after the longest pause."""
+    def _log_upkeep(self, jobs: Jobs, code: int) -> None:
+        """Log the result; of repeated failures only the first. A run that left no result, since it was killed
+        or another was running, is retried after the longest pause."""
         before, self._last = self._last, {job: jobs.last(job) for job in UPKEEP_STEPS}
         for job, last in self._last.items():
             if last and last.failed < 2 and last != before.get(job):
@@ -346,32 +346,32 @@ class Flushing:
             self._say(f"upkeep ended with exit code {code}")
             self._next_upkeep = time.monotonic() + UPKEEP_INTERVAL.total_seconds()
 
-    def _tell(self, waiting: Sequence[QueueEntry]) -> None:
+    def _warn_without_model(self, waiting: Sequence[QueueEntry]) -> None:
         number = sum(one.for_model is not False for one in waiting)
-        if number and not self._told and not self.modelled():
-            self._told = True
+        if number and not self._warned and not self.has_model():
+            self._warned = True
             self._say(f"{number} waiting for a model; this daemon was started without one")
 
 
-def _waiting(memory: Memory) -> list[QueueEntry]:
-    """Conversations and texts, the longest waiting first."""
+def _waiting_entries(memory: Memory) -> list[QueueEntry]:
+    """The queue's conversations and texts, the longest waiting first."""
     return sorted(
         memory.queue.list(), key=lambda one: (one.since is None, one.since and one.since.timestamp())
     )
 
 
 def main(argv: Sequence[str]) -> int:
-    """Flush or retain what waits under one key. The exit code is that of its error; the record says which."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it is noted as no fault of the turns
+    """Run the job with a key. Returns the exit code of its error."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # not counted as a failed attempt of the entry
     root, key = Path(argv[0]), argv[1]
     env: dict[str, Any] = dict(os.environ)
     with Memory.open(root, config=config_module.load(root, env), door="daemon") as memory:
-        model = endpoint(memory.config, env)
+        model = daemon_endpoint(memory.config, env)
         try:
             if key == UPKEEP_JOB:
-                os.nice(STANDS_BACK)
+                os.nice(UPKEEP_NICENESS)
                 return consolidate(memory, model)
-            if key == WATCHED:
+            if key == WATCHED_KEY:
                 memory.watches.run(model=model, unasked=True)
             else:
                 memory.queue.attempt(key, model=model)
@@ -380,8 +380,9 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-class Yielding:
-    """A model that is asked with the index closed: an answer takes long, and a command may want to search."""
+class IndexReleasingModel:
+    """A model that closes the index before each request: an answer takes long, and a command may need the
+    index meanwhile."""
 
     def __init__(self, model: Model, memory: Memory) -> None:
         self._model, self._memory = model, memory
@@ -393,39 +394,38 @@ class Yielding:
 
 
 def consolidate(memory: Memory, at: Endpoint | None) -> int:
-    """Consolidate and refresh stale pages within the limits of one run. The exit code is that of the error
+    """Consolidate and refresh stale pages within the limits of one run. Returns the exit code of the error
     that ended it."""
 
     def after(done: ConsolidationResult, model: Model | None) -> None:
         if not done.ended:
-            memory.pages.refresh_stale(model and Yielding(model, memory))
+            memory.pages.refresh_stale(model and IndexReleasingModel(model, memory))
 
-    done = memory.consolidate(model=at, limit=PORTION, after=after)
+    done = memory.consolidate(model=at, limit=FACTS_PER_RUN, after=after)
     return done.ended.exit_code if done.ended else 0
 
 
-# -- warm --------------------------------------------------------------------------------------------------
-# A bank kept warm between commands: each opens it anew, as a process of its own would, but for the index.
-#
-# Settings are read afresh each time; what is kept is what costs time to open: the log of git, the word index,
-# Chroma and the model. And the files are not looked at again while the watch reports no change.
+# -- the open bank -----------------------------------------------------------------------------------------
+# Each command opens the bank anew, as its own process would, and reads the settings. What is slow to open is
+# kept between commands: git's log, the word index, Chroma and the model. The files are not scanned again
+# while the watch reports no change.
 
 
-OFTEN = 4
-"""At every fourth time, after some 64 revisions, packing is not put off any more."""
+PACK_EVERY = 4
+"""Packing the history is deferred, but not more often than this in a row: some 64 revisions."""
 
-LIBRARIES = ("onnxruntime", "chromadb_rust_bindings", "tokenizers")
-"""What only the index runs: 40 MB of code, which the next search has read again in some 60 ms."""
-
-
-KEPT = ("HOME", "XDG_CONFIG_HOME", "UA_MEMORY_EMBEDDING", "UA_MEMORY_CHROMA_URL")
-"""Variables of the last command by which the daemon goes on: whose settings count, and which index is open.
-The others say something about that caller alone."""
+INDEX_LIBRARIES = ("onnxruntime", "chromadb_rust_bindings", "tokenizers")
+"""Libraries that only the index uses: 40 MB of code, which the next search loads again in some 60 ms."""
 
 
-class Warm:
-    """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`. `env` is
-    the environment of the daemon."""
+KEPT_VARIABLES = ("HOME", "XDG_CONFIG_HOME", "UA_MEMORY_EMBEDDING", "UA_MEMORY_CHROMA_URL")
+"""Variables of the last command that the daemon's own work uses: they choose the settings and the index. The
+others concern only that caller."""
+
+
+class WarmBank:
+    """The daemon's bank, with its index and model kept open. `root` has no symbolic links, `env` is the
+    daemon's environment. Used from one thread, except `config`."""
 
     def __init__(self, root: Path, config: Config, pending: Path, env: Mapping[str, str]) -> None:
         self.root, self.config, self.pending = root, config, pending
@@ -433,85 +433,84 @@ class Warm:
         self.snapshots = SnapshotCache(lambda: None)
         self._index: Any = None
         self._history: History | None = None
-        """The last command's: the next one goes on from the log that it read."""
-        self._settled, self._used = False, False
+        """The last command's history, whose parsed log the next one continues."""
+        self._is_trimmed, self._used = False, False
         self.unreported: list[str] = []
-        """What became of a person's saves while nobody waited for an answer."""
-        self.unpacked = 0
-        """So many times a command has put off packing the trail."""
+        """Notes about a person's saves that no command has printed yet."""
+        self.deferred_packings = 0
+        """How many times in a row commands have deferred packing the history."""
 
     @property
-    def warm(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether an index is open."""
         return self._index is not None
 
     @property
-    def is_unloaded(self) -> bool:
-        """Whether there is nothing to let go of: no index, and nothing that a command has left remembered."""
-        return not (self.warm or self._used)
+    def has_nothing_to_unload(self) -> bool:
+        """Whether neither an index nor a cache is in memory."""
+        return not (self.is_loaded or self._used)
 
     @property
-    def behind(self) -> bool:
-        """Whether the last command had no time to bring it up to date."""
+    def is_behind(self) -> bool:
+        """Whether the last command left the index out of date."""
         return self._index is not None and self._index.behind
 
-    def expect(self, query: str) -> None:
-        """Have the model, if it is loaded, begin to read what a search is likely to ask: it is busyer than
-        all that comes before. Where something else is asked, nothing but that is lost."""
+    def prefetch_query(self, query: str) -> None:
+        """Start embedding a guessed query if the model is loaded, since that takes longest of a search."""
         if self._index is not None and self._index.ready:
             self._index.embeds.prefetch(query)
 
     @contextmanager
-    def opened(
+    def open_for_caller(
         self, root: Path, config: Config, now: Callable[[], datetime] | None, *, env: Mapping[str, str]
     ) -> Iterator[Memory]:
-        """The bank for one command, and its caller's variables. RequestRefused if it is another one."""
+        """Open the bank for a caller's command. RequestRefused if the command is for another bank."""
         if root.resolve() != self.root:
-            raise RequestRefused(ELSEWHERE, f"this daemon's bank is {self.root}")
+            raise RequestRefused(OTHER_BANK, f"this daemon's bank is {self.root}")
         memory = Memory.open(root, config=config, now=now, door="cli")
         self.config, self._env, self._used = config, dict(env), True
-        with self._lent(memory):
+        with self._with_index(memory):
             yield memory
 
     @contextmanager
-    def own(self) -> Iterator[Memory]:
-        """The bank for what the daemon does by itself. What was cold before is cold again afterwards.
-
-        What embeds, and where vectors lie, is what the last command named.
+    def open_own(self) -> Iterator[Memory]:
+        """Open the bank for the daemon's own work, with the embedding model and the vector store of the last
+        command. An index that was not loaded before is closed afterwards.
         """
-        cold = not self.warm
-        config = config_module.load(self.root, {name: self._env[name] for name in KEPT if name in self._env})
-        # Commands wait for what is done here, so it waits for nobody.
+        cold = not self.is_loaded
+        env = {name: self._env[name] for name in KEPT_VARIABLES if name in self._env}
+        config = config_module.load(self.root, env)
+        # Commands wait for this work, so it must not wait long for a lock.
         config = replace(config, lock_seconds=min(config.lock_seconds, 0.5))
         memory = Memory.open(self.root, config=config, door="editor")
         try:
-            with self._lent(memory):
+            with self._with_index(memory):
                 yield memory
         finally:
             if cold:
                 self.close()
 
     @contextmanager
-    def _lent(self, memory: Memory) -> Iterator[None]:
-        self._lend(memory)
-        memory.store.snapshots, memory.store.defer_pack = self.snapshots, self._put_off
+    def _with_index(self, memory: Memory) -> Iterator[None]:
+        self._pass_index_to(memory)
+        memory.store.snapshots, memory.store.defer_pack = self.snapshots, self._defer
         try:
             yield
         except (UaMemoryError, RequestRefused):
-            self._take_back(memory)
+            self._take_index_from(memory)
             raise
         except BaseException:
-            memory.close()  # who knows in what state it is
+            memory.close()  # its state is unknown
             raise
         else:
-            self._take_back(memory)
+            self._take_index_from(memory)
 
-    def _put_off(self) -> bool:
-        """Leave packing to a moment of rest; where there is none for long, it is done at once after all."""
-        self.unpacked = (self.unpacked + 1) % OFTEN
-        return self.unpacked > 0
+    def _defer(self) -> bool:
+        """Defer packing the history to an idle moment, except at every PACK_EVERY-th time."""
+        self.deferred_packings = (self.deferred_packings + 1) % PACK_EVERY
+        return self.deferred_packings > 0
 
-    def _lend(self, memory: Memory) -> None:
+    def _pass_index_to(self, memory: Memory) -> None:
         history, self._history = self._history, memory.store.history
         if history is not None:
             self._history.share_cache(history)
@@ -523,40 +522,40 @@ class Warm:
         if same and index.store.bank == memory.store.bank:
             index.use(memory.store)
             memory.lend_index(index)
-        else:  # another model, another id, a repository that came or went
+        else:  # another model or bank id, or a repository was added or removed
             index.close()
 
-    def _take_back(self, memory: Memory) -> None:
+    def _take_index_from(self, memory: Memory) -> None:
         self._index = memory.take_index()
-        if self._index is not None and not self._settled:
-            gc.freeze()  # what Chroma and the model are made of is not looked through for garbage each time
-            embedding.trim()  # to load the model took 70 MB more than it is
-            self._settled = True
+        if self._index is not None and not self._is_trimmed:
+            gc.freeze()  # exclude the objects of Chroma and the model from garbage collection
+            embedding.trim()  # loading the model took 70 MB more than it needs
+            self._is_trimmed = True
 
     def unload(self) -> bool:
-        """Let go of Chroma, the model and all that is remembered; the next command opens them again. Whether
-        an index was open. What counts tokens without one, as `status` does, leaves their table, too."""
-        if self.is_unloaded:
+        """Release Chroma, the model and all caches, also those that commands like `status` filled; the next
+        command loads them again. True if an index was open."""
+        if self.has_nothing_to_unload:
             return False
         was, self._used = self.close(), False
         embedding.clear_caches()
         release_memory()
-        embedding.page_out(*LIBRARIES)
+        embedding.page_out(*INDEX_LIBRARIES)
         return was
 
     def close(self) -> bool:
-        """Let go of the files, and of what reads git's objects; whether an index was open."""
+        """Close the index and the history. True if an index was open."""
         history, self._history = self._history, None
         if history is not None:
             history.close()
-        index, self._index, self._settled = self._index, None, False
+        index, self._index, self._is_trimmed = self._index, None, False
         if index is not None:
             index.close()
         return index is not None
 
 
 def release_memory() -> None:
-    """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
+    """Return freed memory to the system. Without this, glibc keeps 258 MB instead of 140 MB."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -564,83 +563,82 @@ def release_memory() -> None:
 
 
 # -- upkeep ------------------------------------------------------------------------------------------------
-# What a daemon does by itself between commands: catch up with the files, commit edits that have rested,
-# take up what waits for its flush. All of it in the one worker, in pieces that keep no command waiting.
+# The daemon's own work between commands: update the index, commit hand edits, run background jobs. All in the
+# worker thread, in pieces small enough that no command waits long.
 
 
-STILL = 0.15
-"""Seconds without an event after which files are read: an editor's save is several events."""
-AT_MOST = 1.0
-"""Seconds after the first event when they are read in any case."""
-AGAIN = 5.0
-"""Seconds after which what failed is tried again; each further time twice as many, to a minute."""
+SETTLE_SECONDS = 0.15
+"""Seconds without an event before changed files are read: an editor's save causes several events."""
+SETTLE_LIMIT = 1.0
+"""Seconds after the first event when changed files are read in any case."""
+RETRY_SECONDS = 5.0
+"""Seconds before a failed update is retried, doubled each time up to a minute."""
 NEVER = float("inf")
 
 
 class Upkeep:
-    """Heard of from the watch's thread, done in the worker's. `nudge` wakes the worker; `hurried` says
-    whether a command waits for it."""
+    """The daemon's own work. `note_change` is called from the watch's thread, the rest in the worker's.
+    `wake_worker` wakes that; `has_command` says whether a command waits."""
 
     def __init__(
-        self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool],
-        flushing: Flushing,
+        self, warm: WarmBank, say: Callable[[str], None], wake_worker: Callable[[], None],
+        has_command: Callable[[], bool], flushing: BackgroundJobs,
     ) -> None:  # fmt: skip
         self._flushing = flushing
-        self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
+        self._warm, self._say, self._wake_worker, self._has_command = warm, say, wake_worker, has_command
         self.watch: Watch | None = None
         self._lock = threading.Lock()
-        self._first, self._last = NEVER, 0.0
+        self._first_change, self._last_change = NEVER, 0.0
         self._pack_at = NEVER
-        self._rested, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
-        self._unseen = ""
-        """Why it could not be seen last what waits: every ten seconds, and said once."""
-        self.caught_up = 0
-        """So many times the index was updated without a command."""
+        self._commit_at, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
+        self._queue_error = ""
+        """The last error of reading the queue, so that it is logged only once."""
+        self.index_updates = 0
+        """How many times the index was updated without a command."""
 
     def note_change(self) -> None:
-        """Something may have changed. From any thread; returns at once."""
+        """Record that files may have changed. From any thread; returns at once."""
         now = time.monotonic()
         with self._lock:
-            first, self._last = self._first == NEVER, now
-            self._first = min(self._first, now)
+            first, self._last_change = self._first_change == NEVER, now
+            self._first_change = min(self._first_change, now)
         if first:
-            self._nudge()
+            self._wake_worker()
 
-    def tend(self, watch: Watch) -> None:
-        """Begin: start the watch, keep it alive, and read what has changed while no daemon was there."""
+    def attach(self, watch: Watch) -> None:
+        """Use a watch, and read what has changed while no daemon ran."""
         self.watch = watch
         self.note_change()
 
     @property
-    def waits(self) -> bool:
-        """Whether an edit waits for its quiet, a file to be read, a flush to end, or a watched path for its
-        changes: no time to leave."""
+    def has_pending_work(self) -> bool:
+        """Whether the daemon must not exit: an edit is not committed, a file not indexed, a job is running,
+        or paths are watched."""
         flushes = bool(self._flushing.key or self._flushing.watches)
-        return min(self._first, self._rested, self._pack_at) != NEVER or flushes
+        return min(self._first_change, self._commit_at, self._pack_at) != NEVER or flushes
 
-    def next(self) -> float:
-        """When there is something to do, in seconds of the monotonic clock."""
-        watch = self.watch.next() if self.watch else NEVER
-        return min(self._due(), watch, self._flushing.next(), self._pack_at)
+    def next_due(self) -> float:
+        """When `run_due` has something to do, in seconds of the monotonic clock."""
+        watch = self.watch.next_due() if self.watch else NEVER
+        return min(self._due(), watch, self._flushing.next_due(), self._pack_at)
 
-    def do(self, resting: float = NEVER) -> None:
-        """Do one piece of what is due. What fails is noted, and tried again. `resting` are the seconds since
-        the last command."""
-        if time.monotonic() >= self._flushing.next():
+    def run_due(self, resting: float = NEVER) -> None:
+        """Do what is due. Failures are logged and retried. `resting`: seconds since the last command."""
+        if time.monotonic() >= self._flushing.next_due():
             self._flush(self._flushing, resting)
         self._pack(resting)
-        whole = self.watch is not None and self.watch.tend()
+        whole = self.watch is not None and self.watch.check()
         if whole:
             self._warm.snapshots.invalidate()
-        if not whole and (time.monotonic() < self._due() or self._put_off(resting)):
+        if not whole and (time.monotonic() < self._due() or self._defer(resting)):
             return
         with self._lock:
-            first, self._first = self._first, NEVER
+            first, self._first_change = self._first_change, NEVER
         try:
-            self._catch_up(whole)
-        except Exception as error:  # a bug, too: the change is not forgotten for it
-            self._first = min(first, time.monotonic())
-            self._not_before = time.monotonic() + min(AGAIN * 2**self._failures, 60.0)
+            self._update_index(whole)
+        except Exception as error:  # even after a bug the change is not forgotten
+            self._first_change = min(first, time.monotonic())
+            self._not_before = time.monotonic() + min(RETRY_SECONDS * 2**self._failures, 60.0)
             self._failures += 1
             if self._failures == 1:
                 why = error if isinstance(error, UaMemoryError) else repr(error)
@@ -648,65 +646,71 @@ class Upkeep:
         else:
             self._failures, self._not_before = 0, 0.0
 
-    def _put_off(self, resting: float) -> bool:
-        """Whether an edit that has had its quiet waits a little more. The command just answered may have been
-        a script's last before it removes the bank, and what was written meanwhile would be in its way."""
-        if resting >= REST or self._first != NEVER or self._behind or self._warm.behind:
+    def _defer(self, resting: float) -> bool:
+        """Whether to commit an edit a little later. A script may be about to remove the bank after its last
+        command, and files written meanwhile would be in its way."""
+        if resting >= REST or self._first_change != NEVER or self._behind or self._warm.is_behind:
             return False
-        self._rested = time.monotonic() + REST - resting
+        self._commit_at = time.monotonic() + REST - resting
         return True
 
     def _pack(self, resting: float) -> None:
-        """Pack the trail once commands that wanted to are followed by none for a while."""
-        self._pack_at = time.monotonic() + max(REST - resting, 0.0) if self._warm.unpacked else NEVER
-        if self._warm.unpacked and resting >= REST:
-            self._warm.unpacked, self._pack_at = 0, NEVER
+        """Pack the history that commands deferred to pack, once no command comes for a while."""
+        self._pack_at = time.monotonic() + max(REST - resting, 0.0) if self._warm.deferred_packings else NEVER
+        if self._warm.deferred_packings and resting >= REST:
+            self._warm.deferred_packings, self._pack_at = 0, NEVER
             try:
-                with self._warm.own() as memory:
+                with self._warm.open_own() as memory:
                     memory.store.pack()
-            except (UaMemoryError, OSError) as error:  # it is as outgrown for the next who asks
+            except (UaMemoryError, OSError) as error:  # the next command tries again
                 self._say(f"could not pack the history: {error}")
 
-    def _flush(self, flushing: Flushing, resting: float) -> None:
-        if flushing.idle(self._warm.pending) and not flushing.rests(self._warm.config, resting):
+    def _flush(self, flushing: BackgroundJobs, resting: float) -> None:
+        upkeep = flushing.is_upkeep_due(self._warm.config, resting)
+        if flushing.has_nothing_due(self._warm.pending) and not upkeep:
             return
         before, unseen = flushing.key, ""
         try:
-            with self._warm.own() as memory:
-                flushing.tend(memory, resting)
+            with self._warm.open_own() as memory:
+                flushing.check(memory, resting)
             if flushing.key == UPKEEP_JOB != before:
-                self._warm.unload()  # a page's search needs the index, and one process may have it open
+                self._warm.unload()  # the child process needs the index, which only one process may open
         except (UaMemoryError, OSError) as error:
             unseen = str(error)
-            if unseen != self._unseen:
+            if unseen != self._queue_error:
                 self._say(f"could not read the queue: {error}")
-        self._unseen = unseen
+        self._queue_error = unseen
 
     def _due(self) -> float:
         with self._lock:
-            read = min(self._last + STILL, self._first + AT_MOST) if self._first != NEVER else NEVER
+            read = (
+                min(self._last_change + SETTLE_SECONDS, self._first_change + SETTLE_LIMIT)
+                if self._first_change != NEVER
+                else NEVER
+            )
         return max(
-            min(read, self._rested, 0.0 if self._behind or self._warm.behind else NEVER), self._not_before
+            min(read, self._commit_at, 0.0 if self._behind or self._warm.is_behind else NEVER),
+            self._not_before,
         )
 
-    def _catch_up(self, whole: bool) -> None:
-        began, warm, much = time.monotonic(), self._warm.warm, self._behind or self._warm.behind
-        with self._warm.own() as memory:
-            # A person who saved an old copy is told by their next command what was put back.
+    def _update_index(self, whole: bool) -> None:
+        began, warm, much = time.monotonic(), self._warm.is_loaded, self._behind or self._warm.is_behind
+        with self._warm.open_own() as memory:
+            # The next command prints these notes, as when an old copy was saved over newer facts.
             self._warm.unreported += memory.store.adopt(quiet=memory.config.quiet_seconds, wait=False).notes
-            # Cold, words will do: nobody waits, and the model would take 200 MB for nothing.
-            done = memory.refresh(vectors=warm, stop=self._hurried)
+            # Without a loaded model only the word index is updated: the model would take 200 MB.
+            done = memory.refresh(vectors=warm, stop=self._has_command)
             seen, quiet = memory.store.survey(), memory.config.quiet_seconds
         if whole and self.watch:
-            self.watch.took(time.monotonic() - began)
+            self.watch.record_scan_time(time.monotonic() - began)
         self._behind = bool(done.left_files or done.left_texts)
         if much and not self._behind:
             release_memory()
-        self.caught_up += bool(done.added or done.changed or done.removed)
+        self.index_updates += bool(done.added or done.changed or done.removed)
         since = [time.time() - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
-        # A time in the future, as `touch` can set it, is nothing to wait for.
-        rest = [quiet - age if age < quiet else AGAIN for age in since if age >= 0]
-        self._rested = time.monotonic() + min(rest) + 0.02 if rest else NEVER
+        # A modification time in the future, as `touch` can set, is ignored.
+        rest = [quiet - age if age < quiet else RETRY_SECONDS for age in since if age >= 0]
+        self._commit_at = time.monotonic() + min(rest) + 0.02 if rest else NEVER
 
 
 if __name__ == "__main__":

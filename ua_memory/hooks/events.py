@@ -1,4 +1,4 @@
-"""What happened at a client, as one type, and how each client names it."""
+"""Parse the hook events of agents' clients into one type. Loaded for every prompt, so it imports little."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 
 # -- event -------------------------------------------------------------------------------------------------
-# What happened at an agent's client, in our words: one type for all of them.
 
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """Something that happened at a client. `name` is the client's word for it, `client` its own.
+    """An event of a client. `name` is the client's name for it, `client` the client's own.
 
     `kind` is start, prompt, stop (the agent has answered), subagent (one of its sub-agents has), compact
     (before a compaction) or end. What the client does not say is '': `session`, the one that it came out of
@@ -39,16 +38,16 @@ class Event:
         self.said = self.why = self.group = ""
 
 
-def _group(named: object) -> str:
-    """A group chat's name. It may be a number: what is no text must not pass for the owner alone."""
+def _group_name(named: object) -> str:
+    """A group chat's name as text. It may be a number, and must not be mistaken for no group."""
     if named is None or named is False or named == "":
         return ""
     return " ".join(str(named).split()) or "unknown"
 
 
-def claude_shaped(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
-    """The event of a payload that has Claude Code's keys, as Codex's and Gemini's have; None for one that
-    memory has nothing to do with. Keys that are no text count as not said, but for the group."""
+def parse_claude_event(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
+    """Parse a payload with Claude Code's keys, as Codex and Gemini use, too. None for an event that memory
+    ignores. Values that are not text are ignored, except the group's."""
 
     def text(*keys: str) -> str:
         return next((value for key in keys if isinstance(value := found.get(key), str) and value), "")
@@ -61,18 +60,17 @@ def claude_shaped(found: dict[str, Any], kinds: dict[str, Kind], client: str) ->
     event.session, event.parent = text("session_id"), text("parent_session_id")
     event.cwd, event.agent = text("cwd"), text("agent_id")
     event.transcript = text("transcript_path")
-    event.said, event.group = text("last_assistant_message"), _group(found.get("group"))
+    event.said, event.group = text("last_assistant_message"), _group_name(found.get("group"))
     event.why = text({"start": "source", "compact": "trigger", "end": "reason"}.get(kind, ""))
     return event
 
 
 # -- claude code -------------------------------------------------------------------------------------------
-# Claude Code's hooks, as version 2.1.330 calls them; and any client's that says the same by `--client`.
+# Claude Code's hooks as of version 2.1.330, and those of clients that call us the same way with `--client`.
 #
-# At `Stop` the transcript may lack what was said last, so `last_assistant_message` is kept: the last block
-# of text alone, without blanks at its ends. Subagents' events bear an `agent_id`; a compaction stops one of
-# its own, with no type. Before a compaction plain text would be put into its instructions: nothing is
-# answered.
+# At `Stop` the transcript may lack the last message, so `last_assistant_message` is used: its last block of
+# text, stripped. Events of subagents have an `agent_id`; a compaction stops one of its own, without a type.
+# PreCompact is not answered: the text would be added to the compaction's instructions.
 
 
 CLAUDE_KINDS: dict[str, Kind] = {
@@ -84,14 +82,13 @@ CLAUDE_KINDS: dict[str, Kind] = {
     "PreCompact": "compact",
     "SessionEnd": "end",
 }
-"""The events that memory has something to do with, by the client's names."""
+"""The client's name of each event that memory handles → its kind."""
 
 
 # -- codex -------------------------------------------------------------------------------------------------
-# Codex's hooks, as version 0.169 calls them: Claude Code's names and keys, and `turn_id` and `model`
-# beside.
+# Codex's hooks as of version 0.169: Claude Code's names and keys, with `turn_id` and `model` added.
 #
-# An interrupted turn has an event of its own; what was said until then is in the rollout.
+# An interrupted turn has its own event; what was said until then is in the rollout file.
 
 
 CODEX_KINDS: dict[str, Kind] = {**CLAUDE_KINDS, "Interrupt": "stop"}
@@ -105,10 +102,10 @@ def is_codex(found: dict[str, Any]) -> bool:
 
 
 # -- gemini ------------------------------------------------------------------------------------------------
-# Gemini CLI's hooks, as version 0.61 calls them, by names of its own.
+# Gemini CLI's hooks as of version 0.61, with their own names.
 #
-# It says before every call of its model that it compresses, so that is not heard. Its transcripts have no
-# reader here: what was asked and answered is taken from the event at the end of each turn.
+# Its compression event comes before every model call, so it is ignored. There is no reader for its
+# transcripts: prompt and answer come from the event at the end of each turn.
 
 
 GEMINI_KINDS: dict[str, Kind] = {
@@ -120,28 +117,25 @@ GEMINI_KINDS: dict[str, Kind] = {
 
 
 def is_gemini(found: dict[str, Any]) -> bool:
-    """Whether a payload without a client's name is Gemini's: it alone writes a time."""
+    """Whether a payload without a client's name is Gemini's: only Gemini sends a timestamp."""
     return found.get("hook_event_name") in ("BeforeAgent", "AfterAgent") or "timestamp" in found
 
 
-# -- clients -----------------------------------------------------------------------------------------------
-# What the hooks of agents' clients say, and what they are answered. Pure, and read for every prompt:
-# nothing is imported that costs.
-#
-# A client hands a hook one JSON object on standard input, with `hook_event_name`; what is put into
-# `additionalContext` goes to the model.
+# -- parsing and answering ---------------------------------------------------------------------------------
+# A client gives a hook one JSON object on standard input, with `hook_event_name`. The text in
+# `additionalContext` of the answer goes to the model.
 
 
-KINDS = {"codex": CODEX_KINDS, "gemini": GEMINI_KINDS}
-"""The events of clients that do not name them all as Claude Code does."""
-ANSWERED = ("start", "prompt")
-"""The kinds of events whose answer reaches a model."""
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
-LARGEST = 16 << 20
-"""Bytes of an event; as Python's objects they take eight times as much."""
+CLIENT_KINDS = {"codex": CODEX_KINDS, "gemini": GEMINI_KINDS}
+"""The events of clients whose names for them differ from Claude Code's."""
+ANSWERED_KINDS = ("start", "prompt")
+"""The kinds of events whose answer goes to the model."""
+_CLIENT_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+LARGEST_EVENT = 16 << 20
+"""Bytes of an event; parsed it takes eight times as much memory."""
 
 
-def hook_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
+def parse_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
     """The event that a hook was given, None if memory has nothing to do with it. `client` is who calls; else
     the payload's own shape tells Claude Code, Codex and Gemini CLI apart. `cwd` is the folder of a hook whose
     event names none.
@@ -149,26 +143,28 @@ def hook_event(data: bytes, client: str = "", cwd: str = "") -> Event | None:
     ValueError where it is not the JSON object of a hook or a very large one, or the client's name could not
     stand in a heading.
     """
-    if len(data) > LARGEST:
-        raise ValueError(f"the event is larger than {LARGEST >> 20} MB")
+    if len(data) > LARGEST_EVENT:
+        raise ValueError(f"the event is larger than {LARGEST_EVENT >> 20} MB")
     try:
-        found = json.loads(data)
+        payload = json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    if not isinstance(found, dict) or not isinstance(found.get("hook_event_name"), str):
+    if not isinstance(payload, dict) or not isinstance(payload.get("hook_event_name"), str):
         raise ValueError("no JSON object with hook_event_name")
-    if client and (len(client) > 40 or not _NAME.issuperset(client) or client[0] == "-"):
+    if client and (len(client) > 40 or not _CLIENT_NAME_CHARACTERS.issuperset(client) or client[0] == "-"):
         raise ValueError(f"--client {client[:40]!r}: small letters, digits and - name a client")
-    client = client or ("gemini" if is_gemini(found) else "codex" if is_codex(found) else "claude-code")
-    heard = claude_shaped(found, KINDS.get(client, CLAUDE_KINDS), client)
-    if heard and client == "gemini":
-        heard.transcript, answer = "", found.get("prompt_response")
-        heard.said = answer if heard.kind == "stop" and isinstance(answer, str) else ""
-    if heard:
-        heard.cwd = heard.cwd or cwd
-    return None if heard and heard.kind == "prompt" and not heard.prompt else heard
+    client = client or ("gemini" if is_gemini(payload) else "codex" if is_codex(payload) else "claude-code")
+    event = parse_claude_event(payload, CLIENT_KINDS.get(client, CLAUDE_KINDS), client)
+    if event and client == "gemini":
+        event.transcript, answer = "", payload.get("prompt_response")
+        event.said = answer if event.kind == "stop" and isinstance(answer, str) else ""
+    if event:
+        event.cwd = event.cwd or cwd
+    return None if event and event.kind == "prompt" and not event.prompt else event
 
 
-def reply(to: Event, context: str) -> str:
-    """What the hook prints so that a text reaches the model: one line of ASCII."""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": to.name, "additionalContext": context}}) + "\n"
+def reply_json(event: Event, context: str) -> str:
+    """The hook's output that passes a text to the model: one line of ASCII JSON."""
+    return (
+        json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}) + "\n"
+    )

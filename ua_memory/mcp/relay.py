@@ -8,7 +8,15 @@ import os
 import sys
 
 from ua_memory import discovery
-from ua_memory.daemon.connect import LOST, MOST_INPUT, NONE, NoAnswer, banks, exchange, option
+from ua_memory.daemon.connect import (
+    LOST_ANSWER,
+    MOST_INPUT,
+    NOT_RUNNING,
+    NoAnswer,
+    candidate_banks,
+    option_value,
+    run_in_daemon,
+)
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -273,7 +281,7 @@ def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]
         if None in running:
             return {"text": "cancelled", "failed": True}
         # The child starts a daemon where there is none; one that refused would refuse again.
-        mode = mode if why == NONE or mode == "require" else "off"
+        mode = mode if why == NOT_RUNNING or mode == "require" else "off"
     return _ask_child([*words, "--call"], data, mode, running)
 
 
@@ -294,9 +302,9 @@ def _ask_daemon(words: list[str], data: bytes, running: list[Any]) -> tuple[dict
     if len(data) > MOST_INPUT:
         return None, "the request is too large"
     try:
-        code, _, why = exchange(words, data, 0, write, begun)
+        code, _, why = run_in_daemon(words, data, 0, write, begun)
     except NoAnswer:  # it may be done: not a second time
-        return {"text": f"Memory cannot be used: {LOST} (see: ua-memory log)", "failed": True}, ""
+        return {"text": f"Memory cannot be used: {LOST_ANSWER} (see: ua-memory log)", "failed": True}, ""
     return (None, why) if code is None else (_result(code, texts[1], texts[2]), "")
 
 
@@ -376,7 +384,7 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
     which takes 60 ms and twice the memory of this process.
     """
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    roots = banks(words, os.getcwd(), home)  # noqa: PTH109
+    roots = candidate_banks(words, os.getcwd(), home)  # noqa: PTH109
     found = (_mcp_settings(f"{root}/{discovery.SETTINGS}") for root in roots)
     written = next((each for each in found if each is not None), {})
     written |= _mcp_settings(f"{discovery.user_folder({'HOME': home, **os.environ})}/{discovery.USER}") or {}
@@ -404,10 +412,10 @@ def _mcp_settings(path: str) -> dict[str, Any] | None:
 
 def _start_daemon(words: list[str]) -> None:
     """Have a daemon with its model loaded by the time a tool is called; nobody waits for it."""
-    from ua_memory.daemon.spawn import warm_up
+    from ua_memory.daemon.spawn import start_warm_daemon
 
-    bank = option(words, "--bank")
+    bank = option_value(words, "--bank")
     try:
-        warm_up(["--bank", bank] if bank else [], os.environ, cwd=None)
+        start_warm_daemon(["--bank", bank] if bank else [], os.environ, cwd=None)
     except OSError as error:
         _log(f"ua-memory: the daemon cannot be started: {error.strerror or error}")
