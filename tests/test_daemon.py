@@ -105,7 +105,7 @@ def start(bank, env, *, key=False):
     spawn.Log(bank.local).say("ua-memory: error: no private folder for a socket")
     spawn.Log(bank.local).say("  hint: check owner")
     return subprocess.Popen([sys.executable, "-c", "raise SystemExit(10)"])
-spawn.start = start
+spawn.start_daemon = start
 app.main()
 """
     told = forking().run(["daemon", "start"], place.root, place.environment("auto"), code=code)
