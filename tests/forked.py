@@ -112,7 +112,7 @@ def run(told: dict[str, Any], streams: list[int], asks: socket.socket) -> None:
     time.tzset()
     if told.get("session"):
         os.setsid()
-    spawn.start_process = worker.background = partial(background, asks)
+    spawn.start_process = worker.start_process = partial(background, asks)
     relay._ask_child = partial(ask_child, asks)
     if "code" in told:
         sys.path.insert(0, str(Path(__file__).parent))

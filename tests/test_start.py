@@ -112,7 +112,7 @@ def test_a_hook_without_a_daemon_loads_no_slow_module(tmp_path: Path, event: str
         memory.search_many(["x"], by_words=True)
     code = (
         "left = os._exit\nos._exit = lambda code: (tell(), left(code))\n"
-        "from ua_memory.hooks import context\ncontext.RACY_NS = 0\n"  # settings that are just written are kept
+        "from ua_memory.hooks import context\ncontext.RACY_NS = 0\n"  # keep settings just written
         "from ua_memory.cli.fast import main\nmain()"
     )
     words = ("--bank", str(bank.root), "hook")
