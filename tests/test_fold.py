@@ -199,6 +199,13 @@ def test_the_newer_value_stands_first_and_names_the_older(
     assert hits[0].score >= hits[1].score
 
 
+def test_the_first_line_of_a_table_is_no_older_value(tmp_path: Path) -> None:
+    files = said_on({"2026-11-02": ["Batch 15 of bee hives went wrong in week 15"]})
+    files["memory/2026-10-01.md"] = "# 2026-10-01\n\n| what | cost |\n|---|---|\n| bee hives | 12 € |\n"
+    hits = asked(tmp_path, files, "bee hives").hits
+    assert len(hits) == 2 and not any(hit.replaces for hit in hits)
+
+
 def test_recall_names_the_older_value_and_says_that_an_agent_had_said_it(tmp_path: Path) -> None:
     shell = new_shell(tmp_path)
     shell.write(
@@ -326,6 +333,19 @@ def test_a_newer_value_that_stands_first_by_itself_names_the_older(tmp_path: Pat
     placed, replaced = newer_first(ranked)
     assert [one.item for one in placed] == items[::-1]
     assert replaced == {items[2].key: items[1]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("my hourly rate for clients is $65", "I have 3 forms for new clients"),
+        ("the clients pay a deposit of $400", "clients get 10 percent off now"),
+    ],
+)
+def test_a_value_of_another_thing_is_no_newer_one(tmp_path: Path, old: str, new: str) -> None:
+    found = asked(tmp_path, said_on({"2026-10-01": [old], "2026-11-02": [new]}), "clients").hits
+    items = sorted((hit.item for hit in found), key=lambda item: item.day or "")
+    assert len(items) == 2 and not newer_first([Ranked(item, 0.7, {}) for item in items])[1]
 
 
 @pytest.mark.parametrize(("kind", "lifted"), [(-1.0, False), (1.0, True)])

@@ -222,6 +222,11 @@ def test_a_light_search_writes_nothing(light: ReadOnlySearch) -> None:
         ("dónde están los presupuestos nuevos", ("presupuestos", "nuevos")),
         ("où est la réunion de lundi", ("réunion", "lundi")),
         ("where is the die casting", ("die", "casting")),
+        ("wie heißt mein Steuerberater", ("steuerberater",)),
+        ("cómo se llama mi gestor", ("gestor",)),
+        ("cuál era mi tarifa antes", ("tarifa",)),
+        ("quel est le prix du pain", ("prix", "pain")),
+        ("run llama locally", ("run", "llama", "locally")),
         ("der die das", ("der", "die", "das")),
     ],
 )

@@ -329,6 +329,9 @@ _VALUES = {
     "time": re.compile(r"\b\d{1,2}:\d\d\b|\b\d{1,2}\s*(?:am|pm|uhr|h)\b|\d{1,2}時", re.IGNORECASE),
     "weekday": re.compile(_WEEKLY, re.IGNORECASE),
     "name": re.compile(r"(?<!\w)#[a-z][\w-]+|`[^`\n]+`|[\"“„«「][^\"”“»」\n]{3,80}[\"”“»」]", re.IGNORECASE),
+    "percent": re.compile(
+        rf"(?:{_NUMBER})(?=\s*(?:%|percent\b|prozent\b|por\s+ciento\b|pour\s+cent\b))", re.IGNORECASE
+    ),
     "number": re.compile(rf"(?:{_NUMBER})|\b(?:once|twice)\s+an?\b", re.IGNORECASE),
 }
 _UNITS = frozenset(
@@ -535,8 +538,9 @@ def newer_first(found: list[Ranked], query: str = "") -> tuple[list[Ranked], dic
             best = max(newer, key=lambda one: (one.item.record != SESSION, one.score))
             _move_before(ordered, best, old)
             known = replaced.get(best.item.key)
-            # The beginning of a passage is not what was replaced.
-            if old.item.record != SESSION and (known is None or _later(old.item, known)):
+            # The first line of several is not what was replaced.
+            one_line = old.item.record != SESSION and "\n" not in old.item.text
+            if one_line and (known is None or _later(old.item, known)):
                 replaced[best.item.key] = old.item
     return ordered, replaced
 

@@ -178,7 +178,8 @@ def stated_for_good(text: str) -> bool:
 
 
 CHANGED = late(
-    r"\b(?:now|(?<!\ba )new|instead|moved?|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)"
+    r"\b(?:now|(?<!\ba )(?<!\bfor )new|instead|moved?"
+    r"|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)"
     r"|no\s+longer|any\s?more|goes\s+to|went\s+to|go(?:ing)?\s+to|raised|lowered|increased|dropped|bumped|switch(?:ed)?"
     r"|replac(?:ed|es)|killed|make\s+(?:it|the|that)|too\s+(?:late|early|much|little|high|low)|after\s+all"
     r"|already|from\s+\w+\s+on|gave\s+us|extended|(?:up|down)graded|migrated|lowering|raising|scratch\s+that|(?:can['’]?t|not)\s+before"
