@@ -13,7 +13,7 @@ from ua_memory.errors import Malformed, Usage
 from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN, typed, uttered, without_envelope
 from ua_memory.transcripts.format import LONGEST_LINE
 from ua_memory.transcripts.reader import CLIENTS, read, sniff
-from ua_memory.transcripts.turns import Turn, commit_subject, ours
+from ua_memory.transcripts.turns import Turn, commit_subject, is_ours
 
 
 def lines(*records: Any) -> io.BytesIO:
@@ -199,7 +199,7 @@ def test_envelopes_of_channels_are_taken_off() -> None:
     ],
 )
 def test_our_own_tools_are_known_under_every_name(name: str, arguments: Any, server: str, own: bool) -> None:
-    assert ours(name, arguments, server) is own
+    assert is_ours(name, arguments, server) is own
 
 
 @pytest.mark.parametrize(

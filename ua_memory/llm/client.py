@@ -272,10 +272,10 @@ class ChatStream:
             raise MalformedStream("a chunk makes no sense") from error
 
     def _events(self, chunk: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        if failed := chunk.get("error"):
-            told = failed if isinstance(failed, Mapping) else {"message": str(failed)}
-            kind = told.get("type") or told.get("code") or "api_error"
-            yield {"type": "error", "error": {"type": str(kind), "message": told.get("message")}}
+        if failure := chunk.get("error"):
+            error = failure if isinstance(failure, Mapping) else {"message": str(failure)}
+            kind = error.get("type") or error.get("code") or "api_error"
+            yield {"type": "error", "error": {"type": str(kind), "message": error.get("message")}}
         if not self._started:
             self._started = True
             yield {"type": "message_start", "message": {"model": chunk.get("model")}}

@@ -354,22 +354,22 @@ def check_answer(
     every = [sentence for line in lines for sentence in line]
     known = [n for n in dict.fromkeys(n for sentence in every for n in sentence.cites) if n in pieces]
     all_cited = [pieces[n] for n in known] if found else [*pieces.values()]
-    kept, cites, faults, cut = [], dict[int, None](), [], []
+    rows, cites, faults, cut = [], dict[int, None](), [], []
     for line in lines:
-        kept_here = []
+        supported_sentences = []
         for sentence in line:
             wrong = _faults(sentence, pieces, all_cited, question, found, checked)
             faults += wrong
             if wrong and not _unknown_number(sentence, pieces, wrong):
                 cut.append(sentence.bare)
             else:
-                kept_here.append(renumber_citations(sentence.text, {n: n for n in pieces}))
+                supported_sentences.append(renumber_citations(sentence.text, {n: n for n in pieces}))
                 cites.update(dict.fromkeys(n for n in sentence.cites if n in pieces))
-        if kept_here or not line:
-            kept.append(" ".join(kept_here))
+        if supported_sentences or not line:
+            rows.append(" ".join(supported_sentences))
     if found and not cites and not faults:
         faults.append("no sentence cites a number")
-    body = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    body = re.sub(r"\n{3,}", "\n\n", "\n".join(rows)).strip()
     return CheckedAnswer(
         body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_FAULTS], tuple(dict.fromkeys(cut))
     )

@@ -687,13 +687,16 @@ def _create_operations(
     made = []
     for group in duplicate_groups(rest, fresh):
         facts = [fact for number in group if (fact := rest[number].fact)]
-        text, told = as_sentence(facts[0].text), {fact_mark(fact): comparable(fact).source for fact in facts}
+        text, sources = (
+            as_sentence(facts[0].text),
+            {fact_mark(fact): comparable(fact).source for fact in facts},
+        )
         quoted = _quotes(facts, clean)
-        several = len({told[each] for each, _ in quoted}) > 1
+        several = len({sources[each] for each, _ in quoted}) > 1
         if (
             several
             and _is_prose(text)
-            and fresh & told.keys()
+            and fresh & sources.keys()
             and text.casefold() not in texts
             and clean(text) == text
         ):

@@ -732,15 +732,15 @@ def _without_duplicates(wanted: Sequence[Evidence], listed: Sequence[Evidence]) 
     cites."""
     beliefs = [e.record for e in (*wanted, *listed) if isinstance(e.record, Observation)]
     proved = {proof.ref for belief in beliefs for proof in belief.proofs}
-    told = [ComparedStatement(e.text, "") for e in listed]
-    told += [ComparedStatement(e.text, "") for e in wanted if isinstance(e.record, Observation)]
+    listed_statements = [ComparedStatement(e.text, "") for e in listed]
+    listed_statements += [ComparedStatement(e.text, "") for e in wanted if isinstance(e.record, Observation)]
     chosen: list[Evidence] = []
     for each in wanted:
         if isinstance(each.record, Observation):
             chosen.append(each)
             continue
         own = ComparedStatement(each.text, "")
-        if each.record.ref in proved or any(says_the_same(own, one) for one in told):
+        if each.record.ref in proved or any(says_the_same(own, one) for one in listed_statements):
             continue
         twin = next(
             (n for n, one in enumerate(chosen) if says_the_same(own, ComparedStatement(one.text, ""))), None
@@ -796,9 +796,9 @@ def _last_item(sheet: PageEditor, section: str) -> str:
 def _sentence(each: Evidence) -> str:
     """A fact as a sentence without list marks, with its day if that is not its log's."""
     day = getattr(each.record, "when", None)
-    told = f"{day}: " if day and day != markdown_lines.day_of(each.record.place.path) else ""
+    when = f"{day}: " if day and day != markdown_lines.day_of(each.record.place.path) else ""
     todo = "To do: " if _OPEN_TASK.match(each.text) else ""
-    return f"{escape_line(told + todo + as_sentence(each.text))} "
+    return f"{escape_line(when + todo + as_sentence(each.text))} "
 
 
 def remove_unsupported(sheet: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
@@ -952,12 +952,12 @@ class Refresher:
         cited = [one for unit in sheet.units if unit.owner == "ours" for s in unit.sentences for one in s.ids]
         hits, notes = self.view.recall(page.source_query)
         evidence, passed = self._evidence(page, hits, cited)
-        learning = PageEdits(self.store, page, sheet, last)
-        why = staleness_of(page, last, evidence, cited, self._alive, len(learning.words))
+        edits = PageEdits(self.store, page, sheet, last)
+        why = staleness_of(page, last, evidence, cited, self._alive, len(edits.words))
         stale = replace(why, notes=tuple(notes))
         news = _news(stale, last, cited)
-        told = [replace(each, news=news.get(each.name, "")) for each in evidence]
-        return PageState(page, data, sheet, last, told, passed, learning, stale)
+        evidence = [replace(each, news=news.get(each.name, "")) for each in evidence]
+        return PageState(page, data, sheet, last, evidence, passed, edits, stale)
 
     def refresh(
         self, page: Page, *, full: bool = False, dry_run: bool = False, tell: OnEstimate | None = None

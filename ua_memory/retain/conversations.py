@@ -92,7 +92,7 @@ class Conversations:
             return Flush(notes=(DISABLED_NOTE,))
         if transcript is None:
             return Flush()
-        flusher = self.flusher(wants=bool(model))
+        flusher = self.flusher(for_model=bool(model))
         return flusher.queue_transcript(transcript, client=client, session=session, force=force)[0]
 
     def capture(
@@ -101,7 +101,7 @@ class Conversations:
     ) -> CaptureResult:  # fmt: skip
         """Queue the new turns of a session that is still open. `spot` has the values of the last
         `ReadPosition`; `model` says whether a model will read them."""
-        flusher = self.flusher(wants=model)
+        flusher = self.flusher(for_model=model)
         return capture(
             flusher, session, transcript, said=said, asked=asked, position=ReadPosition(*spot), close=close
         )
@@ -166,16 +166,16 @@ class Conversations:
                 yield flusher.reread(words, found, self._store.config.lock_seconds)
 
     def flusher(
-        self, model: Model | None = None, tell: Progress | None = None, *, wants: bool | None = None
+        self, model: Model | None = None, tell: Progress | None = None, *, for_model: bool | None = None
     ) -> Flusher:
-        """A `Flusher` of this bank. `tell` is called with the progress; `wants` says whether a model is to
-        read what is queued (default: whether there is one)."""
+        """A `Flusher` of this bank. `tell` is called with the progress; `for_model` says whether a model is
+        to read what is queued (default: whether there is one)."""
         view = MemoryView(
             self.search_lines, lambda: core.blocks(self._store), self._store.redacted,
             lambda values: core.check(self._store, values),
         )  # fmt: skip
         return Flusher(
-            self._store, view, self._lookup, door=self._door, model=model, tell=tell, for_model=wants
+            self._store, view, self._lookup, door=self._door, model=model, tell=tell, for_model=for_model
         )
 
     def search_lines(self, query: str) -> Sequence[str]:

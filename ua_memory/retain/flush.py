@@ -124,7 +124,7 @@ def read_transcript(
         turns = ledger.unread_turns(ledger.with_chained_ids(reading), read_to)
     else:
         known = read_to if read_to or force else ledger.ids_of_other_sessions(store, whose)
-        reading = reading.again(ledger.base_ids(known)) if known else reading
+        reading = reading.after(ledger.base_ids(known)) if known else reading
         turns = list(ledger.without_captured(reading, known, reading.reached))
     notes = (*result.notes, *undone_notes, *_reading_notes(reading))
     return replace(result, notes=notes, silent=not turns and not read_to, recalled=reading.recalled), turns
@@ -363,9 +363,9 @@ class FlushWriter:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
 
     def _unread_note(self, by: str, unread_ids: set[str]) -> str:
-        kept = "they stay unread" if self.rereading else "the speakers' own sentences were kept of these"
+        outcome = "they stay unread" if self.rereading else "the speakers' own sentences were kept of these"
         return (
-            f"{by} made no valid call for {len(unread_ids)} of {len(self.entry.turns)} turns; {kept} "
+            f"{by} made no valid call for {len(unread_ids)} of {len(self.entry.turns)} turns; {outcome} "
             "(another UA_MEMORY_MODEL would do better)"
         )
 
@@ -474,9 +474,8 @@ class Flusher:
         if not session.parent:
             return turns
         wanted = list(filter_turns(turns, self.store.config))
-        clean = [
-            replace(turn, text=redaction.redact(turn.text, self.store.config.redact).text) for turn in wanted
-        ]
+        patterns = self.store.config.redact
+        clean = [replace(turn, text=redaction.redact(turn.text, patterns).text) for turn in wanted]
         return wanted[self.sessions.copied(session, clean, self.store.config.sessions_agent) :]
 
     def queue_turns(
@@ -561,11 +560,8 @@ class Flusher:
     def _filter_again(self, turns: Iterable[Turn]) -> Iterator[Turn]:
         """The turns filtered and redacted by the current settings, which may have changed since they were
         queued."""
-        own = self.store.config.redact
-        yield from (
-            replace(t, text=self._redact(t.text)) if own else t
-            for t in filter_turns(turns, self.store.config)
-        )
+        for turn in filter_turns(turns, self.store.config):
+            yield replace(turn, text=self._redact(turn.text)) if self.store.config.redact else turn
 
     def _flush_turns(self, entry: QueueEntry, session_file: SessionFile | None) -> FlushedSession:
         stays = f"nothing was saved, and {counted(len(entry.turns), 'turn')} wait"
@@ -602,20 +598,17 @@ class Flusher:
         whole, turns_done, window = SubagentResult(), 0, self.store.config.context_window
         answer = min(LONGEST_ANSWER, window // 4)
         for segment in segments(turns, int(window * PART_OF_WINDOW)):
-            watch = self._progress_from(turns_done, len(turns))
             run_subagent(
-                self.model, segment, self.view, self.zone, result=whole, on_progress=watch, max_tokens=answer,
-                core=not entry.session.group, recalled=recalled,
+                self.model, segment, self.view, self.zone, result=whole, max_tokens=answer,
+                on_progress=partial(self._report, turns_done, len(turns)), recalled=recalled,
+                core=not entry.session.group,
             )  # fmt: skip
             turns_done = min(turns_done + len(segment) - OVERLAP, len(turns))
         # Turns that the model made no valid call for are extracted without it.
         unread = {turn.id for turn in whole.unread if not rereading}
         own = self._extract([turn for turn in turns if turn.id in unread], recalled)
-        whole.candidates, whole.left_out, whole.duplicates = (
-            whole.candidates + own.candidates,
-            own.left_out,
-            own.duplicates,
-        )
+        whole.candidates += own.candidates
+        whole.left_out, whole.duplicates = own.left_out, own.duplicates
         return whole
 
     def _extract(self, turns: Iterable[Turn], recalled: RecalledLines) -> SubagentResult:
@@ -647,22 +640,20 @@ class Flusher:
     def reread(self, session_file: SessionFile, found: QueueEntry, patience: float) -> FlushedSession:
         """Have the model read a session again, as one revision. Raises as `drain`; then nothing of this
         session has changed."""
-        assert self.model is not None, "a second reading is a model's"
+        assert self.model is not None, "only a model reads again"
         self.store.make_state()
         with self.queue.claim(found.key, patience):
             proposed = self._propose(found, rereading=True)
-            reading = self._reading(self.model.name, session_file.through, proposed)
-            return self._write(
-                found, session_file, proposed, None if proposed.unread else reading, rereading=True
-            )
+            name, through = self.model.name, session_file.through
+            reading = None if proposed.unread else self._reading(name, through, proposed)
+            return self._write(found, session_file, proposed, reading, rereading=True)
 
     def _reading(self, read_by: str, through: str, proposed: SubagentResult) -> SessionReading:
         return SessionReading(read_by, through, self._redact(proposed.title), self._redact(proposed.outcome))
 
-    def _progress_from(self, turns_done: int, total: int) -> Callable[[int], None]:
-        return lambda reached: (
-            self.tell(min(max(turns_done, 0) + reached, total), total) if self.tell else None
-        )
+    def _report(self, turns_done: int, total: int, reached: int) -> None:
+        if self.tell:
+            self.tell(min(max(turns_done, 0) + reached, total), total)
 
     def _redact(self, text: str) -> str:
         found = redaction.redact(text, self.store.config.redact)
@@ -675,11 +666,8 @@ def segments(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
 
     A turn that is too long by itself is split into parts with the same id.
     """
-    sized = [
-        (piece, tokens.count(piece.text) + _TOKENS_PER_TURN)
-        for turn in turns
-        for piece in _split_turn(turn, window)
-    ]
+    pieces = (piece for turn in turns for piece in _split_turn(turn, window))
+    sized = [(piece, tokens.count(piece.text) + _TOKENS_PER_TURN) for piece in pieces]
     start, used = 0, 0
     for n, (_, size) in enumerate(sized):
         if used + size > window and n > start:

@@ -319,8 +319,8 @@ def _with_origin(fact: Fact, origin: Origin, heading_origin: Origin) -> Fact:
 
 
 def _summary(new: Sequence[Fact], again: Sequence[Fact] = ()) -> str:
-    told = counted(len(new), "fact")
-    return f"{told}, {len(again)} already known" if again else told
+    facts = counted(len(new), "fact")
+    return f"{facts}, {len(again)} already known" if again else facts
 
 
 # -- preview -----------------------------------------------------------------------------------------------

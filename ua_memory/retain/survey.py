@@ -168,7 +168,7 @@ class Surveyor:
         known = set().union(*self.marks.read_ids(session)) or self.marks.ids_of_client(session.client) & ids
         if not known:
             return ids
-        again = reading.again(ledger.base_ids(known))
+        again = reading.after(ledger.base_ids(known))
         turns = list(ledger.without_captured(again, known, again.reached))
         return {turn.id for turn in _after_captured(turns, known)}
 

@@ -1,4 +1,4 @@
-"""What every reader has in common: its source in bounded memory, and the tree of its records."""
+"""Base of all readers: the source in bounded memory, the tree of records, and the interface `Format`."""
 
 from __future__ import annotations
 
@@ -25,87 +25,87 @@ from ua_memory.transcripts.turns import (
     Record,
     Session,
     Turn,
-    call,
-    decoded,
-    ours,
-    table,
-    tokens,
-    word,
+    as_dict,
+    as_str,
+    as_tokens,
+    decode,
+    is_ours,
+    pending_call,
 )
 
 # -- tree --------------------------------------------------------------------------------------------------
-# Which lines of a transcript are the conversation: the path from its last leaf to its root.
+# The lines of a transcript that are the conversation: the path from the last leaf to the root.
 #
-# Clients append to one file and let each entry name its parent, so that going back and saying something
-# else makes a fork. Kept per entry: three numbers of eight bytes, so that a million entries take 25 MB (ids
-# in a dict took five times that).
+# Clients append to one file, and each entry names its parent, so that going back makes a branch. An entry
+# takes three numbers of eight bytes: a million entries take 25 MB (ids in a dict took five times that).
 
 
 _NONE = 0
-_LOOKS = 32
-"""How many parents that are nowhere in the file are searched for before the rest is taken to be linear."""
+_MISSED_PARENTS = 32
+"""After so many parents that are not in the file, only nearby entries are searched for others."""
 
 
-def mark(text: str) -> int:
-    """A number that stands for an id within this process."""
+def id_hash(text: str) -> int:
+    """A non-zero number for an id, unique within this process."""
     return (hash(text) & 0xFFFF_FFFF_FFFF_FFFF) or 1
 
 
 class Tree:
-    """Entries in file order: what they are called, what they follow, and where they stand."""
+    """Entries in file order: ids, parents and lines."""
 
     def __init__(self) -> None:
         self._ids, self._parents, self._lines = array("Q"), array("Q"), array("Q")
         self._group_of = array("Q")
         self._misses = 0
-        self.on = bytearray()
+        self.flags = bytearray()
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def add(self, id: str, parent: str, line: int, group: str = "", follows: bool = False) -> int:
-        """One entry; its number. `group` is the API message it is part of.
+        """Add an entry and return its number. `group` is the API message it belongs to.
 
-        `follows` makes an entry without a parent continue the entry above it instead of beginning anew.
+        With `follows` an entry without a parent continues the one above it instead of starting a new root.
         """
-        self._ids.append(mark(id))
+        self._ids.append(id_hash(id))
         before = self._ids[-2] if follows and not parent and len(self._ids) > 1 else _NONE
-        self._parents.append(mark(parent) if parent else before)
+        self._parents.append(id_hash(parent) if parent else before)
         self._lines.append(line)
-        self._group_of.append(mark(group) if group else _NONE)
+        self._group_of.append(id_hash(group) if group else _NONE)
         return len(self._ids) - 1
 
     def walk(self, leaf: int) -> None:
-        """Mark the path from this entry to the root: 1 in `on`, and 2 for what belongs to a message on it.
+        """Flag the path from this entry to the root in `flags`: 1 for entries on it, 2 for others of the same
+        API message.
 
-        Several tools called at once are written as a chain of records of one message, each result below its
-        own call: the path runs through one of them, the others hang beside it. (Measured on the shared
-        Claude Code transcripts: 4 calls and 26 results.)
+        Parallel tool calls are written as a chain of records of one message, each result below its own call:
+        the path runs through one of them. (Measured on the shared Claude Code transcripts: 4 calls and 26
+        results.)
         """
-        self.on = bytearray(len(self._ids))
+        self.flags = bytearray(len(self._ids))
         at = leaf
         while at >= 0:
-            self.on[at] = 1
+            self.flags[at] = 1
             at = self._parent(at)
         current = _NONE
         for number, group in enumerate(self._group_of):
-            if self.on[number]:
+            if self.flags[number]:
                 current = group or current
             elif group and group == current:
-                self.on[number] = 2
+                self.flags[number] = 2
 
     def _parent(self, child: int) -> int:
-        """The entry it follows, which always stands above it; -1 at the root.
+        """The parent of an entry, which is always above it; -1 at the root.
 
-        A parent that is nowhere above (its line is broken, or in another file) is replaced by the entry
-        directly above: better a turn of a dropped branch than the loss of everything before.
+        If the parent is not found (its line is broken, or in another file), the entry directly above is used:
+        a turn of a dropped branch is better than the loss of everything before.
         """
         want = self._parents[child]
         if want == _NONE or child == 0:
             return -1
         if self._ids[child - 1] == want:
             return child - 1
-        lowest = -1 if self._misses < _LOOKS else max(-1, child - 1000)
+        lowest = -1 if self._misses < _MISSED_PARENTS else max(-1, child - 1000)
         at = child - 2
         while at > lowest and self._ids[at] != want:
             at -= 1
@@ -115,8 +115,8 @@ class Tree:
         return child - 1
 
     def find(self, id: str) -> int:
-        """The number of the entry called so, the last one if there are several; -1 if there is none."""
-        want = mark(id)
+        """The number of the entry with this id, the last one if there are several; -1 if there is none."""
+        want = id_hash(id)
         try:
             at = self._ids.index(want)
         except ValueError:
@@ -127,75 +127,73 @@ class Tree:
         return self._lines[number] if number >= 0 else 0
 
     def last_read(self, id: str) -> int:
-        """The line up to which the conversation has been read, if `id` was the last entry that was.
+        """The line up to which the conversation has been read, if `id` was the last entry.
 
         For an entry on a dropped branch it is where that branch leaves the path. 0 if `id` is unknown.
         """
         at = self.find(id)
-        while at >= 0 and not self.on[at]:
+        while at >= 0 and not self.flags[at]:
             at = self._parent(at)
         return self.line(at)
 
-    def keep(self, flags: bytearray) -> None:
+    def flag_lines(self, keep: bytearray) -> None:
         """Flag the lines of the path."""
-        for number, on in enumerate(self.on):
+        for number, on in enumerate(self.flags):
             if on:
-                flags[self._lines[number]] = 1
+                keep[self._lines[number]] = 1
 
 
 # -- source ------------------------------------------------------------------------------------------------
-# Bytes that can be read twice, line by line or value by value, in bounded memory.
-#
-# A reader goes over a transcript once to find the path of the conversation and once to read it. What cannot
-# seek is spooled to a temporary file; what is compressed is unpacked there. No line longer than
-# `LONGEST_LINE` is held, so that one pasted video does not decide how much memory a flush takes.
+# Bytes that can be read twice in bounded memory: a first pass finds the path of the conversation, a second
+# reads it. Streams that cannot seek are spooled to a temporary file, compressed ones unpacked there. Lines
+# longer than `LONGEST_LINE` are skipped, so that one pasted video does not use up the memory.
 
 
 LONGEST_LINE = 16 << 20
-"""Bytes. Such a line may take eight times as much while it is parsed, at four bytes a letter."""
+"""Most bytes of a line, which may take eight times as much while it is parsed, at four bytes a letter."""
 SPOOL = 4 << 20
 HEAD = 64 << 10
 CHUNK = 64 << 10
-PROBLEMS_KEPT = 50
+LISTED_PROBLEMS = 50
 _RECALL = RECALL_OPEN.encode()
 
 
 @dataclass(slots=True)
 class Unreadable:
-    """What could not be read. `cut` says that the end is half written, which a live transcript's often is;
-    `undecoded` counts what was not UTF-8, and came as U+FFFD."""
+    """What could not be read. `cut`: the last line is half written, as in many live transcripts; `undecoded`
+    counts bytes that are not UTF-8, which become U+FFFD."""
 
     problems: list[Problem] = field(default_factory=list)
     broken: int = 0
     cut: bool = False
     undecoded: int = 0
     recalled: dict[str, None] = field(default_factory=dict)
-    """The lines of recalled memory that were met, each once, in order."""
+    """The lines of recalled memory, each once, in order."""
 
     def add(self, line: int, message: str) -> None:
         self.broken += 1
-        if len(self.problems) < PROBLEMS_KEPT:
+        if len(self.problems) < LISTED_PROBLEMS:
             self.problems.append(Problem("", line, message))
 
-    def decoded(self, text: str, raw: bytes) -> None:
-        """Count what came as U+FFFD and was none."""
+    def count_undecoded(self, text: str, raw: bytes) -> None:
+        """Count the U+FFFD in a text that are not in its bytes."""
         if "\ufffd" in text:
             self.undecoded += max(0, text.count("\ufffd") - raw.count(b"\xef\xbf\xbd"))
 
 
 class ByteSource:
-    """A transcript's bytes from where the stream stands, readable any number of times, one pass at a time."""
+    """A transcript's bytes from the stream's position on, readable several times, one pass at a time."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self._start = _rereadable(stream)
+        self._stream, self._start = _readable_again(stream)
         if self._stream is not stream:  # the copy is ours to close
             weakref.finalize(self, self._stream.close)
         self._end: int | None = None
         self.head = self._stream.read(HEAD)
         self.start = self.head
-        """What tells whose it is: the head; where that is inside one long line, what follows the line."""
+        """The bytes by which the client is detected: the head, or what follows its line if that is long."""
         if not self.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
-            self.start = self._past_the_first_line()
+            self.start = self._after_first_line()
         if self.head.startswith(b"SQLite format 3"):
             raise Malformed(
                 "this is an SQLite database, not a transcript",
@@ -203,10 +201,10 @@ class ByteSource:
             )
 
     def freeze(self) -> None:
-        """Later passes end where this one did: a live transcript may grow in between."""
+        """Have later passes end here: a live transcript may grow in between."""
         self._end = self._stream.tell()
 
-    def _past_the_first_line(self) -> bytes:
+    def _after_first_line(self) -> bytes:
         if len(self.head) < HEAD or b"\n" in self.head:
             return self.head
         end = b""
@@ -217,7 +215,7 @@ class ByteSource:
         return self.head
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """Number and bytes of each line, newline included; None for one that is too long."""
+        """Number and bytes of each line, newline included; None for a line that is too long."""
         self._stream.seek(self._start)
         left = None if self._end is None else self._end - self._start
         number = 0
@@ -237,7 +235,7 @@ class ByteSource:
             yield number, raw or None
 
     def pieces(self, report: Unreadable) -> Iterator[str]:
-        """The text, in pieces of at most `CHUNK` bytes; bytes that are not UTF-8 come as U+FFFD."""
+        """The text in pieces of at most `CHUNK` bytes."""
         self._stream.seek(self._start)
         left = None if self._end is None else self._end - self._start
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -247,19 +245,19 @@ class ByteSource:
                 break
             left = None if left is None else left - len(data)
             text = decoder.decode(data)
-            report.decoded(text, data)
+            report.count_undecoded(text, data)
             yield text
         yield decoder.decode(b"", final=True)
 
 
-def _rereadable(stream: IO[bytes]) -> tuple[IO[bytes], int]:
-    """The stream itself where it can seek, else a spooled copy; and where to begin."""
+def _readable_again(stream: IO[bytes]) -> tuple[IO[bytes], int]:
+    """A stream that can be read again (itself, or a spooled copy), and its start."""
     start = 0
     if _seekable(stream):
         readable, start = stream, stream.tell()
     else:
         readable = _spool(stream)
-    for read in (_unpacked, _as_utf_8):
+    for read in (_decompressed, _as_utf8):
         magic = readable.read(4)
         readable.seek(start)
         if (inside := read(readable, magic)) is not None:
@@ -279,8 +277,8 @@ def _seekable(stream: IO[bytes]) -> bool:
         return False
 
 
-def _unpacked(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
-    """What a compressed stream holds; None for any other."""
+def _decompressed(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
+    """The content of a compressed stream; None for any other."""
     if magic[:2] == b"\x1f\x8b":
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if magic == b"\x28\xb5\x2f\xfd":
@@ -289,8 +287,8 @@ def _unpacked(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
     return None
 
 
-def _as_utf_8(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
-    """UTF-16 as PowerShell and Notepad write it, by its mark, as UTF-8; None for any other."""
+def _as_utf8(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
+    """UTF-16 with a byte order mark, as PowerShell and Notepad write it, as UTF-8; None for any other."""
     if magic[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return None
     return cast(IO[bytes], codecs.EncodedFile(stream, "utf-8", "utf-16", "replace"))
@@ -302,7 +300,7 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
         while data := stream.read(1 << 20):
             copy.write(data)
     except EOFError:
-        pass  # an archive cut short: what came out of it is read, as with any half-written transcript
+        pass  # a truncated archive is read as far as it goes, as any half-written transcript
     except (gzip.BadGzipFile, zlib.error) as error:
         copy.close()
         raise Malformed(f"the compressed transcript is damaged: {error}", hint="unpack it by hand") from error
@@ -310,18 +308,19 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
     return copy
 
 
-def recalled_in(value: object) -> Iterator[str]:
-    """The lines of recalled memory in all texts of a JSON value; hooks' output is JSON in a text."""
+def recalled_lines(value: object) -> Iterator[str]:
+    """The lines of recalled memory in all texts of a JSON value, also in JSON within a text, as from
+    hooks."""
     if isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from recalled_in(part)
+            yield from recalled_lines(part)
     elif isinstance(value, str) and RECALL_OPEN in value:
-        inner = parse(value.encode("utf-8", "replace")) if value.lstrip().startswith("{") else None
-        yield from recalled_in(inner) if inner else recalled(value)
+        inner = parse_object(value.encode("utf-8", "replace")) if value.lstrip().startswith("{") else None
+        yield from recalled_lines(inner) if inner else recalled(value)
 
 
-def parse(raw: bytes, report: Unreadable | None = None) -> Record | None:
-    """The JSON object that a line holds, or None. Bytes that are not UTF-8 inside it come as U+FFFD."""
+def parse_object(raw: bytes, report: Unreadable | None = None) -> Record | None:
+    """The JSON object in a line, or None. Bytes that are not UTF-8 become U+FFFD."""
     try:
         value = json.loads(raw)
     except UnicodeDecodeError:
@@ -329,7 +328,7 @@ def parse(raw: bytes, report: Unreadable | None = None) -> Record | None:
             text = raw.decode("utf-8", "replace")
             value = json.loads(text)
             if report:
-                report.decoded(text, raw)
+                report.count_undecoded(text, raw)
         except (ValueError, RecursionError):
             return None
     except (ValueError, RecursionError):
@@ -340,15 +339,15 @@ def parse(raw: bytes, report: Unreadable | None = None) -> Record | None:
 def json_lines(
     source: ByteSource, report: Unreadable, keep: bytearray | None = None
 ) -> Iterator[tuple[int, Record]]:
-    """The objects of a JSONL file with their line numbers; with `keep`, of the lines flagged there alone."""
+    """The objects of a JSONL file with their line numbers; with `keep` only of the lines flagged there."""
     last = 0
     for number, raw in source.lines():
         if keep is not None and (number >= len(keep) or not keep[number]):
             continue
-        record = parse(raw, report) if raw else None
+        record = parse_object(raw, report) if raw else None
         if record is not None:
             if raw and _RECALL in raw:
-                report.recalled |= dict.fromkeys(recalled_in(record))
+                report.recalled |= dict.fromkeys(recalled_lines(record))
             yield number, record
         elif raw is None:
             report.add(number, f"the line is longer than {LONGEST_LINE >> 20} MB and was skipped")
@@ -362,15 +361,14 @@ def json_lines(
 
 
 # -- format ------------------------------------------------------------------------------------------------
-# What every reader has in common: a first pass surveys the records, a second lets them speak.
 
 
 class Format(ABC):
-    """One client's way of writing transcripts down. Made anew for each reading.
+    """The reader of one client's transcripts, made anew for each reading.
 
-    `survey` sees every record once, in file order; `close` then decides which lines are the conversation;
-    `events` turns the records of those lines into turns, calls and results, and `contents` into the text
-    that fills the model's context, tool outputs included, which is for counting alone.
+    `survey` gets every record once, in file order; `close` then decides which lines are the conversation;
+    `events` turns the records of those lines into turns, calls and results, and `contents` into the text that
+    fills the model's context, tool outputs included, which is for counting alone.
     """
 
     client: ClassVar[str] = ""
@@ -380,7 +378,7 @@ class Format(ABC):
         self.usage = ContextUsage()
         self.boundary: Boundary | None = None
         self.keep = bytearray()
-        """One flag a line; 0 is not read in the second pass."""
+        """A flag for each line; lines with 0 are not read in the second pass."""
 
     def records(
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
@@ -389,48 +387,48 @@ class Format(ABC):
 
     def name(self, line: int, record: Record) -> str:
         """The id of the record's first turn."""
-        return word(record.get("id")) or f"L{line}"
+        return as_str(record.get("id")) or f"L{line}"
 
     def entry(self, line: int, record: Record, at: datetime | None, agent: str = "") -> EntryIds:
-        """The turns of a record, a person's unless they say another speaker."""
+        """The turns of a record; the speaker is a person unless said otherwise."""
         return EntryIds(Turn(self.name(line, record), "person", "", at, agent, line=line))
 
     @abstractmethod
     def survey(self, line: int, record: Record) -> None:
-        """See a record once."""
+        """Look at a record in the first pass."""
 
     def close(self, lines: int) -> None:
-        """All of it was seen; the file has so many lines."""
+        """End the first pass; the file has so many lines."""
         self.keep = bytearray(b"\1") * (lines + 1)
 
     def read_to(self, id: str, line: int) -> int:
-        """The line up to which the path has been read, if what was read last is `id`, on a dropped line."""
+        """The line up to which the path has been read, if the last entry read is `id`, on a dropped line."""
         return line
 
     @abstractmethod
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
-        """The turns, calls and results of the records that are the conversation."""
+        """The turns, calls and results of the records on the path."""
 
     @abstractmethod
     def contents(self, line: int, record: Record) -> Iterator[str]:
         """The texts of a record that fill the context."""
 
     tells_outputs: ClassVar[bool] = False
-    """Whether the client's records hold what tools printed, and `outputs` reads it."""
+    """Whether `outputs` can read tools' outputs from this client's records."""
 
     def outputs(self, record: Record) -> Iterator[str]:
-        """What tools printed, as a record has it, without what our own tools answered. Records are given in
-        the file's order, all of them."""
+        """The tools' outputs in a record, without those of our own tools. Called with all records in file
+        order."""
         yield from ()
 
 
-def joined(said: Iterable[str], own: Callable[[str], str]) -> str:
-    """Several texts as one, each as `own` leaves it: without what nobody said."""
+def join_texts(said: Iterable[str], own: Callable[[str], str]) -> str:
+    """Several texts as one, each cleaned by `own`."""
     return "\n\n".join(filter(None, map(own, said)))
 
 
 class EntryIds:
-    """The turns of one record, which it gives their ids: `a1`, `a1.2`, `a1.3`."""
+    """The turns of one record, with the ids `a1`, `a1.2`, `a1.3`."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn, self._count = turn, 0
@@ -441,29 +439,29 @@ class EntryIds:
         return replace(self._turn, id=id, **changes)
 
     def call(self, key: str, name: str, given: Any, cwd: str, server: str = "") -> Iterator[Event]:
-        """A call of a tool; nothing for one of ours. `cwd` shortens paths."""
-        if name and not ours(name, given, server):
-            yield call(self.next(role="tool"), key, name, given, cwd)
+        """A tool call; nothing for our own tools. `cwd` shortens paths."""
+        if name and not is_ours(name, given, server):
+            yield pending_call(self.next(role="tool"), key, name, given, cwd)
 
     def calls(self, made: object, cwd: str) -> Iterator[Event]:
-        """Calls of tools as OpenAI's API has them."""
-        for one in map(table, made if isinstance(made, list) else ()):
-            function = table(one.get("function"))
-            given = decoded(function.get("arguments"))
-            yield from self.call(word(one.get("id")), word(function.get("name")), given, cwd)
+        """Tool calls as OpenAI's API has them."""
+        for one in map(as_dict, made if isinstance(made, list) else ()):
+            function = as_dict(one.get("function"))
+            given = decode(function.get("arguments"))
+            yield from self.call(as_str(one.get("id")), as_str(function.get("name")), given, cwd)
 
     def said(self, content: object, cwd: str) -> Iterator[Event]:
-        """An assistant's words and calls of tools, in the order of their blocks."""
+        """An assistant's texts and tool calls, in the order of their blocks."""
         for block in blocks(content):
-            if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
+            if block.get("type") == "text" and (text := uttered(as_str(block.get("text")))):
                 yield self.next(role="assistant", text=text)
             elif block.get("type") in ("tool_use", "toolCall"):
                 given = block.get("input", block.get("arguments"))
-                yield from self.call(word(block.get("id")), word(block.get("name")), given, cwd)
+                yield from self.call(as_str(block.get("id")), as_str(block.get("name")), given, cwd)
 
 
 class ContextGauge:
-    """Collects what replies report of their size, each API message once."""
+    """Collects the context sizes that replies report, each API message once."""
 
     def __init__(self) -> None:
         self.line = 0
@@ -471,14 +469,15 @@ class ContextGauge:
         self.peak: int | None = None
         self.model = ""
 
-    def reply(self, line: int, model: str, total: int) -> None:
-        """A reply's whole size. 0 says nothing (aborted, failed); repeats of one are equal or grow."""
+    def add(self, line: int, model: str, total: int) -> None:
+        """Record a reply's total size. 0 is ignored (aborted, failed); repeats of a reply are equal or
+        grow."""
         if total:
             self.line, self.last, self.model = line, total, model or self.model
             self.peak = max(self.peak or 0, total)
 
     def usage(self, boundary: Boundary | None, window: int | None = None) -> ContextUsage:
-        """As it stands: after a compaction only what the compaction says it left counts."""
+        """The usage; after a compaction only what that says it left."""
         stale = boundary is not None and boundary.line > self.line
         return ContextUsage(
             boundary.after if boundary and stale else self.last, self.peak, self.model, window
@@ -486,9 +485,9 @@ class ContextGauge:
 
 
 def claude_usage(usage: Record) -> int:
-    """Input, cache creation, cache read and output of one reply, as the Anthropic API reports them."""
+    """Input, cache creation, cache read and output of a reply, as the Anthropic API reports them."""
     keys = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    return sum(tokens(usage.get(key)) for key in keys)
+    return sum(as_tokens(usage.get(key)) for key in keys)
 
 
 def blocks(content: object) -> Iterator[Record]:
@@ -504,50 +503,49 @@ def blocks(content: object) -> Iterator[Record]:
 
 
 def texts(content: object) -> Iterator[str]:
-    """The texts in a content, whatever kind of text block a client uses."""
+    """The texts of a content, with any client's type of text block."""
     for block in blocks(content):
         if block.get("type") in ("text", "input_text", "output_text") and isinstance(block.get("text"), str):
             yield block["text"]
 
 
-def filling(content: object) -> Iterator[str]:
-    """All text by which a content fills a context: words, arguments, outputs. No images, no thinking."""
+def all_texts(content: object) -> Iterator[str]:
+    """All text of a content that fills the context: words, arguments, outputs; no images or thinking."""
     for block in blocks(content):
         kind = block.get("type")
         if kind in ("text", "input_text", "output_text"):
-            yield word(block.get("text"))
+            yield as_str(block.get("text"))
         elif kind in ("tool_use", "toolCall"):
-            yield word(block.get("name"))
+            yield as_str(block.get("name"))
             yield json.dumps(block.get("input", block.get("arguments")), ensure_ascii=False)
         elif kind == "tool_result":
-            yield from filling(block.get("content"))
+            yield from all_texts(block.get("content"))
 
 
-# -- elements ----------------------------------------------------------------------------------------------
-# One large JSON document, read message by message.
+# -- JSON documents ----------------------------------------------------------------------------------------
 
 
-_decoder = json.JSONDecoder()
+_DECODER = json.JSONDecoder()
 
 
 class JsonElements:
-    """The messages of one JSON document, `[…]` or `{"messages": […], …}`, without holding the document."""
+    """The messages of one JSON document, `[…]` or `{"messages": […], …}`, read one by one."""
 
     def __init__(self, source: ByteSource, report: Unreadable) -> None:
         self._pieces, self._report = source.pieces(report), report
-        self._text, self._at, self._over = "", 0, False
+        self._text, self._at, self._at_end = "", 0, False
         self.top: Record = {}
-        """Short values that stand before the messages: model, session id."""
+        """Short values before the messages: model, session id."""
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         try:
-            if self._peek() == "{" and not self._enter():
+            if self._peek() == "{" and not self._skip_to_messages():
                 return
-            self._take("[")
+            self._expect("[")
             number = 0
             while self._peek() != "]":
                 if number:
-                    self._take(",")
+                    self._expect(",")
                 number += 1
                 yield number, self._value()
         except EOFError:
@@ -556,29 +554,29 @@ class JsonElements:
         except (ValueError, RecursionError) as error:
             self._report.add(0, f"the list of messages cannot be read further: {error}"[:200])
 
-    def _enter(self) -> bool:
-        """Past the keys before "messages"; False where there is no such key."""
-        self._take("{")
+    def _skip_to_messages(self) -> bool:
+        """Skip the keys before "messages"; False if there is no such key."""
+        self._expect("{")
         while self._peek() == '"':
             key = self._value()
-            self._take(":")
+            self._expect(":")
             if key == "messages" and self._peek() == "[":
                 return True
             value = self._value()
             if isinstance(value, str) and len(value) < 1000 and len(self.top) < 100:
                 self.top[key] = value
             if self._peek() == ",":
-                self._take(",")
+                self._expect(",")
         self._report.add(0, "it contains no list of messages")
         return False
 
-    def _more(self, at_least: int = CHUNK) -> bool:
-        """More text, if there is any: what has been used is let go."""
+    def _read_more(self, at_least: int = CHUNK) -> bool:
+        """Read more text and drop what was used; whether there was any."""
         got: list[str] = [self._text[self._at :]]
         size = 0
-        while size < at_least and not self._over:
+        while size < at_least and not self._at_end:
             piece = next(self._pieces, None)
-            self._over = piece is None
+            self._at_end = piece is None
             got.append(piece or "")
             size += len(piece or "")
         self._text, self._at = "".join(got), 0
@@ -590,27 +588,28 @@ class JsonElements:
                 if self._text[self._at] not in " \t\r\n\ufeff":
                     return self._text[self._at]
                 self._at += 1
-            if not self._more():
+            if not self._read_more():
                 raise EOFError
 
-    def _take(self, sign: str) -> None:
+    def _expect(self, sign: str) -> None:
         if self._peek() != sign:
             raise ValueError(f"expected {sign}")
         self._at += 1
 
     def _value(self) -> Any:
-        """The next value. What is read doubles with each try, so that a large one is not parsed often."""
+        """The next value. The text read doubles with each attempt, so that a large value is not parsed
+        often."""
         self._peek()
         while True:
             try:
-                value, end = _decoder.raw_decode(self._text, self._at)
-                if end < len(self._text) or self._over:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+                if end < len(self._text) or self._at_end:
                     self._at = end
                     return value
-                self._more()  # a number may go on in the next piece
+                self._read_more()  # a number may go on in the next piece
             except ValueError:
                 have = len(self._text) - self._at
                 if have > LONGEST_LINE:
                     raise ValueError(f"a message is longer than {LONGEST_LINE >> 20} MB, or broken") from None
-                if not self._more(max(CHUNK, have)):
+                if not self._read_more(max(CHUNK, have)):
                     raise EOFError from None

@@ -1,4 +1,4 @@
-"""Message lists as the Anthropic API takes them, and plain text or markdown with speakers."""
+"""Message lists of the Anthropic API, and plain text or markdown with speakers."""
 
 from __future__ import annotations
 
@@ -18,26 +18,35 @@ from ua_memory.transcripts.format import (
     Format,
     JsonElements,
     Unreadable,
+    all_texts,
     blocks,
     claude_usage,
-    filling,
-    joined,
+    join_texts,
     json_lines,
-    parse,
-    recalled_in,
+    parse_object,
+    recalled_lines,
     texts,
 )
-from ua_memory.transcripts.turns import CallResult, Event, Record, Role, Turn, committed, instant, table, word
+from ua_memory.transcripts.turns import (
+    CallResult,
+    Event,
+    Record,
+    Role,
+    Turn,
+    as_dict,
+    as_str,
+    as_time,
+    git_subject,
+)
 
-# -- messages ----------------------------------------------------------------------------------------------
-# Messages as the Anthropic API takes them: a list, `{"messages": […]}`, or one to a line.
-#
-# What a program keeps itself: no session, no tree. OpenAI's `tool_calls` and `role: tool` are understood
-# too.
+# -- message lists -----------------------------------------------------------------------------------------
+# Messages of the Anthropic API: a list, `{"messages": […]}`, or one per line, without a session or branches.
+# OpenAI's `tool_calls` and `role: tool` are read, too.
 
 
 class Messages(Format):
-    """`line` is a message's place in the list, counted from 1; its id `m<place>` unless it has one."""
+    """Message lists. `line` is a message's place in the list, counted from 1; its id is `m<place>` unless it
+    has one."""
 
     client = "messages"
 
@@ -49,37 +58,37 @@ class Messages(Format):
     def records(
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
-        if _one_to_a_line(source.start):
+        if _is_json_lines(source.start):
             yield from json_lines(source, report, keep)
             return
         self._elements = JsonElements(source, report)
         for number, value in self._elements:
             if isinstance(value, dict):
-                report.recalled |= dict.fromkeys(recalled_in(value))
+                report.recalled |= dict.fromkeys(recalled_lines(value))
                 yield number, value
             else:
                 report.add(number, "not a message")
 
     def name(self, line: int, record: Record) -> str:
-        return word(record.get("id")) or f"m{line}"
+        return as_str(record.get("id")) or f"m{line}"
 
     def survey(self, line: int, record: Record) -> None:
         if record.get("role") == "assistant":
-            self._gauge.reply(line, word(record.get("model")), claude_usage(table(record.get("usage"))))
+            self._gauge.add(line, as_str(record.get("model")), claude_usage(as_dict(record.get("usage"))))
         if not self.session.started:
-            self.session = replace(self.session, started=instant(record.get("timestamp")))
+            self.session = replace(self.session, started=as_time(record.get("timestamp")))
 
     def close(self, lines: int) -> None:
         super().close(lines)
         top = self._elements.top if self._elements else {}
-        session = word(top.get("session_id")) or word(top.get("id"))
-        self.session = replace(self.session, session=session, cwd=word(top.get("cwd")))
+        session = as_str(top.get("session_id")) or as_str(top.get("id"))
+        self.session = replace(self.session, session=session, cwd=as_str(top.get("cwd")))
         usage = self._gauge.usage(None)
-        self.usage = replace(usage, model=usage.model or word(top.get("model")))
+        self.usage = replace(usage, model=usage.model or as_str(top.get("model")))
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
-            entry = self.entry(line, record, instant(record.get("timestamp")))
+            entry = self.entry(line, record, as_time(record.get("timestamp")))
             role, content = record.get("role"), record.get("content")
             if role == "user":
                 yield from self._user(entry, line, content)
@@ -88,40 +97,39 @@ class Messages(Format):
                 yield from entry.calls(record.get("tool_calls"), "")
             elif role == "tool":
                 yield CallResult(
-                    word(record.get("tool_call_id")), False, committed("\n".join(texts(content)))
+                    as_str(record.get("tool_call_id")), False, git_subject("\n".join(texts(content)))
                 )
 
     def _user(self, entry: EntryIds, line: int, content: object) -> Iterator[Event]:
         for block in blocks(content):
             if block.get("type") == "tool_result":
                 output = "\n".join(texts(block.get("content")))
-                key = word(block.get("tool_use_id"))
-                yield CallResult(key, block.get("is_error") is True, committed(output))
+                key = as_str(block.get("tool_use_id"))
+                yield CallResult(key, block.get("is_error") is True, git_subject(output))
         said = "\n\n".join(texts(content)).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
-        elif text := joined(texts(content), typed):
+        elif text := join_texts(texts(content), typed):
             yield entry.next(text=text)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
-        yield from filling(record.get("content"))
+        yield from all_texts(record.get("content"))
 
 
-def _one_to_a_line(head: bytes) -> bool:
-    """Whether the first line is a message, or, where that is damaged, most of those that follow are."""
+def _is_json_lines(head: bytes) -> bool:
+    """Whether the first line is a message, or, if it is damaged, most of the others are."""
     lines = [line for line in head.split(b"\n") if line.strip()]
-    found = [record is not None and "role" in record for record in map(parse, lines)]
+    found = [record is not None and "role" in record for record in map(parse_object, lines)]
     return bool(found) and (found[0] or 2 * sum(found) >= len(found))
 
 
-# -- prose -------------------------------------------------------------------------------------------------
-# Plain text and markdown: speakers by their headings or by `User:` at the start of a line, else one person.
-#
-# A turn that grows past `LONGEST_TURN` is cut at the next line, so that a book is read in bounded memory.
+# -- plain text --------------------------------------------------------------------------------------------
+# Plain text and markdown: speakers are named by headings or by `User:` at the start of a line, else all is
+# one person's. A turn longer than `LONGEST_TURN` is cut at a line, so that a book takes bounded memory.
 
 
 LONGEST_TURN = 32 << 10
-"""Characters."""
+"""Characters of a turn."""
 
 _PERSON = "user|human|you|me|person"
 _ASSISTANT = (
@@ -132,11 +140,11 @@ _LABEL = (
     rf"(?:(?P<person>(?:{_PERSON})(?: said)?|du hast gesagt|vous avez dit|dijiste)"
     rf"|(?P<assistant>(?:{_ASSISTANT})(?: said| hat gesagt| a dit| dijo)?)|(?P<other>{_OTHER}))"
 )
-_NOTE = r"(?:\s*[(\[][^)\]\n]{0,80}[)\]])?"
+_LABEL_NOTE = r"(?:\s*[(\[][^)\]\n]{0,80}[)\]])?"
 _SPEAKER = re.compile(
     rf"\s{{0,3}}(?:"
-    rf"\#{{1,6}}\s+(?:[^\w\s]{{1,3}}\s*)?(?:\*\*)?{_LABEL}(?:\*\*)?{_NOTE}\s*:?\s*$"
-    rf"|(?:\[[^\]\n]{{1,40}}\]\s*)?(?:\*\*|__)?{_LABEL.replace('P<', 'P<l_')}{_NOTE}"
+    rf"\#{{1,6}}\s+(?:[^\w\s]{{1,3}}\s*)?(?:\*\*)?{_LABEL}(?:\*\*)?{_LABEL_NOTE}\s*:?\s*$"
+    rf"|(?:\[[^\]\n]{{1,40}}\]\s*)?(?:\*\*|__)?{_LABEL.replace('P<', 'P<l_')}{_LABEL_NOTE}"
     rf"(?:\*\*|__)?\s*:(?:\*\*|__)?(?=\s|$)"
     rf")",
     re.IGNORECASE,
@@ -145,11 +153,12 @@ _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _MARKDOWN = re.compile(
     r"(?m)^(?:#{1,6} |[-*] |\d+\. |```|> )|\*\*[^*\n]+\*\*|\[[^\[\]\n]+\]\([^)\n]{1,2000}\)"
 )
-"""Bounded: 64 KB of `[` took a minute while a bracket could begin what another had begun."""
+"""Bounded, since 64 KB of `[` took a minute without a limit."""
 
 
 def speaker(line: str) -> tuple[Role | None, str] | None:
-    """Who is named at the start of a line, and what follows on it; None is neither person nor agent."""
+    """The role of the speaker that a line names at its start, and the rest of the line; a role of None is
+    neither person nor agent. None if it names no speaker."""
     found = _SPEAKER.match(line)
     if not found:
         return None
@@ -165,7 +174,7 @@ _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?P<half>[\s\u202f]?[ap]\.?m\.?)?"
 _NUMBERS = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{2,4}"
 _SHORT_NAME = r"(?P<name>[^:\s]{1,40}(?: [^:\s]{1,40}){0,2})"
 _WHATSAPP = (
-    # as an iPhone and as Android exports it; without a name it is a notice
+    # as exported by an iPhone and by Android; a line without a name is a notice
     re.compile(rf"\u200e?\[(?P<day>{_NUMBERS}),? {_CLOCK}\] (?:\u200e?{_SHORT_NAME}:)?", re.IGNORECASE),
     re.compile(rf"\u200e?(?P<day>{_NUMBERS}),? {_CLOCK} [-–] (?:{_SHORT_NAME}:)?", re.IGNORECASE),
 )
@@ -187,8 +196,8 @@ _MAIL_FIELD = re.compile(r"[A-ZÀ-Þ][\w-]{0,20} ?: |[ \t]+\S")
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """What one speaker says in a text: `speaker` is their name, `at` when, None where the text has times that
-    do not tell the day. `head` are the lines that say so."""
+    """What one speaker says in a text: `speaker` is their name; `at` when, None if the text has times without
+    a clear day. `head` has the lines that name them."""
 
     role: Role | None
     at: datetime | None
@@ -198,27 +207,27 @@ class TextPart:
 
 
 def text_parts(text: str, at: datetime, form: TextForm) -> Iterator[TextPart]:
-    """A text that was written at a time, cut where its lines say who speaks next, or when: exports of chats,
-    mails, pasted conversations with an agent. Any other text is one part."""
-    whose, held = TextPart("person", at), list[str]()
-    for _, part, opens, line in _by_part(enumerate(text.splitlines(keepends=True)), form, whose):
-        if opens:
-            if "".join(held).strip():
-                yield replace(whose, text="".join(held))
-            whose, held = part, []
-        held.append(line)
-    yield replace(whose, text="".join(held))
+    """A text, written at a time, as parts by speaker and time: exports of chats, mails, pasted conversations
+    with an agent. Any other text is one part."""
+    current, lines = TextPart("person", at), list[str]()
+    for _, part, starts, line in _lines_by_part(enumerate(text.splitlines(keepends=True)), form, current):
+        if starts:
+            if "".join(lines).strip():
+                yield replace(current, text="".join(lines))
+            current, lines = part, []
+        lines.append(line)
+    yield replace(current, text="".join(lines))
 
 
-def _by_part(
+def _lines_by_part(
     lines: Iterable[tuple[int, str]], form: TextForm, part: TextPart
 ) -> Iterator[tuple[int, TextPart, bool, str]]:
-    """Each line but the other fields of a mail's head: its number, the part that it is of, whether it opens
-    that, and what it says."""
+    """Each line, except further header fields of a mail: its number, its part, whether it starts that part,
+    and its text."""
     before, fields, fence = part, False, ""
     for number, line in lines:
-        fence = _fenced(line, fence)
-        following = None if fence else _following(line, before, form)
+        fence = _open_fence(line, fence)
+        following = None if fence else _starting_part(line, before, form)
         if following:
             part = before = following
             said, fields = following.text, not following.text
@@ -226,13 +235,13 @@ def _by_part(
             continue
         else:
             said = line
-        if said.strip() and before.head:  # the head ends where somebody speaks
+        if said.strip() and before.head:  # the head ends where the text begins
             before = replace(before, head="")
         yield number, part, following is not None, said
 
 
-def _fenced(line: str, fence: str) -> str:
-    """The fence of code that a line is in, '' outside of one."""
+def _open_fence(line: str, fence: str) -> str:
+    """The open code fence after a line, '' if there is none."""
     mark = _FENCE.match(line)
     if not mark:
         return fence
@@ -241,20 +250,20 @@ def _fenced(line: str, fence: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """How the lines of a text say who speaks: by `labels` such as `User:`, or by `stamps`."""
+    """How a text's lines name the speaker: by `labels` such as `User:`, or by `stamps` with name and time."""
 
     labels: bool = False
     stamps: tuple[re.Pattern[str], ...] = ()
 
 
 ONE_AUTHOR = TextForm()
-"""Of a text in which nobody else speaks."""
+"""The form of a text with a single author."""
 
 
 def text_form(text: str) -> TextForm:
-    """A note may have a line like those of a chat by chance. So a chat or mail begins with a stamp, half of a
-    chat's have a name, and in one of Slack's, whose lines say the least, a name comes twice; a conversation
-    with an agent begins with a label, and has both sides of it."""
+    """Detect the form of a text. A note may have a single line as in a chat, so a chat or mail must begin
+    with a stamp, half of a chat's stamps must have a name, and in Slack's form, which is the least distinct,
+    a name must occur twice. A conversation with an agent begins with a label, and has both sides."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith(("# ", "---"))), "")
     labels, stamps = False, tuple[re.Pattern[str], ...]()
@@ -280,16 +289,15 @@ def _stamp_names(lines: Iterable[str], forms: Iterable[re.Pattern[str]]) -> list
     return [match["name"] or "" for match in found if match]
 
 
-def _following(line: str, part: TextPart, form: TextForm) -> TextPart | None:
-    """The part that a line opens, None where it goes on with the one before."""
+def _starting_part(line: str, part: TextPart, form: TextForm) -> TextPart | None:
+    """The part that a line starts, None if it continues the one before."""
     if form.labels and (who := speaker(line)):
         return replace(part, role=who[0], speaker="", text=f"{who[1]}\n", head=line)
-    return stamped(line, part, form.stamps)
+    return stamped_part(line, part, form.stamps)
 
 
-def stamped(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) -> TextPart | None:
-    """The part that a line opens by a name and a time in one of these forms, after the one before it; None
-    where it opens none."""
+def stamped_part(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) -> TextPart | None:
+    """The part that a line starts by a name and time in one of these forms; None if it starts none."""
     found = next(filter(None, (pattern.match(line) for pattern in forms)), None)
     if not found:
         return None
@@ -298,17 +306,17 @@ def stamped(line: str, before: TextPart, forms: Iterable[re.Pattern[str]]) -> Te
     name = "" if speaker(f"{name}:") else name
     head = found[0] if has.get("day") else before.head + line
     if date := has.get("date"):
-        return replace(before, at=_mailed(date, before.at), text="", head=head)
+        return replace(before, at=_mail_day(date, before.at), text="", head=head)
     if has.get("mail"):
         return replace(before, role="person", speaker=name, text="", head=head)
-    day = _day(has["day"], bool(has["half"])) if has.get("day") else None
+    day = _stamp_day(has["day"], bool(has["half"])) if has.get("day") else None
     at = datetime.combine(day, time(12), before.at.tzinfo if before.at else UTC) if day else None
     role: Role | None = "person" if has["name"] else None
     return TextPart(role, at, name, line[found.end() :].lstrip() or "\n", f"{head.rstrip()}\n")
 
 
-def _day(numbers: str, half: bool) -> date | None:
-    """The day of a stamp; None where a clock of twelve hours leaves open whether the month comes first."""
+def _stamp_day(numbers: str, half: bool) -> date | None:
+    """The day of a stamp; None if it is not clear whether the month comes first."""
     first, second, third = (int(number) for number in re.split("[/.-]", numbers))
     if first > 31:
         first, third = third, first
@@ -321,16 +329,16 @@ def _day(numbers: str, half: bool) -> date | None:
     return None
 
 
-def _mailed(text: str, near: datetime | None) -> datetime | None:
-    """The day that a mail was sent on."""
+def _mail_day(text: str, near: datetime | None) -> datetime | None:
+    """The day on which a mail was sent."""
     spans = [span for span in calendar.spans(text, date(2000, 1, 1)) if span.is_day]
     foreign = [date(*each[:3]) for each in foreign_dates.days_of_months(text) if each[0]]
     day = spans[0].start if spans else foreign[0] if foreign else None
     return datetime.combine(day, time(12), near.tzinfo if near else UTC) if day else None
 
 
-def named_speakers(head: str) -> bool:
-    """Whether a text is a conversation with names to it: it begins with one, or has both sides."""
+def is_conversation(head: str) -> bool:
+    """Whether a text is a conversation: it begins with a speaker, or has both sides."""
     seen: set[Role | None] = set()
     first = True
     for line in head.splitlines():
@@ -346,12 +354,12 @@ def named_speakers(head: str) -> bool:
 
 
 def is_markdown(head: str) -> bool:
-    """Whether it looks like markdown rather than plain text."""
+    """Whether a text is markdown rather than plain text."""
     return _MARKDOWN.search(head) is not None
 
 
 class Prose(Format):
-    """Text without any structure but its lines. The id of a turn is that of its first line."""
+    """Plain text. The id of a turn is that of its first line."""
 
     client = "text"
 
@@ -359,15 +367,15 @@ class Prose(Format):
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
         head = source.head.decode("utf-8", "replace")
-        form = replace(text_form(head), labels=named_speakers(head))
-        whose, first, held, size = TextPart("person", None), 1, list[str](), 0
-        for number, part, opens, line in _by_part(_lines(source, report), form, whose):
-            if opens or size > LONGEST_TURN:
-                yield first, {"part": whose, "text": "".join(held)}
-                whose, first, held, size = part, number, [], 0
-            held.append(line)
+        form = replace(text_form(head), labels=is_conversation(head))
+        current, first, lines, size = TextPart("person", None), 1, list[str](), 0
+        for number, part, starts, line in _lines_by_part(_lines(source, report), form, current):
+            if starts or size > LONGEST_TURN:
+                yield first, {"part": current, "text": "".join(lines)}
+                current, first, lines, size = part, number, [], 0
+            lines.append(line)
             size += len(line)
-        yield first, {"part": whose, "text": "".join(held)}
+        yield first, {"part": current, "text": "".join(lines)}
 
     def survey(self, line: int, record: Record) -> None:
         pass
@@ -389,18 +397,18 @@ class Prose(Format):
 
 
 class Markdown(Prose):
-    """The same; told apart for what is shown of it."""
+    """As plain text; only the client's name differs."""
 
     client = "markdown"
 
 
 def _only_headings(text: str) -> bool:
-    """A title above the first speaker is nobody's words."""
+    """Whether a text has only headings; a title above the first speaker is no turn."""
     return all(line.startswith(("# ", "## ", "---", "===")) or not line.strip() for line in text.splitlines())
 
 
 def _lines(source: ByteSource, report: Unreadable) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; one that is very long comes in pieces under the same number."""
+    """Lines with their numbers; a very long line comes in pieces with the same number."""
     number, rest = 1, ""
     for piece in source.pieces(report):
         *whole, rest = (rest + piece).split("\n")

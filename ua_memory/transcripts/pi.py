@@ -13,18 +13,18 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ua_memory.text.noise import typed, without_envelope
-from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, filling, joined, texts
+from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, all_texts, join_texts, texts
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
     Event,
     Record,
-    committed,
-    instant,
-    ours,
-    table,
-    tokens,
-    word,
+    as_dict,
+    as_str,
+    as_time,
+    as_tokens,
+    git_subject,
+    is_ours,
 )
 
 _SUMMARIES = ("compaction", "branch_summary")
@@ -35,53 +35,53 @@ class Pi(Format):
 
     client = "pi"
     channels: ClassVar[bool] = False
-    """Whether a person's words come wrapped in a chat channel's envelope."""
+    """Whether a person's texts have a chat channel's envelope around them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._tree = Tree()
         self._gauge = ContextGauge()
-        self._headed = False
+        self._has_head = False
         self._compactions: list[tuple[int, int, Record]] = []
-        self._spoken = 0
-        """The first line with a message, in a file without ids."""
+        self._first_message_line = 0
+        """The first line with a message, for files without ids."""
         self._messages = array("Q")
-        self._gone: set[int] = set()
+        self._summary_lines: set[int] = set()
         """Lines of summaries whose turns are not in the file."""
 
     def survey(self, line: int, record: Record) -> None:
         kind = record.get("type")
         if kind == "session":
-            if not self._headed:
+            if not self._has_head:
                 self._head(record)
             return
-        id = word(record.get("id"))
+        id = as_str(record.get("id"))
         number = -1
         if id:
             up = "targetId" if kind == "leaf" else "parentId"
-            number = self._tree.add(id, word(record.get(up)), line, follows=up not in record)
+            number = self._tree.add(id, as_str(record.get(up)), line, follows=up not in record)
         if kind == "message":
-            self._spoken = self._spoken or line
+            self._first_message_line = self._first_message_line or line
             if number >= 0:
                 self._messages.append(number)
-            message = table(record.get("message"))
+            message = as_dict(record.get("message"))
             if message.get("role") == "assistant" and message.get("stopReason") not in ("aborted", "error"):
-                self._gauge.reply(line, word(message.get("model")), _size(table(message.get("usage"))))
+                self._gauge.add(line, as_str(message.get("model")), _size(as_dict(message.get("usage"))))
         elif kind == "session_info":
-            self.session = replace(self.session, title=word(record.get("name")))
+            self.session = replace(self.session, title=as_str(record.get("name")))
         elif kind in ("compaction", "reset", "branch_summary"):
             light = {key: value for key, value in record.items() if key not in ("summary", "details")}
             self._compactions.append((line, number, light))
 
     def _head(self, record: Record) -> None:
-        self._headed = True
+        self._has_head = True
         version = record.get("version")
         self.session = replace(
             self.session,
-            session=word(record.get("id")),
-            cwd=word(record.get("cwd")),
-            started=instant(record.get("timestamp")),
-            parent=word(record.get("parentSession")) or word(record.get("branchedFrom")),
+            session=as_str(record.get("id")),
+            cwd=as_str(record.get("cwd")),
+            started=as_time(record.get("timestamp")),
+            parent=as_str(record.get("parentSession")) or as_str(record.get("branchedFrom")),
             version=str(version) if isinstance(version, int) else "1",
         )
 
@@ -89,41 +89,41 @@ class Pi(Format):
         if len(self._tree):
             self.keep = bytearray(lines + 1)
             self._tree.walk(len(self._tree) - 1)
-            self._tree.keep(self.keep)
+            self._tree.flag_lines(self.keep)
         else:
             super().close(lines)
         first = self._first_message()
         for line, _, record in self._compactions:
             if not self.keep[line]:
                 continue
-            kept = self._kept(line, record)
+            kept = self._first_kept_line(line, record)
             if record.get("type") == "branch_summary":
-                if self._tree.find(word(record.get("fromId"))) < 0:
-                    self._gone.add(line)
+                if self._tree.find(as_str(record.get("fromId"))) < 0:
+                    self._summary_lines.add(line)
                 continue
             if not first or first >= kept:
-                self._gone.add(line)
-            before, after = tokens(record.get("tokensBefore")), tokens(record.get("tokensAfter"))
-            trigger = word(record.get("reason")) or word(record.get("type"))
-            at = instant(record.get("timestamp"))
+                self._summary_lines.add(line)
+            before, after = as_tokens(record.get("tokensBefore")), as_tokens(record.get("tokensAfter"))
+            trigger = as_str(record.get("reason")) or as_str(record.get("type"))
+            at = as_time(record.get("timestamp"))
             self.boundary = Boundary(line, kept, at, trigger, before or None, after or None)
         self.usage = self._gauge.usage(self.boundary)
 
     def _first_message(self) -> int:
-        """The first line of the path that holds a message."""
+        """The first line with a message on the path."""
         if not len(self._tree):
-            return self._spoken
-        return next((self._tree.line(number) for number in self._messages if self._tree.on[number]), 0)
+            return self._first_message_line
+        return next((self._tree.line(number) for number in self._messages if self._tree.flags[number]), 0)
 
-    def _kept(self, line: int, record: Record) -> int:
-        """The first line that the compaction left in the context; its own if it left none, or does not say.
+    def _first_kept_line(self, line: int, record: Record) -> int:
+        """The first line that a compaction left in the context; its own if it left none, or does not say.
 
-        v1 counts entries, the header included, where later versions name an id.
+        v1 counts entries, the header included; later versions name an id.
         """
         index = record.get("firstKeptEntryIndex")
         if isinstance(index, int) and 0 <= index < line:
             return index + 1
-        found = self._tree.line(self._tree.find(word(record.get("firstKeptEntryId"))))
+        found = self._tree.line(self._tree.find(as_str(record.get("firstKeptEntryId"))))
         return found if 0 < found < line else line
 
     def read_to(self, id: str, line: int) -> int:
@@ -132,12 +132,16 @@ class Pi(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             kind = record.get("type")
-            message = table(record.get("message"))
-            at = instant(record.get("timestamp")) or instant(message.get("timestamp"))
+            message = as_dict(record.get("message"))
+            at = as_time(record.get("timestamp")) or as_time(message.get("timestamp"))
             entry = self.entry(line, record, at)
             if kind == "message":
                 yield from self._message(entry, message)
-            elif kind in _SUMMARIES and line in self._gone and (text := word(record.get("summary")).strip()):
+            elif (
+                kind in _SUMMARIES
+                and line in self._summary_lines
+                and (text := as_str(record.get("summary")).strip())
+            ):
                 yield entry.next(role="assistant", text=text, summary=True)
 
     def _message(self, entry: EntryIds, message: Record) -> Iterator[Event]:
@@ -146,14 +150,14 @@ class Pi(Format):
             said = texts(message.get("content"))
             if self.channels:
                 said = map(without_envelope, said)
-            if text := joined(said, typed):
+            if text := join_texts(said, typed):
                 yield entry.next(text=text)
         elif role == "assistant":
             yield from entry.said(message.get("content"), self.session.cwd)
         elif role == "toolResult":
             output = "\n".join(texts(message.get("content")))
             yield CallResult(
-                word(message.get("toolCallId")), message.get("isError") is True, committed(output)
+                as_str(message.get("toolCallId")), message.get("isError") is True, git_subject(output)
             )
         elif role == "bashExecution" and not message.get("excludeFromContext"):
             yield from entry.call("!", "bash", {"command": message.get("command")}, self.session.cwd)
@@ -161,41 +165,41 @@ class Pi(Format):
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind = record.get("type")
-        message = table(record.get("message"))
+        message = as_dict(record.get("message"))
         if kind == "message":
-            yield from filling(message.get("content"))
-            yield word(message.get("command"))
-            yield word(message.get("output"))
+            yield from all_texts(message.get("content"))
+            yield as_str(message.get("command"))
+            yield as_str(message.get("output"))
         elif kind == "custom_message":
-            yield from filling(record.get("content"))
+            yield from all_texts(record.get("content"))
         elif kind == "branch_summary" or (
             kind == "compaction" and self.boundary and line == self.boundary.line
         ):
-            yield word(record.get("summary"))
+            yield as_str(record.get("summary"))
 
     tells_outputs = True
 
     def outputs(self, record: Record) -> Iterator[str]:
-        message = table(record.get("message"))
-        if message.get("role") == "toolResult" and not ours(word(message.get("toolName")), None):
+        message = as_dict(record.get("message"))
+        if message.get("role") == "toolResult" and not is_ours(as_str(message.get("toolName")), None):
             yield "\n".join(texts(message.get("content")))
         elif message.get("role") == "bashExecution":
-            yield word(message.get("output"))
+            yield as_str(message.get("output"))
 
 
 class Clawdbot(Pi):
-    """pi's v3, whose user texts a chat channel delivered."""
+    """pi's v3 with messages from chat channels."""
 
     client = "clawdbot"
     channels = True
 
 
 class OpenClaw(Clawdbot):
-    """v4: `reset` and `leaf` entries besides, in archives of sessions that live in SQLite otherwise."""
+    """v4, which adds `reset` and `leaf` entries: archives of sessions that are otherwise in SQLite."""
 
     client = "openclaw"
 
 
 def _size(usage: Record) -> int:
-    parts = sum(tokens(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
-    return parts or tokens(usage.get("totalTokens"))
+    parts = sum(as_tokens(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
+    return parts or as_tokens(usage.get("totalTokens"))

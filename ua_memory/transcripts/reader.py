@@ -1,4 +1,4 @@
-"""Bytes to turns: detects the client and calls its reader."""
+"""Reading transcripts: detects the client, and gives the turns."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ua_memory.text.noise import in_envelope
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
 from ua_memory.transcripts.databases import Hermes, OpenCode
-from ua_memory.transcripts.format import ByteSource, Format, Unreadable, parse
-from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_markdown, named_speakers
+from ua_memory.transcripts.format import ByteSource, Format, Unreadable, parse_object
+from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_conversation, is_markdown
 from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
-from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, settle, table, word
+from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, as_dict, as_str, settle
 
-# -- sniff -------------------------------------------------------------------------------------------------
-# Which client wrote a transcript, by its content: a pipe has no file name. A new client: a `Format` in a file
-# of its own, its name in `CLIENTS` and its class in `_FORMATS`, and a test in `sniff` that tells it.
+# -- detecting the client ----------------------------------------------------------------------------------
+# By content, since a pipe has no file name. A new client needs a `Format` in a file of its own, its name in
+# `CLIENTS`, its class in `_FORMATS`, and a check in `sniff`.
 
 
 CLIENTS = (
@@ -36,7 +36,7 @@ CLIENTS = (
     *("messages", "markdown", "text"),
 )
 
-_LOOKED_AT = 50
+_SNIFFED_LINES = 50
 _CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CLAUDE_CODE = (
     "summary",
@@ -49,13 +49,13 @@ _CLAUDE_CODE = (
     "custom-title",
     "ai-title",
 )
-_CUT_SHORT = (
+_LONG_LINES = (
     (re.compile(r'^\{\s*"type"\s*:\s*"session"'), "pi"),
     (re.compile(r'"type"\s*:\s*"(?:session_meta|response_item|event_msg)"\s*,\s*"payload"'), "codex"),
     (re.compile(r'"(?:parentUuid|isSidechain|sessionId)"\s*:'), "claude-code"),
     (re.compile(r'^\{\s*"(?:messages|model|system|max_tokens|tools|role|content)"\s*:'), "messages"),
 )
-"""For a line longer than the head: what its beginning gives away."""
+"""Patterns for the beginning of a line that is longer than the head."""
 
 
 _OBJECT = re.compile(r'\{\s*(?:"|\}|$)')
@@ -64,25 +64,25 @@ _RECORD = re.compile(r'\s*\{\s*"')
 
 
 def sniff(head: bytes) -> str:
-    """One of `CLIENTS`, from the first bytes of a transcript (64 KB are plenty).
+    """Detect the client: one of `CLIENTS`, from the first bytes of a transcript (64 KB suffice).
 
-    Raises Malformed for JSON that is no transcript we know, and for bytes that are no text: what is in it
-    would otherwise be taken for a person's words.
+    Malformed for JSON of an unknown kind, and for binary data, which would otherwise be taken for a person's
+    words.
     """
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if re.match(r"\[\s*(?:\{|\]|$)", text):
         return "messages"
-    lines = [line for line in text.split("\n")[:_LOOKED_AT] if line.strip()]
+    lines = [line for line in text.split("\n")[:_SNIFFED_LINES] if line.strip()]
     if not _OBJECT.match(text) and not _mostly_objects(lines):
         if b"\0" in head:
             raise Malformed("this is a binary file, not a transcript", hint="ua-memory flush --help")
-        return "markdown" if is_markdown(text) or named_speakers(text) else "text"
-    records = [record for line in lines if (record := parse(line.encode("utf-8", "replace")))]
+        return "markdown" if is_markdown(text) or is_conversation(text) else "text"
+    records = [record for line in lines if (record := parse_object(line.encode("utf-8", "replace")))]
     for record in records:
-        if client := _client(record, records):
+        if client := _client_of(record, records):
             return client
     for part in (text, *lines):
-        for pattern, client in _CUT_SHORT:
+        for pattern, client in _LONG_LINES:
             if pattern.search(part):
                 return client
     raise Malformed(
@@ -91,8 +91,8 @@ def sniff(head: bytes) -> str:
 
 
 def _mostly_objects(lines: list[str]) -> bool:
-    """Whether most lines are JSON objects though the first is not: it is damaged, or
-    the end of one, as `tail` cuts it. A person's text with a pasted record in it is still a person's."""
+    """Whether most lines are JSON objects though the first is not: it is damaged or truncated, as by `tail`.
+    A person's text that quotes a record is not."""
     looks = sum(_RECORD.match(line) is not None for line in lines)
     first = lines[0].rstrip() if lines and not _RECORD.match(lines[0]) else ""
     cut = first.endswith("}")
@@ -100,10 +100,10 @@ def _mostly_objects(lines: list[str]) -> bool:
     return (looks > 0 or rest) and 2 * (looks + cut) > len(lines)
 
 
-def _client(record: Record, records: list[Record]) -> str:
+def _client_of(record: Record, records: list[Record]) -> str:
     kind = record.get("type")
     if kind == "session" and ("cwd" in record or "version" in record):
-        return _of_the_pi_family(record, records)
+        return _pi_variant(record, records)
     if kind in _CODEX and isinstance(record.get("payload"), dict):
         return "codex"
     if (
@@ -131,26 +131,26 @@ def _client(record: Record, records: list[Record]) -> str:
 def _has_input_text(record: Record) -> bool:
     content = record.get("content")
     return isinstance(content, list) and any(
-        word(table(block).get("type")) in ("input_text", "output_text") for block in content
+        as_str(as_dict(block).get("type")) in ("input_text", "output_text") for block in content
     )
 
 
-def _of_the_pi_family(header: Record, records: list[Record]) -> str:
-    """v4 is OpenClaw's alone; Clawdbot's v3 is pi's, but chat channels deliver its messages."""
+def _pi_variant(header: Record, records: list[Record]) -> str:
+    """v4 is OpenClaw's; Clawdbot's v3 is pi's with messages from chat channels."""
     version = header.get("version")
     if isinstance(version, int) and version >= 4:
         return "openclaw"
-    cwd = word(header.get("cwd")).rstrip("/")
+    cwd = as_str(header.get("cwd")).rstrip("/")
     if re.search(r"/(?:clawd|\.clawdbot|\.openclaw|\.moltbot)(?:/|$)", cwd):
         return "clawdbot"
     for record in records:
-        message = table(record.get("message"))
+        message = as_dict(record.get("message"))
         if message.get("role") == "user":
             content = message.get("content")
             first = (
                 content
                 if isinstance(content, str)
-                else word(table((content or [{}])[0]).get("text"))
+                else as_str(as_dict((content or [{}])[0]).get("text"))
                 if isinstance(content, list)
                 else ""
             )
@@ -159,34 +159,32 @@ def _of_the_pi_family(header: Record, records: list[Record]) -> str:
 
 
 # -- reading -----------------------------------------------------------------------------------------------
-# Bytes → turns: the one call that the other packages make.
 
 
 _FORMATS: dict[str, type[Format]] = {
     format.client: format
     for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Hermes, OpenCode, Messages, Markdown, Prose)
 }
-_PART = re.compile(r"^(.+)\.(\d{1,6})$")
+_PART_ID = re.compile(r"^(.+)\.(\d{1,6})$")
 MOST_RECALLED = 400
-"""Lines of recalled memory that are kept of a transcript."""
+"""Most lines of recalled memory that are kept, the last ones."""
 
 
 class TranscriptReading:
-    """A transcript that has been surveyed: its header, its size, and its turns on demand.
+    """A transcript after its first pass: its header, its size, and its turns on demand.
 
-    `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems`
-    holds the first lines that could not be read and `broken` counts them all; `cut` says that the end is half
-    written, `undecoded` how many characters were not UTF-8.
-    `recalled` are the last lines of recalled memory in it, which nobody said.
-    `resumed` tells whether an id of `since` was found, None where none was given; `reached` are those of
-    them that stand where the turns go on.
+    `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems` has
+    the first lines that could not be read, `broken` counts them all; `cut`: the last line is half written;
+    `undecoded` counts characters that were not UTF-8. `recalled` has the last lines of recalled memory.
+    `resumed` is whether an id of `since` was found, None without any; `reached` are those of them after which
+    the turns begin.
     """
 
     def __init__(self, source: ByteSource, format: Format, since: Collection[str]) -> None:
         self._source, self._format = source, format
         report = Unreadable()
-        names = {id: max(1, int(part[2])) if (part := _PART.match(id)) else 1 for id in since}
-        bases = {part[1] if (part := _PART.match(id)) else id for id in since} | set(names)
+        names = {id: max(1, int(part[2])) if (part := _PART_ID.match(id)) else 1 for id in since}
+        bases = {part[1] if (part := _PART_ID.match(id)) else id for id in since} | set(names)
         found: dict[str, int] = {}
         last = 0
         for last, record in format.records(source, report):
@@ -209,10 +207,10 @@ class TranscriptReading:
         self.reached = {id for id, place in places.items() if place == self._after > (0, 0)}
 
     def _position(self, id: str, found: dict[str, int]) -> tuple[int, int]:
-        """Line and part up to which the turns have been read, if `id` was the last of them."""
+        """Line and part up to which the turns have been read, if `id` was the last one."""
         part = 1
         base = id
-        if id not in found and (named := _PART.match(id)):
+        if id not in found and (named := _PART_ID.match(id)):
             base, part = named[1], int(named[2])
         if base not in found:
             return 0, 0
@@ -221,8 +219,8 @@ class TranscriptReading:
             return line, part
         return self._format.read_to(base, line), 1 << 30
 
-    def again(self, since: Collection[str]) -> TranscriptReading:
-        """The same transcript, as far as it was read now, without the turns up to these ids."""
+    def after(self, since: Collection[str]) -> TranscriptReading:
+        """The same transcript, as far as it was read, without the turns up to these ids."""
         return TranscriptReading(self._source, type(self._format)(), since)
 
     def __iter__(self) -> Iterator[Turn]:
@@ -230,10 +228,10 @@ class TranscriptReading:
 
     def turns(self) -> Iterator[Turn]:
         """The turns after `since`, in the order of the conversation."""
-        heard: deque[str] = deque()
-        for turn in settle(self._format.events(self._heard(heard))):
-            turn = _with_echo(turn, heard) if turn.role == "assistant" and heard else turn
-            named = _PART.match(turn.id)
+        outputs: deque[str] = deque()
+        for turn in settle(self._format.events(self._records_with_outputs(outputs))):
+            turn = _with_echo_of(turn, outputs) if turn.role == "assistant" and outputs else turn
+            named = _PART_ID.match(turn.id)
             part = int(named[2]) if named else 1
             if (turn.line, part) > self._after:
                 yield turn
@@ -241,44 +239,44 @@ class TranscriptReading:
     def context(self) -> Iterator[str]:
         """All text that fills the model's context since the last compaction, in pieces, for counting alone.
 
-        Tool outputs and summaries are in it: it must never be stored, shown or sent anywhere.
+        It has tool outputs and summaries: it must never be stored, shown or sent anywhere.
         """
         first = self.boundary.kept if self.boundary else 0
         own = self.boundary.line if self.boundary else 0
-        for line, record in self._kept():
+        for line, record in self._path_records():
             if line >= first or line == own:
                 yield from filter(None, self._format.contents(line, record))
 
     def outputs(self) -> Iterator[str]:
-        """What tools printed, on dropped branches too, without what our own tools answered. It is for
-        comparing alone: it must never be stored, shown or sent anywhere."""
+        """The tools' outputs, also on dropped branches, without those of our own tools. For comparison alone:
+        they must never be stored, shown or sent anywhere."""
         for _, record in self._format.records(self._source, Unreadable()):
             yield from filter(None, self._format.outputs(record))
 
-    def _heard(self, heard: deque[str]) -> Iterator[tuple[int, Record]]:
-        """The records of the conversation; what tools printed of late is put into `heard`, as flat texts."""
+    def _records_with_outputs(self, outputs: deque[str]) -> Iterator[tuple[int, Record]]:
+        """The records of the conversation; `outputs` is filled with the latest tool outputs, normalised."""
         size = 0
-        for line, record in self._kept():
+        for line, record in self._path_records():
             for text in self._format.outputs(record):
-                heard.append(grounding.flat(text[:LONGEST_OUTPUT]))
-                size += len(heard[-1])
-            while size > MOST_HEARD:
-                size -= len(heard.popleft())
+                outputs.append(grounding.flat(text[:LONGEST_OUTPUT]))
+                size += len(outputs[-1])
+            while size > MOST_OUTPUT:
+                size -= len(outputs.popleft())
             yield line, record
 
-    def _kept(self) -> Iterator[tuple[int, Record]]:
+    def _path_records(self) -> Iterator[tuple[int, Record]]:
         keep = self._format.keep
         for line, record in self._format.records(self._source, Unreadable(), keep):
             if line < len(keep) and keep[line]:
                 yield line, record
 
 
-LONGEST_OUTPUT, MOST_HEARD = 32 << 10, 256 << 10
-"""Characters of one output, and of the latest ones, that an assistant's words are compared with."""
+LONGEST_OUTPUT, MOST_OUTPUT = 32 << 10, 256 << 10
+"""Most characters of one output, and of the latest ones, that an assistant's text is compared with."""
 
 
-def _with_echo(turn: Turn, heard: Collection[str]) -> Turn:
-    source = "\n".join(heard)
+def _with_echo_of(turn: Turn, outputs: Collection[str]) -> Turn:
+    source = "\n".join(outputs)
     echo = [one.strip() for one in grounding.sentences(turn.text) if grounding.repeats(one, source)]
     return replace(turn, echo="\n".join(echo)) if echo else turn
 
@@ -286,11 +284,11 @@ def _with_echo(turn: Turn, heard: Collection[str]) -> Turn:
 def read(
     stream: IO[bytes], *, client: str | None = None, since: str | Collection[str] | None = None
 ) -> TranscriptReading:
-    """Read a transcript from where the stream stands; it stays open as long as the reading is used.
+    """Read a transcript from where the stream stands. The stream must stay open while the reading is used.
 
-    `client` is one of `CLIENTS`, or None to tell by the content. `since` is the id, or the ids, of the last
-    turn that has been read before: only what follows on the conversation's path comes out. Raises Usage for
-    an unknown client and Malformed for what is no transcript at all; lines that cannot be read are problems.
+    `client` is one of `CLIENTS`, or None to detect it. `since` has the id, or the ids, of the last turn that
+    was read before: only later turns on the conversation's path are given. Usage for an unknown client,
+    Malformed for data that is no transcript; lines that cannot be read are problems.
     """
     if client is not None and client not in _FORMATS:
         raise UsageError(
@@ -302,16 +300,16 @@ def read(
 
 
 # -- words of a session ------------------------------------------------------------------------------------
-# What was said and printed in a session that is under way, for checking what its agent writes.
+# For checking what the agent of a running session writes.
 
 
 MOST_READ = 16 << 20
-"""Bytes of a transcript that are read for this: its end."""
+"""Most bytes that are read, from the end of the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptWords:
-    """The turns of a session's person, and what tools printed in it. `complete`: none of it is missing."""
+    """The person's turns of a session, and its tools' outputs. `complete`: none of it is missing."""
 
     said: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -319,8 +317,8 @@ class TranscriptWords:
 
 
 def transcript_words(path: str, client: str) -> TranscriptWords | None:
-    """The words of the transcript at `path`; None where it cannot be read, or where its client does not write
-    down what tools print."""
+    """The words of the transcript at `path`; None if it cannot be read, or if its client does not record
+    tools' outputs."""
     if client not in _FORMATS or not _FORMATS[client].tells_outputs:
         return None
     try:
@@ -336,15 +334,14 @@ def transcript_words(path: str, client: str) -> TranscriptWords | None:
     return TranscriptWords(tuple(said), tuple(reading.outputs()), not start and not reading.broken)
 
 
-# -- transcript --------------------------------------------------------------------------------------------
-# A transcript that lies somewhere and was not opened yet.
+# -- transcripts on disk -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """`where` it lies, in a person's words; `client` names its reader, None to tell by its content; `changed`
-    is when it was last written to, `opened` gives its bytes. `machine` says what speaks in it, where no
-    person does and that is known without reading it."""
+    """A transcript that has not been opened. `where` is its place, for people; `client` its reader, None to
+    detect it; `changed` when it was last written; `opened` opens it. `machine` is the kind of automatic run,
+    if that is known without reading it."""
 
     where: str
     client: str | None

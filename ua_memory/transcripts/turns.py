@@ -1,4 +1,4 @@
-"""What a transcript is once it has been read: turns, sessions, and a tool call as one line."""
+"""The content of a transcript: turns, sessions, and tool calls as one line."""
 
 from __future__ import annotations
 
@@ -14,28 +14,25 @@ from ua_memory.text.noise import clean
 from ua_memory.text.patterns import late
 
 # -- turns -------------------------------------------------------------------------------------------------
-# What a transcript is once it has been read: who said what, in which session, and how full its context is.
-#
-# Values only. A reader per client makes them; `reading` hands them out.
 
 
 Role = Literal["person", "assistant", "tool"]
 Record = dict[str, Any]
-"""One JSON object of a transcript, as its client wrote it. Nothing in it can be relied upon."""
+"""One JSON object of a transcript, as its client wrote it; unvalidated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One thing that was said or done, in the order of the conversation.
 
-    `id` is the entry's own in its client, with `.2`, `.3` … for what else the same entry holds; where the
-    client gives none it is made of the line (`L12`) or of the place in the list (`m12`), both stable as long
-    as the transcript is only appended to. `text` is verbatim for people and assistants; for a tool it is one
-    line, `Edit src/foo.py: ok` (name, main argument, ok or error, a commit's subject), which ends before the
-    colon where no result has been recorded. `at` is aware. `agent` names the sub-agent that spoke, "" for the
-    main line. `summary` marks a compaction's summary, read only where the turns it sums up are gone. `line`
-    counts from 1 (lines of the file, or messages of a JSON list). `echo` has those sentences of an assistant,
-    a line each, that repeat what a tool printed shortly before.
+    `id` is the entry's own in its client, with `.2`, `.3` … for further turns of the same entry; without one
+    it is the line (`L12`) or the place in the list (`m12`), which are stable as long as the transcript is
+    only appended to. `text` is verbatim for people and assistants; for a tool it is one line, `Edit
+    src/foo.py: ok` (name, main argument, ok or error, a commit's subject), which ends before the colon if no
+    result was recorded. `at` is aware. `agent` names the sub-agent that spoke, "" for the main one. `summary`
+    marks a compaction's summary, read only where the turns that it sums up are missing. `line` counts from 1
+    (lines of the file, or messages of a JSON list). `echo` has those sentences of an assistant, a line each,
+    that repeat what a tool printed shortly before.
     """
 
     id: str
@@ -50,11 +47,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whose conversation this is. Nothing of it comes from the file's path.
+    """The session of a transcript, by its content and not its path.
 
     `parent` is the session (or, in pi, the file) that this one was resumed, branched or forked from. `group`
-    names the group chat it is, '' where its owner alone speaks with the agent. `title` is the client's own;
-    it may change, and does not tell sessions apart.
+    names the group chat, '' if only the owner speaks with the agent. `title` is the client's own; it may
+    change, and does not identify the session.
     """
 
     client: str
@@ -70,11 +67,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class ContextUsage:
-    """How full the context is, in tokens, by what the client recorded of the model's replies.
+    """How full the context is, in tokens, as the client recorded it.
 
-    `context` is the last reply's input, cache read, cache creation and output together; None where no reply
-    reported any, or where a compaction has come after it that does not say what it left. `peak` is the
-    largest such sum in the whole file. `window` is the model's limit where the client writes it down.
+    `context` is the last reply's input, cache read, cache creation and output together; None if no reply
+    reported any, or after a compaction that does not say what it left. `peak` is the largest such sum in the
+    file. `window` is the model's limit, if recorded.
     """
 
     context: int | None = None
@@ -100,7 +97,7 @@ class Boundary:
 
 @dataclass(slots=True)
 class PendingCall:
-    """A tool call on its way to becoming a turn: it waits for its result, which alone says ok or error."""
+    """A tool call that waits for its result, which says whether it succeeded."""
 
     key: str
     turn: Turn
@@ -110,7 +107,7 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """That a call came back. `subject` is a commit's, seen in the output; nothing else of it is kept."""
+    """The result of a call. `subject` is a commit's, from the output; nothing else of the output is kept."""
 
     key: str
     error: bool
@@ -120,8 +117,8 @@ class CallResult:
 Event = Turn | PendingCall | CallResult
 
 
-def instant(value: object) -> datetime | None:
-    """A recorded time, aware: ISO text, or milliseconds since 1970. None for anything else.
+def as_time(value: object) -> datetime | None:
+    """A recorded time, aware: ISO text, or milliseconds since 1970; None for anything else.
 
     A time without an offset is taken as UTC: every client here writes UTC.
     """
@@ -136,31 +133,30 @@ def instant(value: object) -> datetime | None:
     return None
 
 
-def word(value: object) -> str:
+def as_str(value: object) -> str:
     """The value if it is text, else ""."""
     return value if isinstance(value, str) else ""
 
 
-def table(value: object) -> Record:
+def as_dict(value: object) -> Record:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def tokens(value: object) -> int:
-    """The value if it is a sane number of tokens, else 0."""
+def as_tokens(value: object) -> int:
+    """The value if it is a plausible number of tokens, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else 0
 
 
-# -- calls -------------------------------------------------------------------------------------------------
-# A tool call as one line: what was done to what, and whether it went well. Never what came out of it.
-#
-# The calls of our own tools are told apart here, so that what memory said is not learnt a second time.
+# -- tool calls --------------------------------------------------------------------------------------------
+# A tool call becomes one line: what was done to what, and whether it succeeded, without its output. Calls of
+# our own tools are recognised here and left out, so that recalled memory is not extracted again.
 
 
 LONGEST_ARGUMENT = 160
 LONGEST_SUBJECT = 200
-_WAITING = 256
-"""How many turns wait at most for the result of a call before them."""
+_LONGEST_WAIT = 256
+"""Most turns that wait for the result of a call before them."""
 
 _PATHS = ("file_path", "path", "notebook_path", "filePath", "file")
 _ARGUMENTS = (
@@ -180,14 +176,14 @@ _ARGUMENTS = (
     "name",
     "id",
 )
-"""Which argument says what a call is about, the first that is there."""
+"""The arguments that say what a call is about; the first that exists is shown."""
 
-_OURS = late(
+_OUR_TOOLS = late(
     r"ua[-_]?mem(?:ory)?(?:[-_].*)?|archival_memory_.*|core_memory_.*|get_core_memory_blocks|"
     r"memory_search|memory_get"
 )
-_OUR_WORDS = late(r"recall|retain|reflect|retire")
-"""Ours where no other server is named: words that others' tools bear, too."""
+_OUR_SHORT_NAMES = late(r"recall|retain|reflect|retire")
+"""Our tools if no other server is named: others have tools of these names, too."""
 _OUR_PAGES = late(r"(?:list|get|create|update|delete)_pages?|ingest(?:_file)?")
 _OUR_SERVER = late(r"ua[-_]?mem|hindsight", re.IGNORECASE)
 _OUR_COMMAND = late(
@@ -204,24 +200,24 @@ _COMMITTED = late(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.+)$", re.MULTILINE)
 _PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
-def ours(name: str, arguments: Any, server: str = "") -> bool:
-    """Whether a call is one of our own tools, under whatever prefix a client gave it, or our command."""
-    prefix, tool = _split(name)
-    if _OUR_SERVER.search(server or prefix) or _OURS.fullmatch(tool):
+def is_ours(name: str, arguments: Any, server: str = "") -> bool:
+    """Whether a call is of one of our own tools, with any client's prefix, or of our command."""
+    prefix, tool = _split_name(name)
+    if _OUR_SERVER.search(server or prefix) or _OUR_TOOLS.fullmatch(tool):
         return True
-    given = table(arguments)
+    given = as_dict(arguments)
     if (
-        name == "memory" and word(given.get("command")) in _MEMORY_VERBS
+        name == "memory" and as_str(given.get("command")) in _MEMORY_VERBS
     ):  # the API's memory tool, which we serve
         return True
-    if not prefix and not server and (_OUR_PAGES.fullmatch(tool) or _OUR_WORDS.fullmatch(tool)):
+    if not prefix and not server and (_OUR_PAGES.fullmatch(tool) or _OUR_SHORT_NAMES.fullmatch(tool)):
         return True
     return bool(_OUR_COMMAND.search(command_of(given)[:20_000]))
 
 
-def _split(name: str) -> tuple[str, str]:
-    """Server and tool: `mcp__s__t` (Claude Code, Codex, pi), `mcp_s_t` (Gemini), `s__t` (OpenClaw), and ours
-    as `ua-memory_t` (OpenCode)."""
+def _split_name(name: str) -> tuple[str, str]:
+    """Server and tool of a name: `mcp__s__t` (Claude Code, Codex, pi), `mcp_s_t` (Gemini), `s__t` (OpenClaw),
+    and ours as `ua-memory_t` (OpenCode)."""
     if "__" in name:
         prefix, _, tool = name.rpartition("__")
         return prefix.removeprefix("mcp__"), tool
@@ -235,17 +231,17 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def command_of(arguments: dict[str, Any]) -> str:
-    """The shell command of a call, "" where it has none. A list is an argv; of `bash -lc X` it is X."""
+    """The shell command of a call, "" if it has none. A list is an argv; of `bash -lc X` it is X."""
     command = arguments.get("command", arguments.get("cmd"))
     if isinstance(command, list):
         words = [part for part in command if isinstance(part, str)]
         return words[-1] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
-    return word(command)
+    return as_str(command)
 
 
-def call(turn: Turn, key: str, name: str, arguments: Any, cwd: str) -> PendingCall:
-    """The call as a turn still without its outcome. `turn` has all but the text; `cwd` shortens paths."""
-    given = table(arguments)
+def pending_call(turn: Turn, key: str, name: str, arguments: Any, cwd: str) -> PendingCall:
+    """A call as a turn without its result. `turn` has all but the text; `cwd` shortens paths."""
+    given = as_dict(arguments)
     command = command_of(given)[:50_000]
     commits = bool(_COMMIT.search(command))
     line = f"{clean(name)[:80]} {_main_argument(given, arguments, command, cwd)}".strip()
@@ -273,7 +269,7 @@ def _one_line(text: str) -> str:
 
 
 def commit_subject(command: str) -> str:
-    """The first line of a commit's message as the command gives it; several commits' joined by ` / `."""
+    """The subject of a commit as the command gives it; those of several commits joined by ` / `."""
     subjects = [found[2] for found in _HEREDOC.finditer(command)]
     if not subjects:
         for piece in re.split(r"(?=\bcommit\b)", command)[1:]:
@@ -282,13 +278,13 @@ def commit_subject(command: str) -> str:
     return " / ".join(s for one in subjects if (s := clean(one)[:LONGEST_SUBJECT]))
 
 
-def committed(output: str) -> str:
-    """The subject in git's own answer, `[main 1a2b3c4] Subject`, for commands that do not give it."""
+def git_subject(output: str) -> str:
+    """The subjects in git's output, `[main 1a2b3c4] Subject`, for commands that do not give them."""
     return " / ".join(clean(one)[:LONGEST_SUBJECT] for one in _COMMITTED.findall(output[:20_000])[:5])
 
 
-def decoded(arguments: Any) -> Any:
-    """Arguments that a client keeps as JSON text, as a value; other text as it stands."""
+def decode(arguments: Any) -> Any:
+    """Arguments that a client keeps as JSON text, parsed; other text unchanged."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -299,38 +295,38 @@ def decoded(arguments: Any) -> Any:
 
 
 def settle(events: Iterable[Event]) -> Iterator[Turn]:
-    """Turns in order, each call with its outcome.
+    """Turns in order, each call with its result.
 
-    A call whose result has not come after many more turns, or at all, is shown without one.
+    A call whose result is missing, or comes after many more turns, is shown without one.
     """
     queue: deque[Turn | PendingCall] = deque()
     waiting: dict[str, PendingCall] = {}
     for event in events:
         if isinstance(event, CallResult):
             if found := waiting.pop(event.key, None):
-                _close(found, event)
+                _add_result(found, event)
         else:
             queue.append(event)
             if isinstance(event, PendingCall):
                 waiting[event.key] = event
-        while queue and (len(queue) > _WAITING or _ready(queue[0], waiting)):
+        while queue and (len(queue) > _LONGEST_WAIT or _is_ready(queue[0], waiting)):
             first = queue.popleft()
             if isinstance(first, PendingCall) and waiting.get(first.key) is first:
                 del waiting[first.key]
-            yield _turn(first)
+            yield _turn_of(first)
     for left in queue:
-        yield _turn(left)
+        yield _turn_of(left)
 
 
-def _ready(one: Turn | PendingCall, waiting: dict[str, PendingCall]) -> bool:
+def _is_ready(one: Turn | PendingCall, waiting: dict[str, PendingCall]) -> bool:
     return isinstance(one, Turn) or waiting.get(one.key) is not one
 
 
-def _turn(one: Turn | PendingCall) -> Turn:
+def _turn_of(one: Turn | PendingCall) -> Turn:
     return one if isinstance(one, Turn) else one.turn
 
 
-def _close(found: PendingCall, result: CallResult) -> None:
+def _add_result(found: PendingCall, result: CallResult) -> None:
     text = f"{found.turn.text}: {'error' if result.error else 'ok'}"
     subject = found.subject or result.subject
     if found.commits and subject and not result.error:
