@@ -686,7 +686,7 @@ def test_objects_are_read_through_one_process(trail: History) -> None:
 def test_an_object_in_a_file_of_its_own_is_read_without_a_process(trail: History) -> None:
     made = commit(trail, {"a.md": b"told", "sub/b.md": b""})
     names = trail.blobs()
-    assert names == repository.plain_files(trail.run("ls-tree", "-r", "-z", made))
+    assert names == repository.parse_ls_tree(trail.run("ls-tree", "-r", "-z", made))
     tree = trail.run("rev-parse", f"{made}^{{tree}}").decode().strip()
     wanted = [made, f"{made}^{{commit}}", f"{made}^{{tree}}", tree, f"{tree}^{{tree}}", *names.values()]
     wanted += [f"{made}:{path}" for path in ("a.md", "sub", "sub/b.md")]

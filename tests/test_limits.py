@@ -505,8 +505,8 @@ def test_git_over_a_network(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
 
     asked: list[object] = []
     monkeypatch.setattr(remotes._IsolatedGit, "ask", lambda *_, **more: asked.append(more) or (b"", ""))
-    memory.store.history._reach("fetch")
-    assert asked == [{"ok": (0,), "kill_after_timeout": remotes.SECONDS}]
+    memory.store.history._run_remote("fetch")
+    assert asked == [{"ok": (0,), "kill_after_timeout": remotes.TIMEOUT}]
 
 
 def test_tries() -> None:

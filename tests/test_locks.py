@@ -36,10 +36,10 @@ def trail(shell: Shell) -> Path:
 def leave(file: Path, *, age: int = HOUR) -> Path:
     """Leave a lock, made so many seconds ago."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    if file.name.startswith(locks.APART):
+    if file.name.startswith(locks.TEMP_PREFIX):
         (file / "refs").mkdir(parents=True)
     else:
-        file.write_text(locks.IMPORTS if file.suffix == ".keep" else "")
+        file.write_text(locks.IMPORT_MARK if file.suffix == ".keep" else "")
     then = file.stat().st_mtime - age
     os.utime(file, (then, then))
     return file
@@ -113,7 +113,7 @@ def test_where_processes_cannot_be_seen_age_decides(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "PROCESSES", tmp_path / "nowhere")
-    file = leave(trail(shell) / "HEAD.lock", age=locks.UNSEEN_SECONDS // 2)
+    file = leave(trail(shell) / "HEAD.lock", age=locks.STALE_SECONDS_UNSEEN // 2)
     assert found(shell, "--mend")["ok"] and file.exists()
     os.utime(file, (1, 1))
     assert found(shell, "--mend")["mended"] and not file.exists()

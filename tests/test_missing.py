@@ -9,7 +9,7 @@ from banks import DAY, git, repository
 from terminal import Shell, new_shell
 
 from ua_memory.git.history import History
-from ua_memory.git.repository import of_head, trees
+from ua_memory.git.repository import missing_from_head, tree_objects
 
 
 @pytest.fixture(params=["own", "beside"])
@@ -96,11 +96,11 @@ def test_a_state_before_the_newest_that_lacks_an_object_is_told_by_status(shell:
 def test_a_revision_that_is_missing_is_told_however_far_back(
     shell: Shell, recent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.git.repository.RECENT", recent)
+    monkeypatch.setattr("ua_memory.git.repository.CHECKED_REVISIONS", recent)
     trail = History(Path(shell.ok("status", "--json").json["trail"]), shell.cwd, own=True)
-    assert of_head(trail) == ""
+    assert missing_from_head(trail) == ""
     lose(shell, "HEAD~2")
-    assert of_head(trail)
+    assert missing_from_head(trail)
     assert shell.ok("status", "--json").json["damage"]
 
 
@@ -135,4 +135,6 @@ def test_trees_are_as_git_makes_them(tmp_path: Path) -> None:
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "x")
     rows = git(folder, "ls-tree", "-r", "-z", "HEAD").split("\0")[:-1]
     listing = {row.split("\t")[1]: (row.split()[0], row.split("\t")[0].split()[2]) for row in rows}
-    assert len(listing) == len(names) and git(folder, "rev-parse", "HEAD^{tree}").strip() in trees(listing)
+    assert len(listing) == len(names) and git(folder, "rev-parse", "HEAD^{tree}").strip() in tree_objects(
+        listing
+    )

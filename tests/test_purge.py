@@ -101,7 +101,7 @@ def test_a_mark_that_a_killed_git_left_keeps_no_pack_and_somebodys_mark_is_refus
     git(there.root, "repack", "-a", "-d", "-q")
     (pack,) = (there.root / ".git/objects/pack").glob("*.pack")
     mark, lent = pack.with_suffix(".keep"), there.root / ".git/objects/info/alternates"
-    monkeypatch.setattr(kept, "WAITS", 1)
+    monkeypatch.setattr(kept, "IMPORT_CHECKS", 1)
     here = socket.gethostname()
     for said in ("", "mine\n", f"fetch-pack {os.getpid()} on {here}", "fetch-pack 1 on elsewhere"):
         mark.write_text(said)
@@ -237,7 +237,7 @@ def test_what_it_refuses(there: Bank) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("step", ["back_up", "_filtered", "rewrite", "let_go"])
+@pytest.mark.parametrize("step", ["back_up", "_run_filter_repo", "rewrite_history", "delete_unreachable"])
 def test_a_purge_that_is_cut_short_is_done_again(
     there: Bank, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -246,14 +246,14 @@ def test_a_purge_that_is_cut_short_is_done_again(
     head, real = there.store.history.head(), getattr(rewriting, step)
 
     def fails(*words: object) -> object:
-        if step == "rewrite":
+        if step == "rewrite_history":
             real(*words)  # the refs are moved, and nothing comes after it
         raise GitFailed("killed")
 
     with monkeypatch.context() as patch, pytest.raises(GitFailed):
         patch.setattr(rewriting, step, fails)
         purge(there)
-    assert (there.store.history.head() == head) == (step in ("back_up", "_filtered"))
+    assert (there.store.history.head() == head) == (step in ("back_up", "_run_filter_repo"))
     assert [one.done for one in purging.unfinished_purges(there.store)] == (
         [] if step == "back_up" else [False]
     )

@@ -105,9 +105,9 @@ def test_a_branch_that_somebody_moved_meanwhile_is_not_moved(pair: tuple[Bank, B
     head, first = str(history.head()), history.log(limit=None)[-1].id
     to = [rewriting.Ref("refs/heads/other", first), rewriting.Ref(history.ref(), first)]
     with pytest.raises(GitFailed):
-        rewriting.move(history, to, {history.ref(): first})
+        rewriting.move_refs(history, to, {history.ref(): first})
     assert history.head() == head and history.stored("refs/heads/other") is None
-    rewriting.move(history, to, {history.ref(): head})
+    rewriting.move_refs(history, to, {history.ref(): head})
     assert history.head() == first
 
 

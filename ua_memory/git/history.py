@@ -23,14 +23,14 @@ from ua_memory.git import repository
 from ua_memory.git.process import (
     NO_FSYNC,
     PLAIN_PACK,
-    SECONDS,
+    STALE_SECONDS,
     BatchEnded,
     GitObject,
     ObjectReader,
     Process,
-    answers,
-    at_work,
     filesystem_now,
+    is_running,
+    parse_batch,
     set_entries,
     tree_entries,
 )
@@ -107,7 +107,7 @@ def is_writing_files(trail: Repository) -> bool:
     """Whether a running git may be writing files."""
     if not is_locked(trail):
         return False
-    if at_work(trail, FILE_WRITING_COMMANDS):
+    if is_running(trail, FILE_WRITING_COMMANDS):
         return True
     with contextlib.suppress(OSError):
         return (
@@ -127,7 +127,7 @@ def wait_until_idle(trail: Repository, seconds: float) -> bool:
         time.sleep(PAUSE_SECONDS)
     # git writes HEAD after it releases the index.
     for _ in range(HEAD_CHECKS if waited else 0):
-        if not at_work(trail, FILE_WRITING_COMMANDS):
+        if not is_running(trail, FILE_WRITING_COMMANDS):
             break
         time.sleep(PAUSE_SECONDS)
     return True
@@ -183,7 +183,7 @@ class OtherBranches:
 
     def _files(self, commit: str) -> Mapping[str, str]:
         if commit not in self._trees:
-            self._trees[commit] = repository.plain_files(self.trail.run("ls-tree", "-r", "-z", commit))
+            self._trees[commit] = repository.parse_ls_tree(self.trail.run("ls-tree", "-r", "-z", commit))
         return self._trees[commit]
 
     def _has_own_commits(self, commit: str) -> bool:
@@ -334,7 +334,7 @@ class LineAuthors:
         some = [f"-L{n},{n}" for n in wanted] if len(wanted) <= BLAME_BY_LINE else []
         passed = [f"--ignore-rev={each}" for each in ignored]
         out = self.history.run("blame", "--porcelain", "--no-textconv", *passed, *some, rev, "--", path)
-        return list(repository.blame_lines(out.decode("utf-8", "surrogateescape")))
+        return list(repository.parse_blame(out.decode("utf-8", "surrogateescape")))
 
     def _blame_ignoring(
         self, rev: str, path: str, given: Mapping[int, tuple[str, LinePosition]], ignored: Iterable[str]
@@ -394,7 +394,7 @@ class LineAuthors:
             op = ops.get(revision)
             stood = self._find_restored(revision, path, left) if left and op in RESTORING_OPS else {}
             back |= stood
-            anew += left.keys() - stood if op in repository.ON_BEHALF else ()
+            anew += left.keys() - stood if op in repository.REQUESTED_OPS else ()
         return given, back, anew
 
     def _find_restored(self, revision: str, path: str, wanted: Mapping[int, str]) -> dict[int, LinePosition]:
@@ -432,7 +432,7 @@ def _blame_positions(
 
 def _is_uncertain(row: BlameLine) -> bool:
     """Whether the revision that git names may not have written the line's words."""
-    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *repository.ON_BEHALF)
+    return row.author == MACHINE[0] or row.subject.partition(": ")[0] in ("merge", *repository.REQUESTED_OPS)
 
 
 def _line_numbers(rows: Sequence[str]) -> dict[str, int]:
@@ -675,7 +675,7 @@ def _matching_paths(names: Iterable[bytes], sought: Collection[bytes]) -> list[b
 def _parse_revision(row: Row, names: Iterable[bytes] = ()) -> Revision:
     id, _, when, author, subject, said = row.decode("utf-8", "replace").split("\0")
     trailers = repository.parse_trailers(said)
-    return Revision(id, repository.moment(when), author, subject, trailers, _decode_paths(names))
+    return Revision(id, repository.parse_time(when), author, subject, trailers, _decode_paths(names))
 
 
 def _decode_paths(names: Iterable[bytes]) -> tuple[str, ...]:
@@ -691,7 +691,7 @@ def _decode_paths(names: Iterable[bytes]) -> tuple[str, ...]:
 PENDING_INDEX_FILE = "ua-memory/index-behind"
 """A file in the bank's own git directory: paths whose index entries could not be updated yet."""
 NOT_COMMITTED = "not committed yet"
-STALE_LOCK_NS = SECONDS * 10**9
+STALE_LOCK_NS = STALE_SECONDS * 10**9
 SMALL_COMMIT = 10
 """A commit of so many files has less than a hundred objects, which git stores loose, not in a pack."""
 
@@ -744,7 +744,7 @@ class History(Remotes):
             deeper: dict[str, str] = {}
             for folder, tree in zip(folders, trees, strict=True):
                 if tree is None:  # let git report the error
-                    return repository.plain_files(self.run("ls-tree", "-r", "-z", commit))
+                    return repository.parse_ls_tree(self.run("ls-tree", "-r", "-z", commit))
                 for mode, name, sha in tree_entries(tree):
                     path = folder + name
                     # Without links (120000) and submodules (160000) of a bank's own repository.
@@ -770,7 +770,7 @@ class History(Remotes):
             stdin = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
             out = BytesIO(self.run("cat-file", "--batch", stdin=stdin))
             try:
-                return list(answers(out, len(lines)))
+                return list(parse_batch(out, len(lines)))
             except ValueError as error:
                 raise GitFailed(str(error), where=str(self.git_dir), hint="ua-memory verify") from error
 
@@ -867,7 +867,7 @@ class History(Remotes):
         try:
             yield
         except GitFailed:
-            self.require_born()
+            self.require_branch()
             raise
 
     def show(self, revision: str) -> Revision:
@@ -944,7 +944,7 @@ class History(Remotes):
         self._remove_stale_locks(ref)
         if ref == here and (joined := self.fast_forward(commits)):
             return joined
-        stream = repository.fast_import(ref, commits, parent or self.tip(ref))
+        stream = repository.fast_import_stream(ref, commits, parent or self.tip(ref))
         try:
             env = PLAIN_PACK if sum(len(c.files) for c in commits) <= SMALL_COMMIT else {}
             out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, env=env)

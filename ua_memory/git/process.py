@@ -1,4 +1,4 @@
-"""One git directory and the processes that run on it, and locks that a killed git left there."""
+"""Running git, reading objects and the index without it, and removing locks of killed gits."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 
 
 # -- process -----------------------------------------------------------------------------------------------
-# One git directory and the processes that are run on it, whatever the caller's shell or settings say.
+# git processes that do not depend on the caller's environment or settings.
 #
-# A git directory may have come from a stranger, in an archive or on a stick, and its settings, hooks and
-# attributes can name programs. None of them is run: what a setting of ours does not outrank is not called,
-# and the network is reached from a directory without settings (`remotes`).
+# A git directory may be a stranger's, and its settings, hooks and attributes may name programs. None of these
+# is run: our settings override them, and remotes are used from a directory without settings (`remotes`).
 
 
-NOT_THERE = "git is not installed or does not run"
+GIT_MISSING = "git is not installed or does not run"
 CONFIG = {
     "core.fsync": "all",  # the first one, so that it can be replaced by its number: plain git fsyncs nothing
     "core.fsyncMethod": "fsync",
@@ -62,25 +61,25 @@ CONFIG = {
     "diff.noprefix": "false",
     "diff.mnemonicPrefix": "false",
 }
-"""Settings of ours for every git process; a user's own would change what is written or read."""
-_LOCKED = re.compile(r"Unable to create '[^'\n]*\.lock': File exists")
-NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""For every process that has no business with a remote: a partial clone asks its own for a missing object,
-by an address and a program out of its settings."""
-AS_COMMITTED = {"GIT_NO_REPLACE_OBJECTS": "1"}
-"""What `git replace` has put in the place of an object does not count, whoever reads it (`read_loose`)."""
-ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-"""So that git reads none of the user's own settings: a mistake in them ends every command."""
-THEIRS = ("var", "fetch", "push", "ls-remote")
-"""What needs them all the same: who the person is, and how another machine is reached."""
-READER = ("git", "-c", "core.deltaBaseCacheLimit=16m", "cat-file", "--batch")
-"""What reads objects and stays (`ObjectReader`): git alone would keep 96 MB of them unpacked."""
+"""Settings for every git process; the user's own could change what is written or read."""
+_LOCK_ERROR = re.compile(r"Unable to create '[^'\n]*\.lock': File exists")
+NO_NETWORK = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""Variables for processes that need no remote: a partial clone would fetch missing objects, with a program
+from its settings."""
+NO_REPLACEMENTS = {"GIT_NO_REPLACE_OBJECTS": "1"}
+"""Variables that ignore `git replace`, as `read_loose` does."""
+NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+"""Variables that ignore the user's settings: an error in them would break every command."""
+USER_CONFIG_COMMANDS = ("var", "fetch", "push", "ls-remote")
+"""Commands that need the user's settings: for the person's name, and for remotes."""
+BATCH_COMMAND = ("git", "-c", "core.deltaBaseCacheLimit=16m", "cat-file", "--batch")
+"""The long-running process of `ObjectReader`; by default git would cache 96 MB."""
 NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
-"""For what can be made again, as an index."""
+"""Variables for data that can be rebuilt, such as an index."""
 
 
-def settings(*more: tuple[str, str]) -> dict[str, str]:
-    """The variables by which git takes our settings, and more of them."""
+def config_variables(*more: tuple[str, str]) -> dict[str, str]:
+    """Environment variables that pass `CONFIG` and `more` settings to git."""
     pairs = [*CONFIG.items(), *more]
     found = {"GIT_CONFIG_COUNT": str(len(pairs))}
     for n, (key, value) in enumerate(pairs):
@@ -88,17 +87,17 @@ def settings(*more: tuple[str, str]) -> dict[str, str]:
     return found
 
 
-PLAIN_PACK = settings(("pack.compression", "0"))
-"""For a pack of a few objects, which git takes apart at once: the tree of ten years of logs would be
-compressed twice, and takes 8 ms each time."""
+PLAIN_PACK = config_variables(("pack.compression", "0"))
+"""Variables for small packs, which git unpacks at once: large trees would be compressed twice, 8 ms each."""
 
 
-DELETES_OTHERS = ("clean",)
-"""What would remove files that are not the bank's where the bank lies inside somebody's repository."""
-OUR_LIMITS = (
-    "GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH", *AS_COMMITTED,
+FORBIDDEN_COMMANDS = ("clean",)
+"""Commands that would delete files around a bank inside somebody's repository."""
+RESTRICTIONS = (
+    "GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH",
+    *NO_REPLACEMENTS,
 )  # fmt: skip
-"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote, to replace."""
+"""Variables that restrict our git, but not a person's: no prompts, globs, remotes or replacements."""
 
 
 class Process:
@@ -110,26 +109,26 @@ class Process:
 
     @cached_property
     def shared(self) -> Path:
-        """The directory with the objects and refs: the git directory's own, or that of the main worktree. A
-        git directory keeps to the one that it was made with; an insert asks for it forty times."""
+        """The directory with objects and refs: the git directory, or the main worktree's. Cached, since one
+        insert needs it forty times."""
         common = self.git_dir / "commondir"
         return (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
 
     @property
     def places(self) -> list[Path]:
-        """The folders in which a git that works on it may be."""
+        """The folders in which a git that uses this repository may run."""
         return [place.resolve() for place in (self.git_dir, self.shared, self.root)]
 
     def git(self) -> Git:
-        """GitPython's command object, bound to this trail whatever the caller's shell has set."""
+        """GitPython's command object with this repository's environment."""
         if self._git is None:
-            git = _imported()(str(self.root))
+            git = _import_gitpython()(str(self.root))
             git.update_environment(**self.environment())
-            self._git = git  # only now: another thread would run it on whatever the shell names
+            self._git = git  # last, so that another thread does not use it without the environment
         return self._git
 
     def environment(self) -> dict[str, str]:
-        """Variables that pin git to this trail: inside a hook of the user's, theirs name the outer one."""
+        """Variables that pin git to this repository. Within a user's hook, theirs name another one."""
         return {
             "GIT_DIR": str(self.git_dir),
             "GIT_WORK_TREE": str(self.root),
@@ -144,26 +143,26 @@ class Process:
             "GIT_GLOB_PATHSPECS": "0",
             "GIT_NOGLOB_PATHSPECS": "0",
             "GIT_ICASE_PATHSPECS": "0",
-            **NO_REMOTE,
-            **AS_COMMITTED,
-            **settings(),
+            **NO_NETWORK,
+            **NO_REPLACEMENTS,
+            **config_variables(),
         }
 
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
-        """Standard output of one git command. GitFailed carries what git said."""
+        """Run one git command; its standard output. GitFailed has git's error."""
         return self.ask(*words, stdin=stdin, ok=ok, **extra)[0]
 
     def run_for_person(self, words: Sequence[str], env: Mapping[str, str]) -> int:
-        """Run git as a person's own command: on this process's streams, in their environment, pinned to this
-        repository. It may ask for a password and reach a remote. The exit code, 128 and more for a signal.
+        """Run git for a person on this repository, with this process's streams and their environment.
 
-        Usage for what git cannot be given, or what would delete files around the bank; GitFailed.
+        It may prompt and use remotes. Returns the exit code, above 128 for a signal. Usage for invalid
+        arguments, or a command that would delete files around the bank; GitFailed.
         """
-        if not self.own and words[0] in DELETES_OTHERS:
+        if not self.own and words[0] in FORBIDDEN_COMMANDS:
             raise Usage(f"git {words[0]} would delete files outside of the bank", hint="delete them by hand")
-        pinned = {name: value for name, value in self.environment().items() if name not in OUR_LIMITS}
+        pinned = {name: value for name, value in self.environment().items() if name not in RESTRICTIONS}
         if not self.own:  # everything around the bank is somebody's work, not files that were forgotten
-            pinned |= settings(("status.showUntrackedFiles", "no"))
+            pinned |= config_variables(("status.showUntrackedFiles", "no"))
         for name in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE"):
             if not pinned.get(name):
                 pinned.pop(name, None)
@@ -183,12 +182,12 @@ class Process:
     def ask(
         self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any
     ) -> tuple[bytes, str]:
-        """The same, with what it said on standard error."""
+        """Run one git command; (its standard output, its standard error)."""
         git = self.git()
         from git.exc import GitError
 
-        if words[0] not in THEIRS:
-            extra["env"] = {**ALONE, **extra.get("env", {})}
+        if words[0] not in USER_CONFIG_COMMANDS:
+            extra["env"] = {**NO_USER_CONFIG, **extra.get("env", {})}
 
         with contextlib.ExitStack() as stack:
             try:
@@ -206,34 +205,34 @@ class Process:
                     **extra,
                 )
             except (OSError, ValueError, GitError) as error:  # gone, no process to be had, a NUL in a name
-                why = NOT_THERE if isinstance(error, GitError) else error
+                why = GIT_MISSING if isinstance(error, GitError) else error
                 raise GitFailed(
                     f"git did not start: {why}", where=str(self.git_dir), hint="install git"
                 ) from error
         if status not in ok:
-            why = _reason(said or out)
+            why = _last_error(said or out)
             raise GitFailed(
                 f"git {words[0]} failed: {why}", where=str(self.git_dir),
-                hint="ua-memory doctor --mend" if _LOCKED.search(said) else "ua-memory doctor",
+                hint="ua-memory doctor --mend" if _LOCK_ERROR.search(said) else "ua-memory doctor",
             )  # fmt: skip
         return out, said
 
 
-def _imported() -> type[Git]:
-    """GitPython's class. It runs `git version` when it is imported, and refuses to be where that fails."""
+def _import_gitpython() -> type[Git]:
+    """Import GitPython's class. The import runs `git version`, and fails if that fails. GitFailed."""
     with contextlib.suppress(ImportError):
         from git import Git
 
         return Git
-    before = {name: os.environ.get(name) for name in ALONE}
-    os.environ.update(ALONE)  # for that first run alone: the user's settings may have ended it
+    before = {name: os.environ.get(name) for name in NO_USER_CONFIG}
+    os.environ.update(NO_USER_CONFIG)  # the first attempt may have failed on the user's settings
     try:
         from git import Git
 
         return Git
     except ImportError as error:
         said = getattr(error.__cause__, "stderr", "") or ""
-        what = f"git cannot be run: {_reason(said)}" if said else NOT_THERE
+        what = f"git cannot be run: {_last_error(said)}" if said else GIT_MISSING
         hint = "install git; the write waits in pending/, and the next command commits it"
         raise GitFailed(what, hint=hint) from error
     finally:
@@ -242,9 +241,8 @@ def _imported() -> type[Git]:
             os.environ.update({name: value} if value is not None else {})
 
 
-def _reason(said: str | bytes) -> str:
-    """What git ends with: the line that is fatal, with what stands before it, since advice may follow; else
-    the last."""
+def _last_error(said: str | bytes) -> str:
+    """git's error message: the line with `fatal:` and the one before it, else the last line."""
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     end = next((n for n, line in enumerate(lines) if line.startswith("fatal: ")), len(lines) - 1)
@@ -254,20 +252,20 @@ def _reason(said: str | bytes) -> str:
 
 
 # -- objects -----------------------------------------------------------------------------------------------
-# git's objects by name: what lies in a file of its own is read from there, as what was committed last does;
-# the rest through one `git cat-file --batch` process that stays open.
+# Reading git objects: loose ones (such as the newest) from their files, others through one long-running
+# `git cat-file --batch` process.
 
 
 OBJECT_ID = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 """The full id of an object, by SHA-1 or SHA-256."""
 FEW_NAMES, SMALL_TREE = 8, 1 << 14
-"""So many names are looked for in trees of so many bytes at most before a process is started."""
+"""So many names are looked up in loose trees of at most so many bytes, before a process is started."""
 PIPE_BYTES = 4096
-"""So much is asked at a time: POSIX takes it into an empty pipe without waiting for git to read it."""
+"""So much is written at a time: POSIX accepts it into an empty pipe without blocking."""
 
 
 class GitObject(NamedTuple):
-    """An object of git's; `kind` is blob, tree, commit or tag."""
+    """A git object; `kind` is blob, tree, commit or tag."""
 
     id: str
     kind: str
@@ -275,12 +273,14 @@ class GitObject(NamedTuple):
 
 
 class BatchEnded(Exception):
-    """git did not answer all that was asked, or did not start."""
+    """The batch process ended early, or did not start."""
 
 
 class ObjectReader:
-    """Reads objects from their own files, and else through a process that starts with the first question, and
-    again where it has ended. Threads may share it. Each call gets the repository whose reader it is."""
+    """Reads loose objects from their files, and others through a process that is started when needed.
+
+    Thread-safe. Each call gets the repository, which must be the same.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -290,8 +290,7 @@ class ObjectReader:
         self._end: Callable[[], object] = lambda: None
 
     def read(self, git: Process, names: Sequence[str]) -> list[GitObject | None]:
-        """What git has under each name, which has no newline in it; None where there is nothing, or the
-        name is ambiguous. BatchEnded."""
+        """The objects with these names (without newlines); None if missing or ambiguous. BatchEnded."""
         objects = git.shared / "objects"
         loose = {name: read_loose(objects, name) for name in names}
         rest = [name for name in names if not loose[name]]
@@ -315,7 +314,7 @@ class ObjectReader:
                 raise
 
     def close(self) -> None:
-        """End the process. What is asked afterwards starts another."""
+        """End the process; a later read starts another."""
         with self._lock:
             self._close()
 
@@ -329,31 +328,34 @@ class ObjectReader:
         assert batch.stdout
         batch.stdin.write(b"".join(names))
         batch.stdin.flush()
-        return list(answers(batch.stdout, len(names)))
+        return list(parse_batch(batch.stdout, len(names)))
 
     def _running(self, git: Process) -> subprocess.Popen[bytes]:
-        packs = _packs(git.shared / "objects" / "pack")
+        packs = _pack_names(git.shared / "objects" / "pack")
         if self._owner != os.getpid() or not packs >= self._packs:
-            # A forked process would share the pipe with its parent. And a git that has a pack open goes on
-            # to answer from it after a purge or a repack has deleted it.
+            # A forked process would share the pipe with its parent, and a git that has a pack open would
+            # still read from it after a purge or repack has deleted it.
             self._close()
         self._packs = packs
         if self._batch is None or self._batch.poll() is not None:
             self._close()
             self._batch = subprocess.Popen(
-                READER, cwd="/",
-                env={**os.environ, **git.environment(), **ALONE},
+                BATCH_COMMAND, cwd="/",
+                env={**os.environ, **git.environment(), **NO_USER_CONFIG},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             self._owner = os.getpid()
-            self._end = weakref.finalize(self, _end, self._batch, self._owner)
+            self._end = weakref.finalize(self, _end_process, self._batch, self._owner)
         return self._batch
 
 
 def read_loose(objects: Path, name: str) -> GitObject | None:
-    """An object by its id or `ID^{commit}`, the tree of a commit by `ID^{tree}`, or its first parent by
-    `ID^^{commit}`, from the files they lie in: to start a process takes as long as the rest of a search. None
-    where git is to be asked: it has the object in a pack, or knows what is wrong with it."""
+    """Read a loose object by `ID`, `ID^{commit}`, `ID^{tree}` (a commit's tree) or `ID^^{commit}` (its
+    parent).
+
+    Starting a process would take as long as the rest of a search. None if git has to be run: the object is in
+    a pack, missing or damaged. GitFailed for a wrong size.
+    """
     id, _, wanted = name.partition("^")
     if not OBJECT_ID.fullmatch(id) or wanted not in ("", "{tree}", "{commit}", "^{commit}"):
         return None
@@ -362,7 +364,7 @@ def read_loose(objects: Path, name: str) -> GitObject | None:
     except (OSError, zlib.error):
         return None
     kind, _, size = head.decode("ascii", "replace").partition(" ")
-    if size != str(len(data)):  # git's own reader waits for the rest of it, for ever
+    if size != str(len(data)):  # git would wait for the rest for ever
         raise GitFailed(f"object {id} is damaged", where=str(objects), hint="ua-memory doctor")
     if wanted in ("", f"{{{kind}}}"):
         return GitObject(id, kind, data)
@@ -375,8 +377,8 @@ def read_loose(objects: Path, name: str) -> GitObject | None:
 
 
 def _read_path(objects: Path, name: str) -> GitObject | None:
-    """The same of a file by `ID:PATH`, where the trees that lead to it are no large ones: git is faster at
-    those. FileNotFoundError where they have no such file."""
+    """Read a loose file by `ID:PATH`, if its trees are small (git is faster for large ones).
+    FileNotFoundError if there is no such file."""
     id, colon, path = name.partition(":")
     found = read_loose(objects, f"{id}^{{tree}}") if colon else None
     for part in path.split("/"):
@@ -389,14 +391,14 @@ def _read_path(objects: Path, name: str) -> GitObject | None:
     return found
 
 
-def _packs(folder: Path) -> frozenset[str]:
+def _pack_names(folder: Path) -> frozenset[str]:
     with contextlib.suppress(FileNotFoundError):
         return frozenset(file.name for file in folder.glob("*.pack"))
     return frozenset()
 
 
-def _end(git: subprocess.Popen[bytes], owner: int) -> None:
-    """End a process and close its pipes; of a parent's process, a forked one closes its copies alone."""
+def _end_process(git: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process and close its pipes; in a forked child, only close its copies of the pipes."""
     for pipe in (git.stdin, git.stdout):
         if pipe:
             with contextlib.suppress(OSError):
@@ -408,8 +410,8 @@ def _end(git: subprocess.Popen[bytes], owner: int) -> None:
         git.returncode = 0  # not ours to wait for
 
 
-def answers(stream: IO[bytes], count: int) -> Iterator[GitObject | None]:
-    """The next objects in the output of `cat-file --batch`. ValueError where it breaks off."""
+def parse_batch(stream: IO[bytes], count: int) -> Iterator[GitObject | None]:
+    """Parse the next objects in the output of `cat-file --batch`. ValueError if it ends early."""
     for _ in range(count):
         header = stream.readline()
         if not header.endswith(b"\n"):
@@ -426,7 +428,7 @@ def answers(stream: IO[bytes], count: int) -> Iterator[GitObject | None]:
 
 
 def tree_entries(tree: GitObject) -> Iterator[tuple[bytes, str, str]]:
-    """(mode, name, id) of all that a tree lists."""
+    """(mode, name, id) of each entry of a tree."""
     data, at, width = tree.data, 0, len(tree.id) // 2
     while at < len(data):
         end = data.index(b"\0", at)
@@ -450,16 +452,18 @@ def _chunks(names: Sequence[str]) -> Iterator[list[bytes]]:
 
 
 # -- index -------------------------------------------------------------------------------------------------
-# Entries of git's index, set without a process: to start one takes a fifth of the time of an insert.
+# Setting entries of git's index without a process, which would take a fifth of the time of an insert.
 
 
 PLAIN_INDEX, SMALL_INDEX = b"DIRC\0\0\0\2", 1 << 16
-"""How one begins that may have no more than entries and trees, and the bytes of some 600 of them."""
+"""The header of an index of version 2, and the size of one with some 600 entries."""
 
 
 def set_entries(index: Path, ids: Mapping[str, str | None]) -> bool:
-    """Give plain files in an index these blobs, None for one that goes, as `git update-index --index-info`
-    does. False where that is git's to do, as where there is none or somebody holds it: nothing is changed."""
+    """Set {path: blob id, None to remove} in an index, as `git update-index --index-info` does.
+
+    False, with nothing changed, if git has to do it: no index, a locked one, or unknown extensions.
+    """
     lock, done = index.with_name("index.lock"), False
     try:
         fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -469,7 +473,7 @@ def set_entries(index: Path, ids: Mapping[str, str | None]) -> bool:
         with os.fdopen(fd, "wb") as file:
             was = index.lstat()
             if S_ISREG(was.st_mode) and was.st_size <= SMALL_INDEX:
-                file.write(made := _with_entries(index.read_bytes(), int(was.st_mtime), ids))
+                file.write(made := _update_entries(index.read_bytes(), int(was.st_mtime), ids))
                 os.fchmod(fd, S_IMODE(was.st_mode))
                 done = bool(made)
         if done:
@@ -482,9 +486,9 @@ def set_entries(index: Path, ids: Mapping[str, str | None]) -> bool:
     return done
 
 
-def _with_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> bytes:
-    """An index with these entries, last `written` in that second; empty where it has what only git knows, or
-    a path that git would not take."""
+def _update_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> bytes:
+    """The bytes of an index with these entries; empty if only git can write it. `written` is the index's
+    mtime in seconds."""
     if any(part.casefold() in ("", ".", "..", ".git") for path in ids for part in path.split("/")):
         return b""
     if not raw.startswith(PLAIN_INDEX) or sha1(raw[:-20], usedforsecurity=False).digest() != raw[-20:]:
@@ -495,8 +499,8 @@ def _with_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> by
         end = raw.index(b"\0", at + 62)
         entry = raw[at : at + (end - at + 8 & ~7)]
         if int.from_bytes(entry[8:12], "big") >= written:
-            # A file of that second may have been changed again in it. git, which compares seconds, reads it
-            # as long as the index is no newer, and afterwards where its size is said to be 0.
+            # The file may have changed again within that second. As git does for such "racy" entries, set its
+            # size to 0, so that its content is compared.
             entry = entry[:36] + bytes(4) + entry[40:]
         entries[raw[at + 62 : end], entry[60] >> 4 & 3] = entry
         at += len(entry)
@@ -505,9 +509,9 @@ def _with_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> by
         return b""
     for path, id in ids.items():
         name = path.encode("utf-8", "surrogateescape")
-        for there in [one for one in entries if _in_the_way(one[0], name, new=bool(id))]:
+        for there in [one for one in entries if _conflicts(one[0], name, new=bool(id))]:
             del entries[there]
-        if id:  # no times, so that git compares it with the file when it is asked
+        if id:  # without times, so that git compares the content
             entry = bytes(24) + (0o100644).to_bytes(4, "big") + bytes(12) + bytes.fromhex(id)
             entry += min(len(name), 0xFFF).to_bytes(2, "big") + name
             entries[name, 0] = entry + bytes(8 - len(entry) % 8)
@@ -515,56 +519,57 @@ def _with_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> by
     return made + sha1(made, usedforsecurity=False).digest()
 
 
-def _in_the_way(entry: bytes, name: bytes, *, new: bool) -> bool:
-    """Whether an entry goes where this one is set: the same one, or a folder in place of a file."""
+def _conflicts(entry: bytes, name: bytes, *, new: bool) -> bool:
+    """Whether a new entry replaces this one: the same path, or a folder in place of a file."""
     return entry == name or (new and (entry.startswith(name + b"/") or name.startswith(entry + b"/")))
 
 
 # -- locks -------------------------------------------------------------------------------------------------
-# Locks that a killed git has left in a git directory: found, and removed where nobody holds them.
+# Finding and removing lock files of killed gits.
 #
-# git locks by making a file and unlocks by taking it away; who is killed in between leaves it there, and
-# every later git gives up before it. Nothing in such a file says whose it is, so git's processes are looked
-# at: one that works there holds it. Where they cannot be seen (another machine, another system), age alone
-# tells.
+# A killed git leaves its lock file, which makes every later git fail. The file does not name its owner: it is
+# in use if a git process runs in the repository. Where processes cannot be seen (another machine or system),
+# only its age counts.
 
 
 PROCESSES = Path("/proc")
-SECONDS, UNSEEN_SECONDS = 10, 3600
-"""How old a lock must be: where git's processes can be seen, and where they cannot."""
-APART = "ua-memory-remote-"
-"""How the folders are called from which remotes are reached."""
-_WHERE = (
+STALE_SECONDS, STALE_SECONDS_UNSEEN = 10, 3600
+"""The age at which a lock is stale, if git's processes can be seen, and if not."""
+TEMP_PREFIX = "ua-memory-remote-"
+"""Prefix of the temporary git directories that are used for remotes."""
+_LOCK_PATTERNS = (
     "HEAD.lock", "*_HEAD.lock", "index.lock", "config.lock", "config.worktree.lock", "packed-refs.lock",
     "shallow.lock", "gc.pid", "gc.pid.lock", "refs/**/*.lock", "reftable/*.lock", "objects/*.lock",
-    "objects/pack/*.lock", "objects/info/**/*.lock", "objects/pack/*.keep", f"{APART}*",
+    "objects/pack/*.lock", "objects/info/**/*.lock", "objects/pack/*.keep", f"{TEMP_PREFIX}*",
 )  # fmt: skip
-TAKES_IN = re.compile(r"(?:fetch|receive)-pack (\d+) on (\S+)")
-"""What git writes into the mark of a pack that it fetches: who does it."""
-IMPORTS = "fast-import"
-"""The same of a pack that it imports; it does not say who."""
+FETCH_MARK = re.compile(r"(?:fetch|receive)-pack (\d+) on (\S+)")
+"""The content of a `.keep` file while git fetches a pack: process and host."""
+IMPORT_MARK = "fast-import"
+"""The content of a `.keep` file while git imports a pack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock. `held` says who may hold it, and is empty where nobody does."""
+    """A lock file; `held` says who may be using it, and is '' if nobody is."""
 
     file: Path
     held: str
 
 
-def found(git: Process) -> list[Lock]:
-    """The locks in a git directory and the one it shares with other work trees."""
-    there = {file for folder in {git.git_dir, git.shared} for name in _WHERE for file in folder.glob(name)}
-    files = [file for file in sorted(there) if file.suffix != ".keep" or _says(file)]
+def find_locks(git: Process) -> list[Lock]:
+    """The lock files of a repository."""
+    there = {
+        file for folder in {git.git_dir, git.shared} for name in _LOCK_PATTERNS for file in folder.glob(name)
+    }
+    files = [file for file in sorted(there) if file.suffix != ".keep" or _is_git_mark(file)]
     if not files:
         return []
-    gits, now = who(git.places), filesystem_now(git.git_dir)
-    return [Lock(file, _held(file, gits, now)) for file in files]
+    gits, now = find_holders(git.places), filesystem_now(git.git_dir)
+    return [Lock(file, _holder(file, gits, now)) for file in files]
 
 
-def remove(locks: list[Lock]) -> list[Path]:
-    """Remove those that nobody holds; what was removed. Another may have been quicker."""
+def remove_locks(locks: list[Lock]) -> list[Path]:
+    """Remove the locks that nobody holds; the removed files."""
     gone = []
     for lock in locks:
         if not lock.held:
@@ -583,34 +588,34 @@ def _remove(file: Path) -> None:
         file.unlink()
 
 
-def _says(mark: Path) -> bool:
-    """Whether the mark of a pack that is kept is git's own; else it is somebody's wish."""
-    return text(mark).strip() == IMPORTS or bool(TAKES_IN.fullmatch(text(mark).strip()))
+def _is_git_mark(mark: Path) -> bool:
+    """Whether a `.keep` file was made by git, not by a person."""
+    return read_text(mark).strip() == IMPORT_MARK or bool(FETCH_MARK.fullmatch(read_text(mark).strip()))
 
 
-def _held(file: Path, gits: list[str] | None, now: int) -> str:
+def _holder(file: Path, gits: list[str] | None, now: int) -> str:
     if gits:
         return f"{gits[0]} is running there"
-    by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
-    if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
+    by = FETCH_MARK.fullmatch(read_text(file).strip()) if file.suffix == ".keep" else None
+    if by and (by[2] != socket.gethostname() or is_alive(int(by[1]))):
         return f"process {by[1]} on {by[2]} may still be running"
     with contextlib.suppress(OSError):
         age = (now - file.stat().st_mtime_ns) // 10**9
-        needed = UNSEEN_SECONDS if gits is None else SECONDS
+        needed = STALE_SECONDS_UNSEEN if gits is None else STALE_SECONDS
         return "" if age >= needed else f"made {age} s ago, and treated as in use for {needed} s"
     return "removed meanwhile"
 
 
-def text(file: Path) -> str:
-    """What a small file says; nothing where there is none."""
+def read_text(file: Path) -> str:
+    """The text of a file; '' if there is none."""
     try:
         return file.read_text("utf-8", "replace")
     except (FileNotFoundError, IsADirectoryError):
         return ""
 
 
-def lives(process: int) -> bool:
-    """Whether there is a process of this number."""
+def is_alive(process: int) -> bool:
+    """Whether a process with this id exists."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -620,22 +625,26 @@ def lives(process: int) -> bool:
     return True
 
 
-def at_work(git: Process, words: Collection[str]) -> bool:
-    """Whether a process that was told one of these words may be at work in a git directory."""
+def is_running(git: Process, words: Collection[str]) -> bool:
+    """Whether a process with one of these words as an argument may be running in a repository."""
     return any(
-        not set(words).isdisjoint(told) and is_there(process, told, git.places) is not False
+        not set(words).isdisjoint(told) and works_in(process, told, git.places) is not False
         for process, told in processes()
     )
 
 
-def who(places: list[Path]) -> list[str] | None:
-    """The gits that may hold a lock in these folders; None where that cannot be seen. Our own that reads
-    objects for as long as a bank is open takes none."""
+def find_holders(places: list[Path]) -> list[str] | None:
+    """Descriptions of the git processes that may hold a lock in these folders; None if processes cannot be
+    seen. Our own object reader takes no locks."""
     if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in places):
         return None
-    every = ((folder, words) for folder, words in processes() if tuple(words[: len(READER)]) != READER)
+    every = (
+        (folder, words)
+        for folder, words in processes()
+        if tuple(words[: len(BATCH_COMMAND)]) != BATCH_COMMAND
+    )
     gits = ((folder, words) for folder, words in every if Path(words[0]).name.startswith("git"))
-    seen = [(folder, words, is_there(folder, words, places)) for folder, words in gits]
+    seen = [(folder, words, works_in(folder, words, places)) for folder, words in gits]
     if any(here is None for _, _, here in seen):
         return None
     return [
@@ -646,7 +655,7 @@ def who(places: list[Path]) -> list[str] | None:
 
 
 def processes() -> Iterator[tuple[Path | None, list[str]]]:
-    """(its folder in /proc, its words) of each process there is."""
+    """(folder in /proc, arguments) of each process."""
     if (PROCESSES / "self" / "cmdline").exists():
         for folder in PROCESSES.glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has ended meanwhile
@@ -655,13 +664,13 @@ def processes() -> Iterator[tuple[Path | None, list[str]]]:
     try:
         out = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=True, timeout=30).stdout
     except (OSError, subprocess.SubprocessError):
-        out = IMPORTS.encode()  # nobody knows
+        out = IMPORT_MARK.encode()  # unknown: assume one is running
     yield from ((None, row.split()) for row in out.decode("utf-8", "replace").splitlines())
 
 
-def is_there(process: Path | None, words: list[str], places: list[Path]) -> bool | None:
-    """Whether a git works in one of these folders, by its own folder, its environment and what it was told;
-    None where nobody can see that."""
+def works_in(process: Path | None, words: list[str], places: list[Path]) -> bool | None:
+    """Whether a git runs in one of these folders, by its working directory, environment and arguments; None
+    if unknown."""
     try:
         if process is None:
             return None
@@ -677,6 +686,6 @@ def is_there(process: Path | None, words: list[str], places: list[Path]) -> bool
 
 
 def filesystem_now(folder: Path) -> int:
-    """The file system's own clock in ns, which stamps the files that are compared; a file is made to ask."""
+    """The file system's clock in ns, read from the time stamp of a temporary file."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".clock-") as file:
         return os.fstat(file.fileno()).st_mtime_ns

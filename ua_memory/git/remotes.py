@@ -1,7 +1,7 @@
-"""The trail and other copies of it: another machine's by way of a remote, or an archive's.
+"""Fetching from and pushing to other copies of the history: a remote, or the bundle in an archive.
 
-Nothing here forces anything. What is fetched stands under a ref of its own until it was joined; the ref of
-the remote's branch says up to where both agreed.
+Nothing is forced unless asked for. A fetched history has a ref of its own until it is joined; another ref
+records the last commit that both agreed on.
 """
 
 from __future__ import annotations
@@ -15,42 +15,41 @@ from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, Usage, writing
 from ua_memory.git import process
-from ua_memory.git.process import APART, NO_FSYNC, NO_REMOTE, OBJECT_ID, Lock, Process, read_loose
+from ua_memory.git.process import NO_FSYNC, NO_NETWORK, OBJECT_ID, TEMP_PREFIX, Lock, Process, read_loose
 from ua_memory.git.repository import NOBODY, Repository
 
 REMOTE = "origin"
 INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
-_AGAIN = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref")
-"""What git says where somebody else pushed at the same moment."""
-SECONDS = 900
-"""After which a fetch or a push is given up."""
-LOCAL = {"GIT_ALLOW_PROTOCOL": "file"}
-"""For a fetch out of a folder or a bundle of ours."""
-_PROGRAMS = (
+_RETRY_REASONS = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref")
+"""git's reasons for a refused push that can be retried: somebody else pushed at the same moment."""
+TIMEOUT = 900
+"""Of a fetch or push."""
+LOCAL_ONLY = {"GIT_ALLOW_PROTOCOL": "file"}
+"""Variables for fetching from a folder or bundle of ours."""
+_IGNORED_SETTINGS = (
     r"^(core\.(sshcommand|gitproxy|askpass)|credential\..*|http\..*|url\..*"
     r"|remote\..*\.(proxy|vcs|(upload|receive)pack))$"
 )
-"""Settings of how a remote is reached: of a repository's own none is heeded, they may be a stranger's."""
-_RECEIVES = (
+"""Settings that name programs for remotes: those of the repository itself are ignored, since it may be a
+stranger's."""
+_RECEIVE_SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.alternateRefsCommand=true",
     "receive.denyCurrentBranch=refuse",
 )
-"""What holds in a folder that is pushed to: the git that takes it in runs here, and its hooks and filters
-would with it."""
-_OBJECTS = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
-_WHO = re.compile(r"(\w+://)([^/@\s]*)@")
+"""Settings for pushing to a local folder: its git runs here, and would run its hooks and filters."""
+_OBJECT_VARIABLES = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+_CREDENTIALS = re.compile(r"(\w+://)([^/@\s]*)@")
 
 
-def shown(text: str) -> str:
-    """An address, or what git says of one, without the name and password that may stand in it; ssh needs the
-    name."""
-    return _WHO.sub(lambda m: f"{m[1]}{m[2].split(':')[0]}@" if m[1] == "ssh://" else m[1], text)
+def without_credentials(text: str) -> str:
+    """An address or message of git without user and password; ssh addresses keep the user."""
+    return _CREDENTIALS.sub(lambda m: f"{m[1]}{m[2].split(':')[0]}@" if m[1] == "ssh://" else m[1], text)
 
 
-def folder(address: str, root: Path) -> Path | None:
-    """The git directory that an address leads to, if that is a folder of this machine."""
+def local_git_dir(address: str, root: Path) -> Path | None:
+    """The git directory of an address that is a local folder, else None."""
     path = str(Path(root, address.removeprefix("file://")))
     for place in map(Path, (f"{path}/.git", path, f"{path}.git/.git", f"{path}.git")):
         with contextlib.suppress(OSError, ValueError):
@@ -61,48 +60,47 @@ def folder(address: str, root: Path) -> Path | None:
     return None
 
 
-def _because(said: str) -> str:
-    """Why a remote would not move a branch, out of what git says beside its answer."""
+def _lock_reason(said: str) -> str:
+    """The line of git's messages about a lock, '' if there is none."""
     rows = [row.removeprefix("remote: ").strip() for row in said.splitlines()]
     return next((row.removeprefix("error: ") for row in rows if ".lock'" in row or "cannot lock" in row), "")
 
 
 class _IsolatedGit(Process):
-    """A git directory with nothing in it but refs, and a trail's objects: only the user's own settings hold
-    in it, whatever those of the trail are."""
+    """A temporary git directory with the refs and objects of another, but without its settings."""
 
     def __init__(self, git_dir: Path, root: Path, objects: Mapping[str, str]) -> None:
         super().__init__(git_dir, root, own=False)
         self._objects = objects
 
     def environment(self) -> dict[str, str]:
-        """That of a trail, with remotes."""
-        pinned = {key: value for key, value in super().environment().items() if key not in NO_REMOTE}
+        """The usual environment, with remotes allowed."""
+        pinned = {key: value for key, value in super().environment().items() if key not in NO_NETWORK}
         return {**pinned, **self._objects, "GIT_NO_LAZY_FETCH": "1"}
 
 
 class Remotes(Repository):
-    """What a trail knows of other copies of itself."""
+    """Comparing histories, remotes and bundles."""
 
-    # -- where two histories stand -----------------------------------------------------------------
+    # -- comparing histories -----------------------------------------------------------------------
 
     def has(self, sha: str) -> bool:
-        """Whether there is such a commit here, wherever it belongs. GitFailed: a git that cannot say says
-        no no; a sync that took it for one brought back what was purged."""
-        if self._lies_here(sha):
+        """Whether a commit exists here, on any branch. An error of git is GitFailed, not False, since a sync
+        would then bring back what was purged."""
+        if self._is_loose(sha):
             return True
         words = ("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}")
         return bool(self.run(*words, ok=(0, 1, 128)).strip())
 
-    def _lies_here(self, sha: str) -> bool:
-        """Whether a commit is in a file of its own; no process is started."""
+    def _is_loose(self, sha: str) -> bool:
+        """Whether a commit is a loose object, without starting a process."""
         with contextlib.suppress(GitFailed):
             return bool(read_loose(self.shared / "objects", f"{sha}^{{commit}}"))
         return False
 
     def is_within(self, old: str, new: str) -> bool:
-        """Whether one history is a part of another, or the same. GitFailed."""
-        if old == new and self._lies_here(old):
+        """Whether `old` is `new` or an ancestor of it. GitFailed."""
+        if old == new and self._is_loose(old):
             return True
         try:
             return not self.run("rev-list", "-n1", old, f"^{new}").strip()
@@ -112,20 +110,20 @@ class Remotes(Repository):
             return False
 
     def holds(self, sha: str) -> bool:
-        """Whether the branch has a commit in it."""
+        """Whether the current branch contains a commit."""
         return self.has(sha) and self.is_within(sha, self.head() or NOBODY)
 
     def fork(self, one: str, other: str) -> str | None:
-        """The newest commit that two histories have in common; None where they began apart."""
+        """The merge base of two commits; None for unrelated histories."""
         found = self.run("merge-base", one, other, ok=(0, 1)).decode().split()
         return found[0] if found else None
 
     def number(self, old: str | None, new: str) -> int:
-        """How many commits one history has that another has not."""
+        """The number of commits in `old..new`."""
         return int(self.run("rev-list", "--count", new, *([f"^{old}"] if old else [])))
 
     def differing(self, old: str | None, new: str) -> dict[str, tuple[str, str]]:
-        """{path: (mode, blob id)} of what `new` has otherwise than `old`; of what is gone ("", "")."""
+        """{path: (mode, blob id)} of the files in `new` that differ from `old`; ("", "") for deleted ones."""
         tree = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
         out = self.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", tree, new)
         words = out.decode("utf-8", "surrogateescape").split("\0")
@@ -144,36 +142,36 @@ class Remotes(Repository):
     # -- remotes -----------------------------------------------------------------------------------
 
     def remote(self) -> tuple[str, str] | None:
-        """(name, address) of the remote that this branch goes to, else of `origin`, if there is one."""
+        """(name, address) of this branch's remote, else of `origin`, if there is one."""
         if not self.exists:
             return None
         branch = self.ref().removeprefix("refs/heads/")
-        settings = self._settings()
+        settings = self._read_config()
         name = settings.get(f"branch.{branch}.remote") or REMOTE
         address = settings.get(f"remote.{name}.url")
         return (name, address) if address else None
 
     def set_remote(self, address: str) -> None:
-        """Remember where this trail is shared. Usage for what git would take for something else."""
+        """Add the remote. Usage for an invalid address."""
         self.run("remote", "add", REMOTE, self.address(address))
 
     @staticmethod
     def address(given: str) -> str:
-        """An address as it was given, if it can be one."""
+        """Check an address. Usage for an invalid one."""
         if given.startswith("-") or not given.strip() or not given.isprintable():
             raise Usage("not the address of a repository", where=repr(given)[:200])
         return given
 
-    def _settings(self) -> dict[str, str]:
-        """{key: value} of git's settings here, the last of several; section and name in lower case."""
+    def _read_config(self) -> dict[str, str]:
+        """{key: last value} of git's settings for this repository; section and name in lower case."""
         rows = self.run("config", "--list", "-z").decode("utf-8", "replace").split("\0")
         return {key: value.strip() for key, _, value in (row.partition("\n") for row in rows)}
 
     def agreed(self, name: str) -> str | None:
-        """Up to where this machine and a remote agreed when they last met, else what a clone began with."""
+        """The last commit that this machine and a remote agreed on, else the one that was cloned."""
         for ref in (self._tracked(name, AGREED), self._tracked(name)):
             stored = None if self.reftable else self.stored(ref) or ""
-            if stored and self._lies_here(stored):
+            if stored and self._is_loose(stored):
                 return stored
             if stored == "":
                 continue
@@ -183,112 +181,117 @@ class Remotes(Repository):
         return None
 
     def agree(self, name: str, sha: str) -> None:
-        """Note up to where both agree. git's own note of the remote's branch moves with any fetch."""
+        """Record that commit. git's own remote-tracking ref moves with any fetch."""
         self.run("update-ref", self.agreement(name), sha)
 
     def agreement(self, name: str) -> str:
-        """The ref that notes up to where this machine and a remote agree."""
+        """The ref of the last commit that this machine and a remote agreed on."""
         return self._tracked(name, AGREED)
 
     def _tracked(self, name: str, last: str = "") -> str:
         return f"refs/remotes/{name}/{last or self.ref().removeprefix('refs/heads/')}"
 
     def offered(self, address: str) -> str | None:
-        """Where the remote's branch stands, None while there is none. Nothing is fetched."""
-        out, _ = self._reach("ls-remote", "--refs", "--", address, self.ref())
+        """The commit of the remote's branch, None if there is none. Nothing is fetched."""
+        out, _ = self._run_remote("ls-remote", "--refs", "--", address, self.ref())
         rows = (line.split("\t") for line in out.decode().splitlines() if "\t" in line)
         return next((sha for sha, ref in rows if ref == self.ref()), None)
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
-        """The branch that a remote's HEAD leads to, empty where it leads to none, and {branch: revision}."""
-        out, _ = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
+        """(the branch that a remote's HEAD names, or '', {branch: commit})."""
+        out, _ = self._run_remote("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*")
         rows = [row.split("\t", 1) for row in out.decode("utf-8", "replace").splitlines() if "\t" in row]
         first = next((sha.removeprefix("ref: refs/heads/") for sha, _ in rows if sha.startswith("ref: ")), "")
         found = {ref.removeprefix("refs/heads/"): sha for sha, ref in rows if ref.startswith("refs/heads/")}
         return (first if first in found else ""), found
 
     def set_head(self, address: str) -> str:
-        """Have a remote's HEAD lead to this branch if it leads to none, so that a plain `git clone` finds it;
-        what there is to tell. Only of a folder it can be set."""
+        """Set a remote's HEAD to this branch if it names none, so that a plain `git clone` works; a note on
+        it. That is only possible for a local folder."""
         if self.heads(address)[0]:
             return ""
         branch = self.ref().removeprefix("refs/heads/")
-        if (place := folder(address, self.root)) is None:
-            how = f"ua-memory init --from {shlex.quote(shown(address))}"
+        if (place := local_git_dir(address, self.root)) is None:
+            how = f"ua-memory init --from {shlex.quote(without_credentials(address))}"
             return f"HEAD of the remote leads to no branch: a plain git clone finds nothing there; {how} does"
         Process(place, place, own=False).run("symbolic-ref", "HEAD", self.ref())
         return f"HEAD of the remote led to no branch; it leads to {branch} now"
 
     @contextlib.contextmanager
     def fetched(self, source: str, ref: str = "", name: str = REMOTE) -> Iterator[str]:
-        """The newest commit of a remote's branch, or of a bundle's, brought here for as long as the block
-        lasts; what was not joined is nobody's then."""
+        """Fetch a remote's or a bundle's branch; yields its commit, which has a ref within the block only."""
         here = self._tracked(name, INCOMING)
-        self.run("update-ref", here, came := self.fetch_objects(source, ref))
+        self.run("update-ref", here, commit := self.fetch_objects(source, ref))
         try:
-            yield came
+            yield commit
         finally:
             self.run("update-ref", "-d", here)
 
     def fetch_objects(self, source: str, ref: str = "") -> str:
-        """Bring what a remote's branch leads to here, and note it under no name; its newest commit."""
+        """Fetch a remote's branch without updating any ref here; its commit."""
         words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--no-auto-gc"]
-        came = f"refs/remotes/{INCOMING}"
-        with self._apart() as apart:
-            self._reach(
-                *words, "--no-recurse-submodules", "--", source, f"+{ref or self.ref()}:{came}", by=apart
+        target = f"refs/remotes/{INCOMING}"
+        with self._isolated() as isolated:
+            self._run_remote(
+                *words, "--no-recurse-submodules", "--", source, f"+{ref or self.ref()}:{target}", by=isolated
             )
-            return apart.run("rev-parse", "--verify", f"{came}^{{commit}}").decode().strip()
+            return isolated.run("rev-parse", "--verify", f"{target}^{{commit}}").decode().strip()
 
     def push(self, name: str, sha: str, *, to: str = "", instead: str = "") -> str:
-        """Give a remote's branch a commit that goes on from what it has, or takes the place of `instead` if
-        the branch stands there still. `to` is the remote's address while it is not known by its name. Empty
-        once it is there; git's reason where somebody was faster, or the branch is locked; GitFailed where it
-        refuses for another."""
+        """Push a commit to a remote's branch.
+
+        With `instead` it may replace that commit (`--force-with-lease`). `to` is the address of a remote that
+        is not saved yet. Returns '', or git's reason if it can be retried: somebody was faster, or the branch
+        is locked. GitFailed for any other refusal.
+        """
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
         words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
-        settings = self._settings()
+        settings = self._read_config()
         there = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
-        words += self._receiving(there)
-        out, said = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
+        words += self._receive_options(there)
+        out, said = self._run_remote(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
-        why = shown(_because(said) or refused[0].rpartition("\t")[2]) if refused else ""
-        if refused and not any(word in refused[0] for word in _AGAIN):
-            raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), hint=self._way(there))
+        why = without_credentials(_lock_reason(said) or refused[0].rpartition("\t")[2]) if refused else ""
+        if refused and not any(word in refused[0] for word in _RETRY_REASONS):
+            raise GitFailed(
+                f"the remote refuses the push: {why}",
+                where=without_credentials(there),
+                hint=self._hint(there),
+            )
         if not refused:
             self.agree(name, sha)
             if settings.get(f"remote.{name}.fetch"):
                 self.run("update-ref", self._tracked(name), sha)
         return why
 
-    def _receiving(self, address: str) -> list[str]:
-        """How a folder is pushed to: without what its settings and hooks would run."""
-        place = folder(address, self.root)
+    def _receive_options(self, address: str) -> list[str]:
+        """Options for pushing to a local folder without running its hooks and filters."""
+        place = local_git_dir(address, self.root)
         if place is None:
             return []
-        settings = [*_RECEIVES]
+        settings = [*_RECEIVE_SETTINGS]
         if Process(place, self.root, own=False).run("config", "--get", "gc.recentObjectsHook", ok=(0, 1)):
             settings.append("receive.autogc=false")
         return [f"--receive-pack=git {' '.join(f'-c {each}' for each in settings)} receive-pack"]
 
     @contextlib.contextmanager
-    def _apart(self) -> Iterator[Process]:
-        """A git directory for the length of one call, from which remotes are reached: with this trail's
-        objects and the names of its revisions, and none of its settings."""
+    def _isolated(self) -> Iterator[Process]:
+        """A temporary git directory for one call to a remote: with this repository's objects and refs, and
+        none of its settings."""
         with (
-            writing(self.git_dir, None),  # also while the folder is taken away
-            tempfile.TemporaryDirectory(prefix=APART, dir=self.git_dir) as folder,
+            writing(self.git_dir, None),  # also while the folder is removed
+            tempfile.TemporaryDirectory(prefix=TEMP_PREFIX, dir=self.git_dir) as folder,
         ):
             place = Path(folder)
             (place / "refs").mkdir()
             (place / "HEAD").write_text(f"ref: {self.ref()}\n")
-            (place / "packed-refs").write_bytes(self._names())
+            (place / "packed-refs").write_bytes(self._packed_refs())
             with contextlib.suppress(FileNotFoundError):
                 (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
-            yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
+            yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECT_VARIABLES})
 
-    def _names(self) -> bytes:
-        """A line `ID REF` for each branch here and of remotes."""
+    def _packed_refs(self) -> bytes:
+        """The content of a `packed-refs` file with all local and remote branches."""
         if self.reftable:
             words = "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
             return self.run(*words)
@@ -298,50 +301,60 @@ class Remotes(Repository):
                 found[ref] = self.stored(ref) or ""
         return "".join(f"{id} {ref}\n" for ref, id in found.items() if OBJECT_ID.fullmatch(id)).encode()
 
-    def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> tuple[bytes, str]:
-        with contextlib.nullcontext(by) if by else self._apart() as apart:
+    def _run_remote(
+        self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None
+    ) -> tuple[bytes, str]:
+        with contextlib.nullcontext(by) if by else self._isolated() as isolated:
             try:
-                return apart.ask(*words, ok=ok, kill_after_timeout=SECONDS)
+                return isolated.ask(*words, ok=ok, kill_after_timeout=TIMEOUT)
             except GitFailed as error:
                 there = words[words.index("--") + 1]
-                raise GitFailed(shown(error.what), where=shown(there), hint=self._way(there)) from error
+                raise GitFailed(
+                    without_credentials(error.what), where=without_credentials(there), hint=self._hint(there)
+                ) from error
 
-    def _way(self, there: str) -> str:
-        """What helps where a remote cannot be reached."""
+    def _hint(self, there: str) -> str:
+        """The hint for a remote that cannot be reached."""
         if there.startswith("ext::"):
             return "a command cannot be used as an address: ua-memory git remote set-url origin ADDRESS"
-        out = self.run("config", "--local", "--includes", "--name-only", "--get-regexp", _PROGRAMS, ok=(0, 1))
+        out = self.run(
+            "config", "--local", "--includes", "--name-only", "--get-regexp", _IGNORED_SETTINGS, ok=(0, 1)
+        )
         if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
             return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"
-        return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(shown(there))}"
+        return (
+            f"see whether this gets there: ua-memory git ls-remote {shlex.quote(without_credentials(there))}"
+        )
 
     def locks(self, address: str = "") -> list[Lock]:
-        """What a killed git has left locked here, and in the folder that an address leads to."""
-        found = process.found(self) if self.exists else []
-        if place := folder(address, self.root) if address else None:
+        """The lock files here, and in a remote that is a local folder."""
+        found = process.find_locks(self) if self.exists else []
+        if place := local_git_dir(address, self.root) if address else None:
             there = Process(place, place.parent if place.name == ".git" else place, own=True)
             with contextlib.suppress(OSError):  # nothing of ours to write there
-                found += process.found(there)
+                found += process.find_locks(there)
         return found
 
     # -- bundles -----------------------------------------------------------------------------------
 
     def bundle(self, file: Path) -> None:
-        """The branch and all it leads to, as one file, read back as who takes it in does: git puts a damaged
-        object of a pack into it as it stands. Conflict where this is half a history, GitFailed."""
+        """Write the branch as a git bundle, and unpack it to verify it, since git copies damaged objects.
+        Conflict for a shallow clone, GitFailed."""
         self.require_whole()
         self.run("bundle", "create", "--quiet", "--version=2", str(file), self.ref())
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-            apart = Repository(Path(folder, ".git"), Path(folder), own=True)
+            isolated = Repository(Path(folder, ".git"), Path(folder), own=True)
             try:
-                apart.run("init", "--quiet", env=NO_FSYNC)
-                apart.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env={**NO_FSYNC, **LOCAL})
+                isolated.run("init", "--quiet", env=NO_FSYNC)
+                isolated.run(
+                    "fetch", "--quiet", "--no-tags", str(file), self.ref(), env={**NO_FSYNC, **LOCAL_ONLY}
+                )
             except GitFailed as error:
                 why = f"the history cannot be unpacked from the bundle: {error.what}"
                 raise GitFailed(why, where=str(self.git_dir), hint="ua-memory verify") from error
 
     def require_whole(self) -> None:
-        """Conflict where only the end of the history is here."""
+        """Raise Conflict in a shallow clone."""
         if (self.shared / "shallow").exists():
             raise Conflict(
                 "this is a shallow clone", where=str(self.git_dir),
@@ -349,7 +362,7 @@ class Remotes(Repository):
             )  # fmt: skip
 
     def bundled(self, file: Path) -> dict[str, str]:
-        """{ref: id} of what a bundle holds, once it was seen to be whole. GitFailed."""
+        """{ref: commit} of a bundle, which is verified first. GitFailed."""
         self.run("bundle", "verify", "--quiet", str(file))
         rows = self.run("bundle", "list-heads", str(file)).decode("utf-8", "replace").splitlines()
         return {ref: sha for sha, _, ref in (row.partition(" ") for row in rows)}

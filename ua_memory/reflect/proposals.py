@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ua_memory.errors import Malformed, NotFound, Usage
-from ua_memory.git.repository import MACHINE, ON_BEHALF
+from ua_memory.git.repository import MACHINE, REQUESTED_OPS
 from ua_memory.knowledge import observations
 from ua_memory.knowledge.observations import (
     FOLDER,
@@ -762,7 +762,7 @@ def _wordings_by_person(store: Store) -> Iterator[tuple[str, str]]:
         _texts((path, _current_text(store, path)) for path in changed),
     )
     for done in store.history.log([FOLDER]):
-        if done.author != MACHINE[0] and done.trailer("Memory-Op") not in ON_BEHALF:
+        if done.author != MACHINE[0] and done.trailer("Memory-Op") not in REQUESTED_OPS:
             paths = [path for path in done.paths if path.startswith(f"{FOLDER}/")]
             before = store.history.read_all([(f"{done.id}^", path) for path in paths])
             after = store.history.read_all([(done.id, path) for path in paths])

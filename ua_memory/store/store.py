@@ -117,7 +117,7 @@ class Store:
             if not self._wait_for_git():
                 hint = "try again when it is done"
                 raise Busy("git is changing the files", where=str(self.history.git_dir), hint=hint)
-            found = self.history.put_back()
+            found = self.history.restore_branch()
             draft = self._open_draft(op, door)
             draft.notes += found
             draft.by_person = by_person

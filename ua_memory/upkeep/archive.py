@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory import discovery
 from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage, writing
-from ua_memory.git.process import lives
+from ua_memory.git.process import is_alive
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
@@ -245,7 +245,7 @@ def _open_unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     start, fresh = f".{file.name[:200]}.", file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
     for left in file.parent.glob(f"{glob.escape(start)}*.part"):
         pid = left.name[len(start) : -len(".part")]
-        if pid.isdecimal() and left.is_file() and not lives(int(pid)):
+        if pid.isdecimal() and left.is_file() and not is_alive(int(pid)):
             left.unlink(missing_ok=True)
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:

@@ -441,7 +441,7 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
         yield Problem(str(store.bank.git_dir), 1, error.what)
     else:
         try:
-            store.history.require_born()
+            store.history.require_branch()
         except GitFailed as error:
             yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.hint}")
 
@@ -452,9 +452,9 @@ def newest_revision(store: Store) -> tuple[Revision | None, str]:
     try:
         if not store.history.exists or not store.history.head():
             return None, ""
-        store.history.require_born()
+        store.history.require_branch()
         found = store.history.log(limit=1)
-        wrong = repository.of_head(store.history)
+        wrong = repository.missing_from_head(store.history)
     except GitFailed as error:
         wrong = error.what
     return (found[0] if found else None), wrong

@@ -170,8 +170,8 @@ def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repos
     doubted = list(seen.changed)
     if not doubted and not earlier:  # git cannot compare: the files written last may be new
         newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
-        doubted = [file.path for file in newest[: repository.DOUBTS]]
-    return contents, repository.guesses(index, disk, earlier, doubted)
+        doubted = [file.path for file in newest[: repository.UNCERTAIN_FILES]]
+    return contents, repository.possible_listings(index, disk, earlier, doubted)
 
 
 def _prefixes(data: bytes) -> Iterator[bytes]:
@@ -198,10 +198,12 @@ def repair_history(store: Store) -> None:
     The damaged index is kept beside the new one. GitFailed names what is still missing.
     """
     with store.locked():
-        store.history.set_noise_aside()
-        store.history.put_back()
-        if gone := repository.write_again(store.history, *_recoverable_objects(store)):
-            raise GitFailed(repository.message(gone), where=str(store.bank.git_dir), hint=refetch_hint(store))
+        store.history.set_invalid_ref_aside()
+        store.history.restore_branch()
+        if gone := repository.restore_objects(store.history, *_recoverable_objects(store)):
+            raise GitFailed(
+                repository.missing_message(gone), where=str(store.bank.git_dir), hint=refetch_hint(store)
+            )
     if not is_index_error(store):
         return
     with store.locked():
@@ -372,7 +374,7 @@ def _check_locks(store: Store) -> CheckResult:
 
 def _remove_locks(store: Store) -> None:
     with store.locked():
-        process.remove(_git_locks(store))
+        process.remove_locks(_git_locks(store))
 
 
 def _git_locks(store: Store) -> list[process.Lock]:
@@ -441,7 +443,7 @@ def _check_history(store: Store) -> CheckResult:
         gone = dict[str, str]()
         with suppress(GitFailed):
             gone = repository.find_missing(store.history)
-        return repository.message(gone) if gone else error.what, DOCTOR_MEND
+        return repository.missing_message(gone) if gone else error.what, DOCTOR_MEND
     return str(store.bank.git_dir), ""
 
 

@@ -99,8 +99,8 @@ def plan_purge(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()
         hint = f"ua-memory forget ^{strange} --purge"
         raise Usage("this was not forgotten", where=f"^{strange}", hint=hint)
     store.require_settled()
-    rewrite.refuse(store.history)
-    paths = rewrite.named_objects(store.history)
+    rewrite.require_rewritable(store.history)
+    paths = rewrite.blob_paths(store.history)
     forgotten = {block: known.by_id[block] for block in chosen}
     now = {file.path: store.truth(file.path) for file in store.files()}
     sure, unknown = forgotten_needles(store.history, paths, forgotten, now, store.config.redact, sought)
@@ -231,7 +231,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     require_outside(store, backup)
     work = store.bank.state / WORK_FOLDER
     with store.locked(), writing(work):
-        rewrite.unmarked(store.history)
+        rewrite.remove_keep_files(store.history)
         shutil.rmtree(work, ignore_errors=True)
         lock.remove_work_folder(store.bank.state)
         rewrite.back_up(store.history, backup)
@@ -240,8 +240,8 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
         remote = store.history.remote()
         agreed = store.history.agreed(remote[0]) if remote else None
         notes = [rewrite.Ref(store.history.agreement(remote[0]), agreed)] if remote and agreed else []
-        rewrote = rewrite.rewrite(store.history, backup, work, planned.contents, patterns, notes)
-        rewrite.let_go(store.history, work)
+        rewrote = rewrite.rewrite_history(store.history, backup, work, planned.contents, patterns, notes)
+        rewrite.delete_unreachable(store.history, work)
     with store.revision("purge", door=door) as draft:
         draft.even_if_empty = True
         number = len(planned.ids)

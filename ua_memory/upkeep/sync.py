@@ -25,7 +25,7 @@ from ua_memory.errors import (
 )
 from ua_memory.git import process, rewrite
 from ua_memory.git.history import History
-from ua_memory.git.remotes import REMOTE, shown
+from ua_memory.git.remotes import REMOTE, without_credentials
 from ua_memory.knowledge import statements, tombstones
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
@@ -117,7 +117,7 @@ def _clone_into(history: History, address: str) -> CloneResult:
     known = parse_settings(history.read(sha, SETTINGS)) or {}
     if known.get("trail") == "beside":
         hint = "in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS"
-        raise Conflict("this bank is kept beside code", where=shown(address), hint=hint)
+        raise Conflict("this bank is kept beside code", where=without_credentials(address), hint=hint)
     there = history.differing(None, sha)
     require_mergeable(history, sha, there)
     history.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
@@ -133,7 +133,7 @@ def _clone_into(history: History, address: str) -> CloneResult:
         f"{path} is not a regular file, and was not checked out"
         for path in sorted(there.keys() - plain.keys())
     )
-    return CloneResult(shown(address), branch, history.number(None, sha), len(plain), notes)
+    return CloneResult(without_credentials(address), branch, history.number(None, sha), len(plain), notes)
 
 
 def _find_branch(history: History, address: str) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def _find_branch(history: History, address: str) -> tuple[str, str]:
     default, heads = history.heads(address)
     if not heads:
         hint = "on the machine that has the bank: ua-memory sync --remote ADDRESS"
-        raise NoBank("the remote is empty", where=shown(address), hint=hint)
+        raise NoBank("the remote is empty", where=without_credentials(address), hint=hint)
     order = dict.fromkeys((default, "main", "master", *heads))
     for branch in [name for name in order if name in heads][:BRANCHES]:
         sha = history.fetch_objects(address, f"refs/heads/{branch}")
@@ -149,7 +149,7 @@ def _find_branch(history: History, address: str) -> tuple[str, str]:
             return branch, sha
     what = f"no branch of the remote has a memory bank ({', '.join(list(heads)[:5])})"
     hint = "create one with ua-memory init, and push it to its own remote with ua-memory sync --remote"
-    raise NoBank(what, where=shown(address), hint=hint)
+    raise NoBank(what, where=without_credentials(address), hint=hint)
 
 
 def _marks_bank(path: str) -> bool:
@@ -355,8 +355,8 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
         store.adopt()
     there = history.remote()
     if address and there and there[1] != address:
-        hint = f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}"
-        raise Usage("this bank already has a remote", where=shown(there[1]), hint=hint)
+        hint = f"ua-memory git remote set-url {there[0]} {shlex.quote(without_credentials(address))}"
+        raise Usage("this bank already has a remote", where=without_credentials(there[1]), hint=hint)
     if address and not there:
         return REMOTE, history.address(address), True
     if not there:
@@ -380,7 +380,7 @@ class _SyncRun:
     """The file for the old history, if there is a purge to follow."""
 
     def __post_init__(self) -> None:
-        self.done = SyncResult(self.name, shown(self.url), self.trial)
+        self.done = SyncResult(self.name, without_credentials(self.url), self.trial)
 
     def run(self) -> SyncResult:
         store, history = self.store, self.store.history
@@ -408,12 +408,12 @@ class _SyncRun:
 
     def _remove_locks(self, address: str = "") -> None:
         """Remove lock files that a killed git left here, or in a remote that is a local folder."""
-        gone = process.remove(self.store.history.locks(address))
+        gone = process.remove_locks(self.store.history.locks(address))
         self.done.notes += [f"removed a lock left by an interrupted git: {file}" for file in gone]
 
     def _push_error(self, why: str) -> UaMemoryError:
         """The error for git's reason `why` the last push failed."""
-        there = shown(self.url)
+        there = without_credentials(self.url)
         if LOCK_REASON not in why:
             return Busy("other machines keep pushing", where=there, hint="try again")
         found = re.search(r"'([^']*\.lock)'", why)
@@ -528,7 +528,7 @@ class _SyncRun:
         """All texts that the purged ids ever had here. StillThere if the merged files have one."""
         history = self.store.history
         try:
-            paths = rewrite.named_objects(history, revs)
+            paths = rewrite.blob_paths(history, revs)
             return purge.forgotten_needles(
                 history, paths, purged.tombstones, files, self.store.config.redact
             )[0]
@@ -546,7 +546,7 @@ class _SyncRun:
         purge.require_outside(store, backup)
         store.require_settled()
         with store.locked():
-            rewrite.unmarked(store.history)
+            rewrite.remove_keep_files(store.history)
         rewrite.back_up(store.history, backup)
         self._record_purge(backup, False)
         return backup
@@ -572,8 +572,8 @@ class _SyncRun:
             if history.differing(head, new):
                 raise GitFailed("the new history does not end where the old one does", where=new[:10])
             to = [rewrite.Ref(history.ref(), new), rewrite.Ref(history.agreement(self.name), other)]
-            rewrite.move(history, to, {history.ref(): head})
-            rewrite.let_go(history, self.store.bank.state / WORK_FOLDER)
+            rewrite.move_refs(history, to, {history.ref(): head})
+            rewrite.delete_unreachable(history, self.store.bank.state / WORK_FOLDER)
         return new
 
     @contextmanager
@@ -596,10 +596,10 @@ class _SyncRun:
         if tip in parents:  # there are no commits of our own
             return parents[tip]
         history, redact = self.store.history, self.store.config.redact
-        here, paths = set(history.blobs().values()), rewrite.named_objects(space, [tip])
+        here, paths = set(history.blobs().values()), rewrite.blob_paths(space, [tip])
         changes = purge.changed_blobs(space, paths, purged.ids, sought, redact)
         contents = {blob: new for blob, _, new in changes if blob not in here}
-        rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
+        rewrite.rebase_filtered(space, tip, without, parents, contents, [needle.pattern for needle in sought])
         return history.fetch_objects(str(space.git_dir), history.ref())
 
     def _finish_purges(self) -> None:
@@ -607,8 +607,8 @@ class _SyncRun:
         left = [one for one in purge.unfinished_purges(self.store) if one.sync and not one.done]
         for one in left:
             with self.store.locked():
-                rewrite.unmarked(self.store.history)
-                rewrite.let_go(self.store.history, self.store.bank.state / WORK_FOLDER)
+                rewrite.remove_keep_files(self.store.history)
+                rewrite.delete_unreachable(self.store.history, self.store.bank.state / WORK_FOLDER)
             purge.record_purge(self.store, replace(one, done=True))
 
     def _purged_here(self, offered: str) -> bool:
@@ -641,7 +641,7 @@ class _SyncRun:
             number = len(space.run("rev-list", offered, *(f"^{each}" for each in without)).split())
             tip = offered
             if not self.trial:
-                paths = rewrite.named_objects(space, [offered])
+                paths = rewrite.blob_paths(space, [offered])
                 sought, _ = purge.forgotten_needles(space, paths, mine.tombstones, {}, redact)
                 tip = self._rebase_without_purged(space, offered, without, parents, mine, sought)
         if self.trial:
