@@ -46,6 +46,7 @@ def texts(found: list[Candidate]) -> list[str]:
     [
         "I prefer tabs over spaces in the Makefile.",
         "please never reformat the vendored files",
+        "This is the mockup; the checkout button must always be green.",
         "We moved the API to Fly.io because Heroku doubled its price.",
         "Let's use Postgres 17 instead of MySQL.",
         "My sister Jana is allergic to peanuts.",

@@ -74,6 +74,13 @@ def everywhere_but_git(bank: Bank) -> bytes:
     )
 
 
+def test_a_file_that_is_gone_since_it_was_listed_is_no_remainder(tmp_path: Path) -> None:
+    """SQLite deletes its journal with each commit, also of another process while everything is searched."""
+    store = new_bank(tmp_path).store
+    journal = store.bank.index / "1/chroma/chroma.sqlite3-journal"
+    assert list(searching.search_file(store, journal, [])) == []
+
+
 # -- what is meant by words ---------------------------------------------------------------------------------
 
 

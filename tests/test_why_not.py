@@ -150,7 +150,7 @@ def test_its_text_names_it(tmp_path: Path) -> None:
         assert found.cause == cause(memory, "which API speaks JSON", "^jjjjjjjjjj").cause != "shown"
         write(memory.store.bank.root / "memory/2026-11-21.md", log("Sails are red today"), age=0)
         assert cause(memory, "sails", "sails are red").cause == "shown"
-        for target in ("zebra quagga okapi", "^zzzzzzzzzz some words"):
+        for target in ("zebra quagga okapi", "^zzzzzzzzzz some words", "nightly/ledger-job.md:4"):
             with pytest.raises((NotFound, Usage)):
                 cause(memory, "which API speaks JSON", target)
 

@@ -87,12 +87,13 @@ def retire(
     before?"). To remove a fact: ua-memory forget.
     """
     after, result = memory.retire(target, by=by, why=why, by_person=is_person(call))
+    done = "Retired" if result.paths else "Already retired"
     shape = {
         **output.place_json(after.place, after.id),
         "retired": after.retired,
         "revision": result.revision,
     }
-    show_revision(call, result, shape, f"Retired: {after.text}")
+    show_revision(call, result, shape, f"{done}: {after.text}")
 
 
 # -- vouch -------------------------------------------------------------------------------------------------

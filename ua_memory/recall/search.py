@@ -746,7 +746,7 @@ class Searching:
             found = self._get(target)
         except (Usage, NotFound):
             terms = tuple(word for word in dict.fromkeys(words_of(target)) if word not in STOP_WORDS)
-            if target.startswith("^") or len(terms) < 2:
+            if target.startswith("^") or ".md:" in target or ".md#" in target or len(terms) < 2:
                 raise
             with index.lock:
                 self._refresh()

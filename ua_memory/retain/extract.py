@@ -782,7 +782,7 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
             before = start - 1
             if before >= free and said[before].block == said[start].block and _introduces_next(said[before]):
                 start = before
-            elif not corrects and not _SPECIFIC.search(said[start].text):
+            elif not (corrects or _SPECIFIC.search(said[start].text) or _ends_in_rule(said[start].text)):
                 continue  # without the sentence before it is not clear what it is about
         while (
             at < len(said)
@@ -794,6 +794,12 @@ def _passages(said: Iterable[Sentence], context: Context, likely: float) -> Iter
         free = at
         heaviest = max(scores[start:at], key=lambda one: one.value)
         yield said[start:at], heaviest
+
+
+def _ends_in_rule(text: str) -> bool:
+    """Whether a standing rule follows a semicolon, and says itself what it is about."""
+    rule = text.partition("; ")[2]
+    return standing_rule(rule) and not cues()[REFERS_BACK].pattern.match(rule.lower())
 
 
 def _introduces_next(sentence: Sentence) -> bool:

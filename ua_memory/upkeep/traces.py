@@ -261,6 +261,8 @@ def search_file(store: Store, file: Path, needles: Sequence[Needle]) -> Iterator
                         yield f"{name}:{line}" if name.endswith((".md", ".toml", ".log", ".jsonl")) else name
                 before += data.count(b"\n", 0, max(0, len(data) - OVERLAP_BYTES))
                 start, rest = opened.read(CHUNK_BYTES), data[-OVERLAP_BYTES:]
+    except FileNotFoundError:
+        return  # gone since the folder was listed, as SQLite's journal is after each commit
     except OSError as error:
         yield f"{name} (cannot be read: {error.strerror})"
 

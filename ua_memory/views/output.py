@@ -146,7 +146,8 @@ def show_revision(call: Call, result: Result, value: object, *sentence: Styled) 
     """Print what a revision did: `value` as JSON, or `sentence` with the commit, and its notes."""
     emit_json(call, value)
     screen = Screen(call)
-    screen.line(*sentence, " (", commit_label(result.revision), ")")
+    label: Styled = commit_label(result.revision) if result.paths else "nothing was changed"
+    screen.line(*sentence, " (", label, ")")
     screen.outcome(result)
 
 
