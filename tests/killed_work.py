@@ -366,7 +366,7 @@ TAKEN = {"Bob keeps bees.", "Bob left Berlin.", "A hive on the roof."}
 
 def bring_in(store: Store) -> None:
     with memory(store) as bank:
-        import_contents(bank.store, importers.read("markdown", "vault", THEIRS), door=bank.door)
+        import_contents(bank.store, importers.read_source("markdown", "vault", THEIRS), door=bank.door)
 
 
 def _brought(store: Store, acknowledged: bool) -> None:

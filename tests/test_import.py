@@ -231,7 +231,7 @@ def test_a_zone_tells_day_and_month_apart() -> None:
 
 
 def test_a_path_that_is_too_deep_keeps_its_inner_folders() -> None:
-    name = notes.fitting("deep/" * 300 + "inner/x.md", None)
+    name = notes.bank_path("deep/" * 300 + "inner/x.md", None)
     assert name.endswith("deep/inner/x.md") and len(name) < 900
 
 
@@ -244,22 +244,22 @@ def test_a_path_that_is_too_deep_keeps_its_inner_folders() -> None:
 )  # fmt: skip
 def test_any_note_is_taken_once_and_reads_as_it_did(files: dict[str, bytes]) -> None:
     from ua_memory.paths import is_truth
-    from ua_memory.upkeep.import_ import marked
+    from ua_memory.upkeep.import_ import with_front_matter
 
-    made, _, _ = notes.collect(files, curated=True)
+    made, _, _ = notes.collect_notes(files, curated=True)
     assert len({note.hash for note in made}) == len(made)
     for note in made:
         path = f"memory/imported/x/{note.name}"
         assert is_truth(path)
         keys = {"imported_from": f"markdown:x/{note.path}", "imported_hash": note.hash}
-        then, now = markdown.parse(note.data, path), markdown.parse(marked(note, keys), path)
+        then, now = markdown.parse(note.data, path), markdown.parse(with_front_matter(note, keys), path)
         assert now.front.get("imported_hash") == note.hash
-        again = replace(note, body=marked(note, keys))
-        assert marked(again, keys) == again.body
+        again = replace(note, body=with_front_matter(note, keys))
+        assert with_front_matter(again, keys) == again.body
         if not then.front_end and not then.problems:
             assert [r.text for r in now.of(Fact)] == [r.text for r in then.of(Fact)]
 
 
 def test_an_unknown_source() -> None:
     with pytest.raises(errors_module.Usage, match="cannot import from"):
-        importers.read("notion", "x", {})
+        importers.read_source("notion", "x", {})

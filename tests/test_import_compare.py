@@ -101,7 +101,7 @@ def test_what_is_said_where_there_is_nothing_to_ask(shell: Shell, tmp_path: Path
 
 
 def ask(file: Path, query: str) -> list[tuple[str, str]]:
-    found = import_._index(file)
+    found = import_._open_index(file)
     assert found is not None
     return [(each.path, each.text) for each in found.ask(query, 6)]
 

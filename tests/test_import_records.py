@@ -217,7 +217,7 @@ def test_the_newest_days_take_along_what_they_rest_on(shell: Shell, tmp_path: Pa
     ],
 )
 def test_a_text_in_parts(text: str, dated: bool, read: tuple[str | None, ...]) -> None:
-    assert hindsight.parts(text, dated) == read
+    assert hindsight.split_text(text, dated) == read
 
 
 def test_an_export_of_something_else(shell: Shell, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from ua_memory.upkeep.import_ import import_contents
 if TYPE_CHECKING:
     from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.recall.search import Hit
-    from ua_memory.upkeep.import_ import Comparison, Old
+    from ua_memory.upkeep.import_ import Comparison, OldHit
     from ua_memory.upkeep.import_sources import SourceContents
 
 
@@ -732,7 +732,7 @@ class Pair:
     """One query and what both sides found."""
 
     query: str
-    old: Sequence[Old]
+    old: Sequence[OldHit]
     ours: Sequence[Hit]
 
 

@@ -102,7 +102,7 @@ def import_(
     if ours in (root.resolve(), *root.resolve().parents):
         raise Usage("this is the bank itself; its notes are searched already", where=str(root.resolve()))
     files, unread = import_sources.files_of(root, ours, source)
-    found = import_sources.read(source, root.resolve().name, files)
+    found = import_sources.read_source(source, root.resolve().name, files)
     if compare or old:
         return _compare_searches(call, found, root, files, compare, old)
     within = found.within(None if everything else DEFAULT_DAYS if days is None else days)

@@ -1,4 +1,5 @@
-"""Memories of other tools: imported in one revision without doubles, and their search compared with ours."""
+"""Importing memories of other tools in one revision, without duplicates, and comparing their search with
+ours."""
 
 from __future__ import annotations
 
@@ -30,8 +31,7 @@ from ua_memory.text.wording import counted
 from ua_memory.transcripts.databases import open_database
 from ua_memory.upkeep.import_sources import CopiedNote, ImportedRecord, SourceContents
 
-# -- taken -------------------------------------------------------------------------------------------------
-# What became of each thing of a source.
+# -- results -----------------------------------------------------------------------------------------------
 
 
 State = Literal["new", "same", "updated", "left"]
@@ -39,9 +39,9 @@ State = Literal["new", "same", "updated", "left"]
 
 @dataclass(frozen=True, slots=True)
 class ImportedItem:
-    """What became of one thing of a source: a note, a core block, an item, a model or a page.
+    """The result for one note, core block, item, model or page of a source.
 
-    `left` is not taken, and `why` says the reason; of the other states it says more where there is more.
+    `left`: not imported, for the reason `why`. For other states `why` may have a remark.
     """
 
     what: Literal["note", "block", "item", "model", "page"]
@@ -56,7 +56,7 @@ class ImportedItem:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import did, or would do; `result` is None for a rehearsal."""
+    """What an import did, or would do; `result` is None for a dry run."""
 
     found: SourceContents
     taken: tuple[ImportedItem, ...]
@@ -67,23 +67,19 @@ class ImportResult:
         return sum(1 for each in self.taken if each.what == what and (not states or each.state in states))
 
 
-# -- copies ------------------------------------------------------------------------------------------------
-# Copies of other tools' files, and curated memory into core memory.
-#
-# A file is copied to the byte below `memory/imported/NAME/`; two keys in its front matter say where it came
-# from and which bytes it was, so that a second import knows it. The blocks of a curated `MEMORY.md` become
-# core memory where ours has no block of that name and there is room; nothing of ours is replaced.
+# -- notes -------------------------------------------------------------------------------------------------
+# A file is copied to `memory/imported/NAME/`. Two keys in its front matter have its source and the hash of
+# its bytes, so that a second import recognises it. Blocks of a curated `MEMORY.md` are added to core memory,
+# if there is none of that name and there is room; ours are never replaced.
 
 
 FOLDER = f"{LOGS}/imported"
-FROM, HASH, PLACED = "imported_from", "imported_hash", "imported_core"
-"""Keys of a copy's front matter: its source, the hash of the source's bytes, the blocks core memory took."""
-
-# -- copies of files -----------------------------------------------------------------------------------
+FROM, HASH, CORE_BLOCKS = "imported_from", "imported_hash", "imported_core"
+"""Keys of a copy's front matter: its source, the hash of the source's bytes, blocks added to core memory."""
 
 
-class Copies:
-    """The copies that a bank has of a source's files, and new ones."""
+class NoteImport:
+    """Copies the notes of one source into a bank."""
 
     def __init__(self, store: Store, draft: Draft, found: SourceContents) -> None:
         self.store, self.draft = store, draft
@@ -95,57 +91,57 @@ class Copies:
         for path, data in texts(store):
             if HASH.encode() in data:
                 front = markdown_document.parse(data, path).front
-                self._known(path, str(front.get(FROM)), str(front.get(HASH)))
+                self._remember(path, str(front.get(FROM)), str(front.get(HASH)))
 
-    def _known(self, path: str, source: str, of: str) -> None:
+    def _remember(self, path: str, source: str, of: str) -> None:
         self.by_source.setdefault(source, []).append((path, of))
         self.by_hash[of] = path
 
     def take(self, note: CopiedNote, more: Mapping[str, object] | None = None) -> ImportedItem:
-        """Copy a note, with `more` keys in its front matter; know it again; or bring its copy up to date."""
+        """Copy a note, with `more` keys in its front matter, or update an earlier copy of it."""
         source = f"{self.key}/{note.path}"
         if note.hash in self.by_hash:
             return ImportedItem("note", note.path, self.by_hash[note.hash], "same", day=note.day)
-        note, lost = self._allowed(note)
-        data = marked(note, {FROM: source, HASH: note.hash, **(more or {})})
+        note, lost = self._without_forgotten(note)
+        data = with_front_matter(note, {FROM: source, HASH: note.hash, **(more or {})})
         for path, _ in self.by_source.get(source, ()):
-            if _goes_on(self.draft.read(path), data):
+            if _is_later_version(self.draft.read(path), data):
                 return self._update(note, path, data)
-        path = self._free(note.name)
+        path = self._free_path(note.name)
         self.draft.write(path, data)
-        self._known(path, source, note.hash)
-        return replace(self._told(note, path, "new"), why="; ".join(tombstones.refused_note(lost)))
+        self._remember(path, source, note.hash)
+        return replace(self._result(note, path, "new"), why="; ".join(tombstones.refused_note(lost)))
 
-    def _allowed(self, note: CopiedNote) -> tuple[CopiedNote, int]:
-        """A note without what was forgotten here, and how much that is."""
+    def _without_forgotten(self, note: CopiedNote) -> tuple[CopiedNote, int]:
+        """(the note without forgotten statements, the number of these)."""
         data, lost = self.forgotten.without(
-            note.data if note.body is None else note.body, self._free(note.name)
+            note.data if note.body is None else note.body, self._free_path(note.name)
         )
         return (replace(note, body=data), lost) if lost else (note, 0)
 
     def _update(self, note: CopiedNote, path: str, data: bytes) -> ImportedItem:
-        if not self._untouched(path):
+        if not self._is_unedited(path):
             why = "changed both at its source and here since it was imported; the text here stays"
             return ImportedItem("note", note.path, path, "left", why, note.day)
         old = markdown_document.parse(self.draft.read(path), path).records
         self.draft.write(path, data, removes=old)
         self.by_hash[note.hash] = path
-        return self._told(note, path, "updated")
+        return self._result(note, path, "updated")
 
-    def _told(self, note: CopiedNote, path: str, state: State) -> ImportedItem:
+    def _result(self, note: CopiedNote, path: str, state: State) -> ImportedItem:
         records = markdown_document.parse(self.draft.read(path), path).records
         facts = sum(isinstance(record, Fact) for record in records)
         prose = sum(isinstance(record, Passage) for record in records)
         return ImportedItem("note", note.path, path, state, day=note.day, facts=facts, prose=prose)
 
-    def _untouched(self, path: str) -> bool:
-        """Whether a copy is as an import left it: nobody edited it, and nothing cites its lines."""
+    def _is_unedited(self, path: str) -> bool:
+        """Whether an import was the last to change a copy."""
         touched = self.draft.touched[path]
         last = self.store.history.log([path], limit=1)
         ours = bool(last) and last[0].trailer("Memory-Op") == "import"
         return ours and touched.disk == touched.trail == touched.start
 
-    def _free(self, name: str) -> str:
+    def _free_path(self, name: str) -> str:
         stem, number = name.removesuffix(".md"), 1
         path = f"{self.folder}/{name}"
         while self.draft.exists(path):
@@ -155,52 +151,52 @@ class Copies:
 
     # -- curated memory --------------------------------------------------------------------------------
 
-    def curated(self, note: CopiedNote) -> Iterator[ImportedItem]:
-        """Its blocks into core memory where that is possible; the rest of it as a note."""
+    def take_curated(self, note: CopiedNote) -> Iterator[ImportedItem]:
+        """Add a note's blocks to core memory where possible, and copy the rest of it."""
         if note.hash in self.by_hash:
             yield ImportedItem("note", note.path, self.by_hash[note.hash], "same")
             return
         blocks = markdown_document.parse(note.data, CORE_NAMES[0]).of(CoreBlock)
-        taken = [self._block(block) for block in blocks]
+        taken = [self._take_block(block) for block in blocks]
         yield from taken
         placed = [b for b, t in zip(blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
         body = markdown_lines.without_places(note.data, [block.place for block in placed])
-        yield self.take(replace(note, body=body), {PLACED: names or None})
+        yield self.take(replace(note, body=body), {CORE_BLOCKS: names or None})
 
-    def _block(self, block: CoreBlock) -> ImportedItem:
+    def _take_block(self, block: CoreBlock) -> ImportedItem:
         path = core.core_path(self.store)
         known = markdown_document.parse(self.draft.read(path), path).of(CoreBlock)
         ours = next((b for b in known if b.name.casefold() == block.name.casefold()), None)
 
-        def told(state: State, why: str = "") -> ImportedItem:
+        def result(state: State, why: str = "") -> ImportedItem:
             return ImportedItem("block", f"## {block.name}", path, state, why)
 
         if ours and ours.value == printer.strip_blank(self.draft.redact(block.value)):
-            return told("same")
+            return result("same")
         if ours and ours.value:
-            return told("left", "core memory already has a block of this name, which stays")
+            return result("left", "core memory already has a block of this name, which stays")
         if self.forgotten.stands_in(block.value):
-            return told("left", tombstones.WHY)
+            return result("left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
-            return told("left", f"its {size} tokens do not fit into core memory")
+            return result("left", f"its {size} tokens do not fit into core memory")
         try:
             core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
         except (TooLarge, Usage, Malformed) as error:
-            return told("left", error.what)
-        return told("new")
+            return result("left", error.what)
+        return result("new")
 
 
 def slug(name: str) -> str:
-    """A name as a folder can have it."""
+    """A name that is safe as a folder's."""
     words = re.sub(r"[^\w.-]+", "-", name).strip("-.")
     return words[:80] or "bank"
 
 
-def marked(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
-    """A note with these keys in its front matter; above one that cannot take them, with one of ours."""
+def with_front_matter(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
+    """A note with these keys in its front matter; if that cannot be edited, with a new one above it."""
     data = note.data if note.body is None else note.body
     try:
         return markdown_document.set_front(data, keys)
@@ -210,54 +206,54 @@ def marked(note: CopiedNote, keys: Mapping[str, object]) -> bytes:
         )
 
 
-def _goes_on(old: bytes, new: bytes) -> bool:
-    """Whether `new` is what became of `old`: at least half of its lines are still there."""
+def _is_later_version(old: bytes, new: bytes) -> bool:
+    """Whether `new` still has half of the lines of `old`."""
     lines = [line for line in old.split(b"\n") if line.strip() and not line.startswith(b"imported_")]
     there = set(new.split(b"\n"))
     return 2 * sum(line in there for line in lines) >= len(lines)
 
 
-# -- recipes -----------------------------------------------------------------------------------------------
-# Mental models and pages of another tool: declared where there is none of that id; what is ours stays.
+# -- models and pages --------------------------------------------------------------------------------------
+# Added if the bank has none with that id; ours are never replaced.
 
 
-def recipes(draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
+def import_recipes(draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
     """Write the models and pages that the bank does not have."""
     for model in found.models:
-        yield _take(draft, model, f"{LOGS}/models/{model.id}.md")
+        yield _import_recipe(draft, model, f"{LOGS}/models/{model.id}.md")
     for page in found.pages:
-        yield _take(draft, page, f"{LOGS}/pages/{page.id}.md")
+        yield _import_recipe(draft, page, f"{LOGS}/pages/{page.id}.md")
 
 
-def _take(draft: Draft, record: MentalModel | Page, path: str) -> ImportedItem:
+def _import_recipe(draft: Draft, record: MentalModel | Page, path: str) -> ImportedItem:
     what: Literal["model", "page"] = "model" if isinstance(record, MentalModel) else "page"
     if not draft.exists(path):
         draft.write(path, f"{printer.show(record)}\n".encode())
         return ImportedItem(what, record.name, path, "new")
     ours = next(iter(markdown_document.parse(draft.read(path), path).of(type(record))), None)
-    if ours and _says(ours) == _says(record):
+    if ours and _identity(ours) == _identity(record):
         return ImportedItem(what, record.name, path, "same")
     why = f"this bank already has a {what} of this id, which stays"
     return ImportedItem(what, record.name, path, "left", why)
 
 
-def _says(record: MentalModel | Page) -> tuple[str, str]:
-    """What one of them is: a model its text, a page what it asks for, since its body is written anew."""
+def _identity(record: MentalModel | Page) -> tuple[str, str]:
+    """What makes two of them the same: name and text of a model, name and query of a page."""
     text = record.body if isinstance(record, MentalModel) else record.source_query
     return record.name, " ".join(text.split())
 
 
 # -- records -----------------------------------------------------------------------------------------------
-# Records of a database into a bank's files: facts into the log of the day they were said, under block ids
-# that are made from their ids there; observations beside ours, with their proofs.
+# Facts go into the log of their day, observations and opinions into files beside ours. Block ids are derived
+# from the source's ids.
 
 
-_ID = re.compile(rb"\^([a-z2-7]{10})(?![A-Za-z0-9-])")
-_NOBODY = re.compile(r"[^\w.:/@+-]+")
+_BLOCK_ID = re.compile(rb"\^([a-z2-7]{10})(?![A-Za-z0-9-])")
+_UNSAFE = re.compile(r"[^\w.:/@+-]+")
 
 
 class RecordImport:
-    """The items of a source, put where they belong."""
+    """Writes the records of one source into a bank."""
 
     def __init__(self, store: Store, draft: Draft, found: SourceContents) -> None:
         self.store, self.draft, self.found = store, draft, found
@@ -267,55 +263,55 @@ class RecordImport:
         self.logs: dict[str, str] = {}
 
     def take(self) -> Iterator[ImportedItem]:
-        """Write what is new, and tell of every item what became of it."""
+        """Write new records; the results of all."""
         if not self.found.items:
             return
-        self._look()
+        self._find_known()
         fresh: dict[str, list[ImportedRecord]] = defaultdict(list)
-        told: dict[str, ImportedItem] = {}
+        results: dict[str, ImportedItem] = {}
         for item in self.found.items:
-            if there := self._there(item):
-                told[item.id] = there
+            if there := self._existing_result(item):
+                results[item.id] = there
                 continue
-            path = self.files[item.id] = self._path(item)
-            told[item.id] = ImportedItem("item", f"^{item.id}", path, "new", day=item.day)
+            path = self.files[item.id] = self._path_for(item)
+            results[item.id] = ImportedItem("item", f"^{item.id}", path, "new", day=item.day)
             fresh[path].append(item)
         for path in sorted(fresh):
             self._write(path, fresh[path])
         for item in self.found.items:
-            one = told[item.id]
+            one = results[item.id]
             fact = isinstance(item.record, Fact)
             yield replace(one, facts=1) if fact and one.state == "new" else one
 
-    # -- what is there -----------------------------------------------------------------------------------
+    # -- existing records --------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Which of the items the bank has, by their ids."""
+    def _find_known(self) -> None:
+        """Find the records that the bank has already, by id."""
         wanted = {item.id for item in self.found.items}
         for path, data in texts(self.store):
-            if wanted.isdisjoint(found.decode() for found in _ID.findall(data)):
+            if wanted.isdisjoint(found.decode() for found in _BLOCK_ID.findall(data)):
                 continue
             for record in markdown_document.parse(data, path).statements:
                 if record.id in wanted:
                     self.known[record.id] = record
                     self.files[record.id] = path
 
-    def _there(self, item: ImportedRecord) -> ImportedItem | None:
-        """What is to be told of an item that is not written."""
+    def _existing_result(self, item: ImportedRecord) -> ImportedItem | None:
+        """The result for an item that is not written, None for a new one."""
         if item.id in self.forgotten or (item.id not in self.known and self.forgotten.forbid(item.record)):
             return ImportedItem("item", f"^{item.id}", "", "left", "it was forgotten here", item.day)
         ours = self.known.get(item.id)
         if ours is None:
             return None
-        told = ImportedItem("item", f"^{item.id}", ours.place.path, "same", day=item.day)
+        result = ImportedItem("item", f"^{item.id}", ours.place.path, "same", day=item.day)
         said = item.record.text
         if ours.text == said or ours.text == redaction.redact(said, self.draft.patterns).text:
-            return told
-        return replace(told, state="left", why="it has been changed here; the text here stays")
+            return result
+        return replace(result, state="left", why="it has been changed here; the text here stays")
 
-    # -- where it goes -----------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------------
 
-    def _path(self, item: ImportedRecord) -> str:
+    def _path_for(self, item: ImportedRecord) -> str:
         if isinstance(item.record, Observation):
             return f"{LOGS}/observations/{slug(self.found.name)}.md"
         if isinstance(item.record, Opinion):
@@ -324,18 +320,18 @@ class RecordImport:
         if not day:
             return f"{FOLDER}/{slug(self.found.name)}/undated.md"
         if day not in self.logs:
-            self.logs[day] = self._log(day)
+            self.logs[day] = self._log_path(day)
         return self.logs[day]
 
-    def _log(self, day: str) -> str:
-        """The log of a day, or another of it while somebody is writing there (a code fence is still open)."""
+    def _log_path(self, day: str) -> str:
+        """The log of a day, or a second one while it has an unclosed code fence or comment."""
         path = knowledge_facts.log_path(day)
         document = markdown_document.parse(self.draft.read(path), path)
         is_open = any(block.unclosed for block in blocks.scan(document.lines, document.front_end))
         return knowledge_facts.log_path(f"{day}-import") if is_open else path
 
     def _moment(self, item: ImportedRecord) -> tuple[str | None, str]:
-        """Day and time at which an item was said, by the bank's clock."""
+        """(day, time) at which an item was said, in the bank's timezone."""
         if not item.said:
             return None, ""
         try:
@@ -352,11 +348,11 @@ class RecordImport:
             data = markdown_document.set_front(b"", {FROM: f"{self.found.source}:{self.found.name}"})
         lines: list[str] = []
         if isinstance(items[0].record, Fact):
-            for heading, under in self._headed(path, items).items():
-                lines += [*([heading, ""] if heading else []), *self._facts(path, under), ""]
+            for heading, under in self._group_by_heading(path, items).items():
+                lines += [*([heading, ""] if heading else []), *self._fact_lines(path, under), ""]
         else:
             for item in items:
-                lines += printer.show(self._belief(item)).split("\n")
+                lines += printer.show(self._belief_record(item)).split("\n")
         while lines and not lines[-1]:
             lines.pop()
         if data and lines[0].startswith("- ") and data.rstrip(b"\n").split(b"\n")[-1][:1] not in b"- ":
@@ -365,17 +361,17 @@ class RecordImport:
             lines = [f"# {markdown_lines.day_of(path)}", "", *lines]
         self.draft.write(path, markdown_document.append(data, lines))
 
-    def _headed(self, path: str, items: list[ImportedRecord]) -> dict[str, list[ImportedRecord]]:
-        """The items under the headings of ours that say when and from where each came; none in a file that
-        says it for all."""
+    def _group_by_heading(self, path: str, items: list[ImportedRecord]) -> dict[str, list[ImportedRecord]]:
+        """{heading with time and source: items}; the heading is '' in a file that has its source in the front
+        matter."""
         headed: dict[str, list[ImportedRecord]] = defaultdict(list)
         for item in sorted(items, key=lambda each: self._moment(each)[1]):
-            session = _NOBODY.sub("-", item.session or "")[:80].strip("-") or None
+            session = _UNSAFE.sub("-", item.session or "")[:80].strip("-") or None
             line = blocks.heading_line(self._moment(item)[1], self.found.source, session, "import")
             headed["" if path.startswith(FOLDER) else line].append(item)
         return headed
 
-    def _facts(self, path: str, items: list[ImportedRecord]) -> Iterator[str]:
+    def _fact_lines(self, path: str, items: list[ImportedRecord]) -> Iterator[str]:
         day = markdown_lines.day_of(path)
         for item in items:
             fact = item.record
@@ -384,45 +380,44 @@ class RecordImport:
                 replace(fact, when=None if fact.when == day else fact.when), self.draft
             )
 
-    def _belief(self, item: ImportedRecord) -> Observation | Opinion:
+    def _belief_record(self, item: ImportedRecord) -> Observation | Opinion:
         record = item.record
         stems = {id: self.draft.link_name(path) for id, path in self.files.items()}
         if isinstance(record, Observation):
-            return replace(record, proofs=_placed(record.proofs, stems))
+            return replace(record, proofs=_locate_proofs(record.proofs, stems))
         assert isinstance(record, Opinion)
-        return replace(record, because=_placed(record.because, stems))
+        return replace(record, because=_locate_proofs(record.because, stems))
 
 
-def _placed(proofs: Sequence[Proof], stems: Mapping[str, str]) -> tuple[Proof, ...]:
-    """The proofs with the files that their facts stand in; without those of facts that were not taken."""
+def _locate_proofs(proofs: Sequence[Proof], stems: Mapping[str, str]) -> tuple[Proof, ...]:
+    """The proofs with the files of their facts, without those whose facts were not imported."""
     return tuple(replace(proof, file=stems[proof.id]) for proof in proofs if proof.id in stems)
 
 
 # -- importing ---------------------------------------------------------------------------------------------
-# All that was found in another tool, into the bank: one revision, without doubling anything.
 
 
 def import_contents(store: Store, found: SourceContents, *, door: str, dry_run: bool = False) -> ImportResult:
-    """Write what was found into the bank, in one commit, or only tell what that would do.
+    """Import a source in one commit, or with `dry_run` only compute the result.
 
-    What is there already stays as it is, so that it may be done again. Raises what the store raises.
+    It can be repeated, since existing records are recognised. Raises the errors of `Store.revision`.
     """
     with store.revision("import", door=door) as draft:
         draft.trial = dry_run
-        taken = tuple(_imported(store, draft, found))
+        taken = tuple(_import_all(store, draft, found))
         draft.subject = _subject(found, taken)
         draft.trailers["Imported"] = [f"{found.source}:{found.name}"]
     return ImportResult(found, taken, dict(draft.redacted), None if dry_run else draft.result)
 
 
-def _imported(store: Store, draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
-    copies = Copies(store, draft, found)
+def _import_all(store: Store, draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
+    copies = NoteImport(store, draft, found)
     if found.core:
-        yield from copies.curated(found.core)
+        yield from copies.take_curated(found.core)
     for note in found.notes:
         yield copies.take(note)
     yield from RecordImport(store, draft, found).take()
-    yield from recipes(draft, found)
+    yield from import_recipes(draft, found)
 
 
 def _subject(found: SourceContents, taken: tuple[ImportedItem, ...]) -> str:
@@ -435,29 +430,29 @@ def _subject(found: SourceContents, taken: tuple[ImportedItem, ...]) -> str:
 
 
 # -- comparing -------------------------------------------------------------------------------------------
-# How the tool that one comes from answers a query: by its own index, read only, or by a plain look.
+# Searching with the other tool: with its own index, read-only, or by counting words.
 
 
-SMALL = frozenset((
+STOP_WORDS = frozenset((
     "a", "about", "an", "and", "are", "at", "be", "been", "by", "can", "did", "do", "does", "for",
     "from", "had", "has", "have", "how", "i", "in", "is", "it", "its", "me", "my", "of", "on", "or",
     "our", "should", "that", "the", "their", "them", "there", "they", "this", "to", "us", "was", "we",
     "were", "what", "when", "where", "which", "who", "whom", "why", "will", "with", "you",
 ))  # fmt: skip
-"""Words that say nothing of what is looked for."""
+"""Words that are not searched for."""
 
 OPENCLAW_TERMS = 6
 
-SECONDS = 30.0
-"""For so long Hindsight may think about one query."""
+TIMEOUT_SECONDS = 30.0
+"""Timeout of one query to Hindsight."""
 
 
-Ask = Callable[[str, int], "list[Old]"]
+Ask = Callable[[str, int], "list[OldHit]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Old:
-    """What the other tool found: where, in its own terms, and the text."""
+class OldHit:
+    """A hit of the other tool: its place in that tool's terms, and the text."""
 
     path: str
     text: str
@@ -468,7 +463,7 @@ class Old:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Who answers for the old side, what is to be said about that, and how to ask."""
+    """The other tool in a comparison: its name, a remark on how it is searched, and the search function."""
 
     name: str
     note: str
@@ -478,32 +473,32 @@ class Comparison:
 def ask_backend(
     found: SourceContents, root: Path, files: Mapping[str, bytes], old: str | Path | None, home: Path
 ) -> Comparison:
-    """The old side of a comparison: what `old` names, a URL or a file, else the index that is found, else the
-    files. NotFound, Usage for a file that is no index."""
+    """The search of the other tool: at the URL or in the file `old`, else in an index that is found, else in
+    the files themselves. NotFound, Usage for a file that is not an index."""
     if isinstance(old, str):
-        return Comparison("Hindsight", f"asked at {old}", _recalled(old))
+        return Comparison("Hindsight", f"asked at {old}", _hindsight(old))
     if old is not None:
         if not old.is_file():
             raise NotFound("no such index", where=str(old), hint="give the other tool's SQLite file")
-        asking = _index(old)
+        asking = _open_index(old)
         if asking is None:
             raise Usage("no index of OpenClaw or basic-memory", where=str(old), hint="give its SQLite file")
         return asking
-    for path in _places(found.source, home, root):
-        asking = _index(path)
-        if asking and _of_this(path, files):
+    for path in _index_locations(found.source, home, root):
+        asking = _open_index(path)
+        if asking and _is_index_of(path, files):
             return asking
     if found.source == "hindsight":
-        ask = _most_words([(f"^{item.id}", 0, item.record.text) for item in found.items])
+        ask = _by_matching_words([(f"^{item.id}", 0, item.record.text) for item in found.items])
         return Comparison("words", "to compare with Hindsight itself, give its bank with --old URL", ask)
     note = "lines ordered by how many of the query's words they have"
     if found.source not in ("markdown", "claude-code"):
         note = f"no index of it was found (give one with --old); {note}"
-    return Comparison("grep", note, _grepped(files))
+    return Comparison("grep", note, _grep(files))
 
 
-def _places(source: str, home: Path, root: Path) -> Iterator[Path]:
-    """Where the indexes of a tool lie."""
+def _index_locations(source: str, home: Path, root: Path) -> Iterator[Path]:
+    """Where a tool may have its index."""
     if source == "openclaw":
         for state in (root, root.parent, home / ".openclaw", home / ".clawdbot"):
             for pattern in ("agents/*/agent/*.sqlite", "memory/*.sqlite", "*.sqlite"):
@@ -512,49 +507,51 @@ def _places(source: str, home: Path, root: Path) -> Iterator[Path]:
         yield home / ".basic-memory" / "memory.db"
 
 
-def _index(path: Path) -> Comparison | None:
-    """How to ask the index in a file, or None where it is none that is known."""
-    tables = _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'", ())
+def _open_index(path: Path) -> Comparison | None:
+    """The search of an index file, None for an unknown kind."""
+    tables = _query(path, "SELECT name FROM sqlite_master WHERE type = 'table'", ())
     names = {str(row[0]) for row in tables or ()}
     words = "keywords only: its vectors need the model that made them"
     if "memory_index_chunks_fts" in names:
-        return Comparison("OpenClaw", f"{path}, {words}", _openclaw(path, "memory_index_chunks_fts", _some))
+        return Comparison(
+            "OpenClaw", f"{path}, {words}", _openclaw(path, "memory_index_chunks_fts", _match_some)
+        )
     if "chunks_fts" in names:
-        return Comparison("Clawdbot", f"{path}, {words}", _openclaw(path, "chunks_fts", _all))
+        return Comparison("Clawdbot", f"{path}, {words}", _openclaw(path, "chunks_fts", _match_all))
     if "search_index" in names:
         return Comparison("basic-memory", f"{path}, {words}", _basic_memory(path))
     return None
 
 
-def _of_this(path: Path, files: Mapping[str, bytes]) -> bool:
-    """Whether an index that lay about is of these files: it names at least one of them."""
+def _is_index_of(path: Path, files: Mapping[str, bytes]) -> bool:
+    """Whether an index has at least one of these files."""
     named = ("path FROM memory_index_chunks_fts", "path FROM chunks_fts", "file_path FROM search_index")
-    found = (_rows(path, f"SELECT DISTINCT {each}", ()) or () for each in named)
+    found = (_query(path, f"SELECT DISTINCT {each}", ()) or () for each in named)
     return any(str(row[0]) in files for rows in found for row in rows)
 
 
-def _rows(path: Path, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
-    """What a query gives, or None where the file cannot be asked so."""
+def _query(path: Path, query: str, values: Sequence[object]) -> list[tuple[Any, ...]] | None:
+    """The rows of an SQL query, None if it fails."""
     with suppress(OSError), open_database(path) as there:
         return there.execute(query, values).fetchall()
     return None
 
 
 def words_of(query: str) -> list[str]:
-    """A query's words, small letters, each once, in order."""
+    """A query's words in lower case, without duplicates, in order."""
     return list(dict.fromkeys(re.findall(r"\w+", query.casefold())))
 
 
-def _telling(query: str) -> list[str]:
-    return [word for word in words_of(query) if word not in SMALL] or words_of(query)
+def _content_words(query: str) -> list[str]:
+    return [word for word in words_of(query) if word not in STOP_WORDS] or words_of(query)
 
 
-def _all(query: str) -> str:
+def _match_all(query: str) -> str:
     return " AND ".join(f'"{word}"' for word in re.findall(r"[A-Za-z0-9_]+", query))
 
 
-def _some(query: str) -> str:
-    return " OR ".join(f'"{word}"' for word in _telling(query)[:OPENCLAW_TERMS])
+def _match_some(query: str) -> str:
+    return " OR ".join(f'"{word}"' for word in _content_words(query)[:OPENCLAW_TERMS])
 
 
 def _openclaw(path: Path, table: str, match: Callable[[str], str]) -> Ask:
@@ -563,10 +560,10 @@ def _openclaw(path: Path, table: str, match: Callable[[str], str]) -> Ask:
         f"WHERE {table} MATCH ? ORDER BY bm25({table}) LIMIT ?"
     )
 
-    def ask(query: str, limit: int) -> list[Old]:
-        rows = _rows(path, sql, (match(query), limit)) if words_of(query) else []
+    def ask(query: str, limit: int) -> list[OldHit]:
+        rows = _query(path, sql, (match(query), limit)) if words_of(query) else []
         return [
-            Old(str(at), str(text), int(start), int(end), -rank / (1 - rank))
+            OldHit(str(at), str(text), int(start), int(end), -rank / (1 - rank))
             for at, text, start, end, rank in rows or ()
         ]
 
@@ -579,53 +576,53 @@ def _basic_memory(path: Path) -> Ask:
         "WHERE search_index MATCH ? ORDER BY bm25(search_index) LIMIT ?"
     )
 
-    def ask(query: str, limit: int) -> list[Old]:
-        for joined, words in ((" AND ", words_of(query)), (" OR ", _telling(query))):
-            rows = _rows(path, sql, (joined.join(f'"{word}"*' for word in words), limit)) if words else []
+    def ask(query: str, limit: int) -> list[OldHit]:
+        for joined, words in ((" AND ", words_of(query)), (" OR ", _content_words(query))):
+            rows = _query(path, sql, (joined.join(f'"{word}"*' for word in words), limit)) if words else []
             if rows:
-                return [Old(str(at), str(text or title), score=-rank) for at, title, text, rank in rows]
+                return [OldHit(str(at), str(text or title), score=-rank) for at, title, text, rank in rows]
         return []
 
     return ask
 
 
-def _recalled(url: str) -> Ask:
+def _hindsight(url: str) -> Ask:
     """Hindsight's recall over HTTP; `url` is that of a bank: http://HOST/v1/default/banks/ID."""
 
-    def ask(query: str, limit: int) -> list[Old]:
+    def ask(query: str, limit: int) -> list[OldHit]:
         body = json.dumps({"query": query, "budget": "mid", "max_tokens": 2048}).encode()
         request = urllib.request.Request(
             f"{url.rstrip('/')}/memories/recall", body, {"Content-Type": "application/json"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as reply:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as reply:
                 results = json.load(reply).get("results") or []
         except (OSError, ValueError, AttributeError) as error:
             hint = "give http://HOST/v1/default/banks/ID"
             raise NotFound(f"Hindsight does not answer: {error}", where=url, hint=hint) from error
-        return [Old(str(r.get("document_id") or r.get("id")), str(r.get("text"))) for r in results[:limit]]
+        return [OldHit(str(r.get("document_id") or r.get("id")), str(r.get("text"))) for r in results[:limit]]
 
     return ask
 
 
-def _grepped(files: Mapping[str, bytes]) -> Ask:
+def _grep(files: Mapping[str, bytes]) -> Ask:
     lines = [
         (path, number, line)
         for path, data in files.items()
         for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1)
         if line.strip()
     ]
-    return _most_words(lines)
+    return _by_matching_words(lines)
 
 
-def _most_words(lines: Sequence[tuple[str, int, str]]) -> Ask:
+def _by_matching_words(lines: Sequence[tuple[str, int, str]]) -> Ask:
     """Lines by how many of the query's words they have, the shortest of equals first."""
     known = [(path, number, line, set(words_of(line))) for path, number, line in lines]
 
-    def ask(query: str, limit: int) -> list[Old]:
-        wanted = set(_telling(query))
+    def ask(query: str, limit: int) -> list[OldHit]:
+        wanted = set(_content_words(query))
         ranked = sorted((-len(wanted & row[3]), len(row[2]), n) for n, row in enumerate(known))
         chosen = [(known[n], -many) for many, _, n in ranked[:limit] if many]
-        return [Old(p, text.strip(), at, at, many / len(wanted)) for (p, at, text, _), many in chosen]
+        return [OldHit(p, text.strip(), at, at, many / len(wanted)) for (p, at, text, _), many in chosen]
 
     return ask

@@ -1,4 +1,4 @@
-"""What other tools remembered, as values: one reader per source."""
+"""Reading the memories of other tools as values: one reader per source."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
 from ua_memory.text import dates
 
-# -- found -----------------------------------------------------------------------------------------------
-# What a source holds, as values: a file of markdown is taken over as it stands (`Note`); what a database
-# had becomes records (`Item`), pages and mental models.
+# -- contents --------------------------------------------------------------------------------------------
+# Markdown files are copied (`CopiedNote`); contents of a database become records (`ImportedRecord`), pages
+# and mental models.
 
 
 Files = Mapping[str, bytes]
-"""A source's files: path relative to what was named, with `/`, and bytes."""
+"""{path relative to the source, with `/`: bytes}."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedNote:
-    """A file of markdown, to be copied to the byte.
+    """A markdown file to be copied.
 
-    `path` is relative to the source; `name` is where it goes, relative to the folder of the import, and has
-    `day` in it where there is one. `curated` notes are wanted whatever their day. `body` is written in place
-    of the bytes where there is more to say of their items.
+    `path` is relative to the source, `name` to the folder of the import, and begins with `day` if there is
+    one. `curated` notes are imported whatever their day. `body`, if given, is written instead of `data`.
     """
 
     path: str
@@ -49,14 +48,17 @@ class CopiedNote:
 
     @property
     def hash(self) -> str:
-        """Twelve hexadecimal digits that name these bytes."""
+        """Twelve hexadecimal digits of the SHA-256 of the bytes."""
         return hashlib.sha256(self.data).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedRecord:
-    """A record of a database, under the block id that is made from its id there; when it was said (ISO day or
-    time); the session or document it is from; and the items that it rests on, by their block ids."""
+    """A record of a database, with a block id derived from its id there.
+
+    `said` is an ISO day or time, `session` a session or document, `proofs` the ids of the items it is based
+    on.
+    """
 
     record: Fact | Observation | Opinion
     said: str | None = None
@@ -74,7 +76,8 @@ class ImportedRecord:
 
 @dataclass(frozen=True, slots=True)
 class SourceContents:
-    """What a source holds. `problems` have the source's paths; `left` says what is not taken, and why."""
+    """The contents of a source. `problems` have the source's paths; `left` are messages on what is not
+    imported."""
 
     source: str
     name: str
@@ -90,9 +93,9 @@ class SourceContents:
     """Notes and items that the chosen days leave out."""
 
     def within(self, days: int | None) -> SourceContents:
-        """What is curated or undated, and the newest `days` days that the source has; all for None.
+        """Curated and undated contents, and those of the newest `days` days; everything for None.
 
-        What rests on other items goes with the newest of them, and takes the others along.
+        An item that is based on others has the day of the newest of them, and includes them all.
         """
         if days is None:
             return self
@@ -112,19 +115,17 @@ class SourceContents:
 
 
 def stable_id(source: str, key: str) -> str:
-    """The block id of what has this id in that source: the same each time it is read."""
+    """The block id for an id of a source, always the same."""
     return b32encode(hashlib.sha256(f"{source}\0{key}".encode()).digest())[:10].decode().lower()
 
 
-# -- importers -------------------------------------------------------------------------------------------
-# What other tools remembered → what a bank can hold. One module a source; all of them pure.
-#
-# A reader gets a source's files as bytes and returns `Found`. `adopting` puts that into a bank, and `cli`
-# reads the files. Nothing is rephrased.
+# -- readers ---------------------------------------------------------------------------------------------
+# A reader is a pure function from a source's files to `SourceContents`. `cli` reads the files, and
+# `import_.import_contents` writes the contents into a bank. No text is rephrased.
 
 
-def read(source: str, name: str, files: Files) -> SourceContents:
-    """What a source of this kind holds. Usage for an unknown kind, or where nothing of the kind is there."""
+def read_source(source: str, name: str, files: Files) -> SourceContents:
+    """Read a source of this kind. Usage for an unknown kind, or if nothing is found."""
     readers: dict[str, Callable[[str, Files], SourceContents]] = {
         "openclaw": read_openclaw,
         "claude-code": read_claude_code,
@@ -138,34 +139,30 @@ def read(source: str, name: str, files: Files) -> SourceContents:
 
 
 # -- notes -----------------------------------------------------------------------------------------------
-# A folder of markdown notes, such as an Obsidian vault: each is copied, under its day where it has one.
-#
-# A note's day is said by its path, else by its front matter (`text.dates`). The file's own time is not asked:
-# copies and checkouts change it.
+# A folder of markdown notes, such as an Obsidian vault. A note's day is in its path, else in its front matter
+# (`text.dates`). The file's time is not used, since copies and checkouts change it.
 
 
-_UNFIT = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTERS = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
 _LONGEST = 200
-"""Bytes of a part of a path; with a day before it, it is still a name."""
+"""Bytes of a part of a path; there must be room for a day before it."""
 
 
-_DEEPEST = 800
+_LONGEST_PATH = 800
 """Characters of a path below the folder of an import."""
 
 
 def read_notes(name: str, files: Files) -> SourceContents:
-    """Every note of a folder. Usage where there is none."""
-    notes, problems, left = collect({path: files[path] for path in sorted(files)}, curated=True)
+    """Read every note of a folder. Usage if there is none."""
+    notes, problems, left = collect_notes({path: files[path] for path in sorted(files)}, curated=True)
     if not notes:
         raise Usage("no markdown notes found", where=name, hint="give the folder that contains them")
     return SourceContents("markdown", name, tuple(notes), problems=tuple(problems), left=tuple(left))
 
 
-def collect(files: Files, *, curated: bool) -> tuple[list[CopiedNote], list[Problem], list[str]]:
-    """Notes, what is wrong in them, and what is left out: empty files, and copies of another one.
-
-    `curated` marks those without a day as wanted in any case.
-    """
+def collect_notes(files: Files, *, curated: bool) -> tuple[list[CopiedNote], list[Problem], list[str]]:
+    """(notes, problems in them, messages on empty and duplicate files). Notes without a day are `curated` as
+    given."""
     notes: list[CopiedNote] = []
     problems: list[Problem] = []
     left: list[str] = []
@@ -176,49 +173,49 @@ def collect(files: Files, *, curated: bool) -> tuple[list[CopiedNote], list[Prob
         if not data.strip():
             left.append(f"{path}: empty")
             continue
-        made = note(path, data, curated)
+        made = make_note(path, data, curated)
         if made.hash in first:
             left.append(f"{path}: the same as {first[made.hash]}")
             continue
         first[made.hash] = path
         notes.append(made)
-        problems += trouble(made, f"memory/{made.name}")
+        problems += note_problems(made, f"memory/{made.name}")
     return notes, problems, left
 
 
-def note(path: str, data: bytes, curated: bool) -> CopiedNote:
+def make_note(path: str, data: bytes, curated: bool) -> CopiedNote:
     """One file as a note, with its day and its name in the bank."""
     headed = data.removeprefix(b"\xef\xbb\xbf").startswith(b"---")
     day = dates.day_of_note(path, markdown_document.parse(data, f"memory/{path}").front if headed else {})
-    return CopiedNote(path, fitting(path, day), data, day, curated and not day)
+    return CopiedNote(path, bank_path(path, day), data, day, curated and not day)
 
 
-def trouble(note: CopiedNote, path: str) -> list[Problem]:
-    """What cannot be read of a note as it would stand at a path of a bank, at its place in the source."""
+def note_problems(note: CopiedNote, path: str) -> list[Problem]:
+    """The problems of a note as a file of the bank, with their places in the source."""
     found = markdown_document.parse(note.data, path).problems
     return [Problem(note.path, each.line, each.message) for each in found]
 
 
-def fitting(path: str, day: str | None) -> str:
-    """A path as a bank can have it: nothing hidden, no control characters, not too long, and its day in front
-    of its name where a log's name does not say it yet. Of one that is too deep the inner folders are kept."""
-    parts = [_part(part) for part in path.split("/") if part not in ("", ".", "..")]
-    stem = _part(parts[-1][: -len(".md")])
+def bank_path(path: str, day: str | None) -> str:
+    """A valid path in a bank: without hidden parts and control characters, not too long, with the day before
+    the name unless it has it. If it is too deep, the outer folders are dropped."""
+    parts = [_safe_part(part) for part in path.split("/") if part not in ("", ".", "..")]
+    stem = _safe_part(parts[-1][: -len(".md")])
     if day and markdown_lines.day_of(f"{stem}.md") != day:
         stem = f"{day}-{stem}"
     folders = parts[:-1]
-    while sum(map(len, folders)) + len(folders) + len(stem) > _DEEPEST:
+    while sum(map(len, folders)) + len(folders) + len(stem) > _LONGEST_PATH:
         folders = folders[1:]
     return "/".join([*folders, f"{stem}.md"])
 
 
-def _part(part: str) -> str:
-    clean = _UNFIT.sub("_", part).encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
+def _safe_part(part: str) -> str:
+    clean = _CONTROL_CHARACTERS.sub("_", part).encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
     return f"_{clean[1:]}" if clean.startswith(".") else clean or "_"
 
 
 def files_below(files: Files, folder: str) -> dict[str, bytes]:
-    """The files below a folder, by their path in it, in order."""
+    """The files below a folder, sorted, with paths relative to it."""
     start = f"{folder}/" if folder else ""
     return {path[len(start) :]: files[path] for path in sorted(files) if path.startswith(start)}
 
@@ -227,25 +224,25 @@ def files_below(files: Files, folder: str) -> dict[str, bytes]:
 # A basic-memory project: notes of markdown whose list items are observations and relations.
 #
 # `- [method] Pour over is clearer #brewing (my own)` has a category, tags and a context; `- requires
-# [[Grinder]]` links its note to another; `@effective(2026-03-01)` says from when something holds. Each line
-# stays as it is; category, names and times are written below it as this bank's own metadata.
+# [[Grinder]]` links its note to another; `@effective(2026-03-01)` is the beginning of validity. Each line is
+# kept; category, names and times are added below it as metadata of ours.
 
 
-_CATEGORY = re.compile(r"\[([^\[\]()]{2,}|[a-wyzA-WYZ0-9])\]\s+\S")
+_CATEGORY_TAG = re.compile(r"\[([^\[\]()]{2,}|[a-wyzA-WYZ0-9])\]\s+\S")
 _CLOCK = re.compile(r"[\d:.,\s-]+")
 _LINK = re.compile(r"\[\[([^\[\]|#^]+)(?:[#^|][^\[\]]*)?\]\]")
 _EFFECTIVE = re.compile(r"@effective\((\d{4}-\d\d-\d\d)(?:\s*,\s*(\d{4}-\d\d-\d\d))?\)")
 
 
 def read_basic_memory(name: str, files: Files) -> SourceContents:
-    """Every note of a project. Usage where there is none."""
+    """Read every note of a project. Usage if there is none."""
     found = read_notes(name, files)
     made = tuple(replace(note, curated=True, body=with_metadata(note)) for note in found.notes)
     return replace(found, source="basic-memory", notes=made)
 
 
 def with_metadata(note: CopiedNote) -> bytes | None:
-    """The note with what its items say as metadata below them; None where they say nothing more."""
+    """The note with metadata added below its items; None if there is nothing to add."""
     path = f"memory/{note.name}"
     document = markdown_document.parse(note.data, path)
     title = str(document.front.get("title") or note.path.rpartition("/")[2].removesuffix(".md"))
@@ -253,16 +250,18 @@ def with_metadata(note: CopiedNote) -> bytes | None:
     data = note.data
     for fact, lines in more:
         data = markdown_lines.insert_after(data, fact.place.end, lines)
-    if more and not _reads_so(note.data, data, path):  # all in one go is quick; one of them is the trouble
+    if more and not _is_metadata_only(
+        note.data, data, path
+    ):  # adding all at once is quick; on a problem, add one by one
         data = note.data
         for fact, lines in more:
             new = markdown_lines.insert_after(data, fact.place.end, lines)
-            data = new if _reads_so(data, new, path) else data
+            data = new if _is_metadata_only(data, new, path) else data
     return data if data != note.data else None
 
 
 def metadata(fact: Fact, title: str) -> list[str]:
-    """What an item says beside its text, as the lines of a fact's metadata."""
+    """The metadata lines for an item: its validity, names and category."""
     first = fact.text.split("\n")[0]
     lines = []
     if (effective := _EFFECTIVE.search(first)) and not fact.when:
@@ -270,14 +269,14 @@ def metadata(fact: Fact, title: str) -> list[str]:
     names = [name.strip() for name in _LINK.findall(first) if name.strip()]
     if names and not fact.entities:
         lines.append(f"  - entities: {fields.write_links(list(dict.fromkeys([title, *names])))}")
-    category = _CATEGORY.match(first)
+    category = _CATEGORY_TAG.match(first)
     if category and not _CLOCK.fullmatch(category[1]):
         lines.append(f"  - tags: {fields.write_tags([category[1].strip()])}")
     return lines
 
 
-def _reads_so(old: bytes, new: bytes, path: str) -> bool:
-    """Whether what was put below the items is read as theirs, and nothing reads otherwise than before."""
+def _is_metadata_only(old: bytes, new: bytes, path: str) -> bool:
+    """Whether the added lines parse as metadata, and all else as before."""
     then, now = markdown_document.parse(old, path), markdown_document.parse(new, path)
     same = [fact.text for fact in then.of(Fact)] == [fact.text for fact in now.of(Fact)]
     return same and len(now.problems) == len(then.problems)
@@ -296,13 +295,13 @@ _INDEX_LINE = re.compile(r"\s*[-*] \[[^\]]*\]\(([^)]+\.md)\)")
 
 
 def read_claude_code(name: str, files: Files) -> SourceContents:
-    """The memory files and instructions below a folder. Usage where there are none."""
+    """Read the memory files and instructions below a folder. Usage if there are none."""
     talks = sum(path.endswith(".jsonl") for path in files)
     chosen = {path: data for path, data in files.items() if path in INSTRUCTIONS or _MEMORY.fullmatch(path)}
     top = {path: data for path, data in files.items() if "/" not in path}
-    if not chosen and any(map(_has_front, top.values())):
+    if not chosen and any(map(_is_memory_file, top.values())):
         chosen = top  # the memory folder itself
-    made, problems, left = collect(dict(sorted(chosen.items())), curated=True)
+    made, problems, left = collect_notes(dict(sorted(chosen.items())), curated=True)
     index = {note.path for note in made if _is_index(note, chosen)}
     left += [f"{path}: an index of the other notes" for path in sorted(index)]
     notes = tuple(
@@ -319,7 +318,7 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
     return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
 
 
-def _has_front(data: bytes) -> bool:
+def _is_memory_file(data: bytes) -> bool:
     return data.removeprefix(b"\xef\xbb\xbf").startswith(b"---") and b"\nname:" in data[:2000]
 
 
@@ -337,7 +336,7 @@ def _is_index(note: CopiedNote, files: Files) -> bool:
 def _name(note: CopiedNote) -> str:
     """`projects/-home-u-api/memory/x.md` as `home-u-api/x.md`."""
     parts = [part for part in note.path.split("/") if part not in ("projects", "memory")]
-    return fitting("/".join(part.lstrip("-") or part for part in parts), note.day)
+    return bank_path("/".join(part.lstrip("-") or part for part in parts), note.day)
 
 
 # -- hindsight -------------------------------------------------------------------------------------------
@@ -353,7 +352,7 @@ BELIEFS = ("observation", "opinion")
 TYPES = ("world", "experience", "assistant", "bank", "observation", "opinion")
 SOURCES = ("source_memory_ids", "source_fact_ids", "source_memories")
 LONGEST_PROOF = 240
-"""Characters of a source's first line that are quoted as a proof."""
+"""So many characters of a source's first line are quoted in a proof."""
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)\S*)?\Z")
 
 Json = dict[str, Any]
@@ -361,7 +360,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class ExportObjects:
-    """The objects of an export, by what they are."""
+    """The objects of an export by kind."""
 
     units: dict[str, Json] = field(default_factory=dict)
     documents: dict[str, Json] = field(default_factory=dict)
@@ -373,17 +372,17 @@ class ExportObjects:
     nameless: int = 0
 
     def sort(self, value: Any) -> None:
-        """Put every object within a value where it belongs."""
+        """Sort all objects within a value, recursively."""
         if isinstance(value, list):
             for each in value:
                 self.sort(each)
         elif isinstance(value, dict):
-            self._object(value)
+            self._sort_object(value)
             for each in value.values():
                 if isinstance(each, dict | list):
                     self.sort(each)
 
-    def _object(self, one: Json) -> None:
+    def _sort_object(self, one: Json) -> None:
         key = str(one.get("id") or one.get("key") or "")
         if _text(one, "text") and (one.get("fact_type") or one.get("type")) in TYPES:
             self.nameless += not key
@@ -403,20 +402,20 @@ class ExportObjects:
 
 
 def read_hindsight(name: str, files: Files) -> SourceContents:
-    """The memories, documents, mental models and pages of an export. Usage where there are none."""
-    heap, problems = ExportObjects(), list[Problem]()
+    """Read the memories, documents, mental models and pages of an export. Usage if there are none."""
+    objects, problems = ExportObjects(), list[Problem]()
     for path in sorted(files):
         if path.endswith((".json", ".jsonl")):
-            problems += _loaded(heap, path, files[path])
+            problems += _load_json(objects, path, files[path])
     pages_of_markdown = {p: d for p, d in files.items() if p.endswith(".md") and not p.endswith(".log.md")}
-    notes, more, left = collect(pages_of_markdown, curated=True)
-    models, pages, bodies = _pages(heap)
-    items = tuple(_items(heap))
-    notes += [*bodies, *_documents(heap)]
+    notes, more, left = collect_notes(pages_of_markdown, curated=True)
+    models, pages, bodies = _pages(objects)
+    items = tuple(_records(objects))
+    notes += [*bodies, *_documents(objects)]
     if not (items or notes or models or pages):
         hint = "give an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON"
         raise Usage("contains no memories, documents or mental models of Hindsight", where=name, hint=hint)
-    left += _told(heap)
+    left += _left_out(objects)
     name = re.sub(r"\.jsonl?\Z", "", name)
     return SourceContents(
         "hindsight", name, tuple(notes), items, models=models, pages=pages,
@@ -424,10 +423,10 @@ def read_hindsight(name: str, files: Files) -> SourceContents:
     )  # fmt: skip
 
 
-def _loaded(heap: ExportObjects, path: str, data: bytes) -> Iterator[Problem]:
+def _load_json(objects: ExportObjects, path: str, data: bytes) -> Iterator[Problem]:
     """Sort a file's JSON into the heap; what cannot be read, at its line."""
     try:
-        heap.sort(json.loads(data))
+        objects.sort(json.loads(data))
         return
     except (ValueError, RecursionError) as error:
         first, line = str(error), getattr(error, "lineno", 1)
@@ -437,46 +436,46 @@ def _loaded(heap: ExportObjects, path: str, data: bytes) -> Iterator[Problem]:
         return
     for number, row in rows:
         try:
-            heap.sort(json.loads(row))
+            objects.sort(json.loads(row))
         except (ValueError, RecursionError) as error:
             yield Problem(path, number, f"not JSON: {error}")
             if not path.endswith(".jsonl"):
                 return
 
 
-def _told(heap: ExportObjects) -> Iterator[str]:
-    if heap.directives:
-        names = ", ".join(str(each.get("name") or "nameless") for each in heap.directives)
+def _left_out(objects: ExportObjects) -> Iterator[str]:
+    if objects.directives:
+        names = ", ".join(str(each.get("name") or "nameless") for each in objects.directives)
         yield f"directives ({names}): copy those you want into ua-memory.toml"
-    if heap.nameless:
-        yield f"{heap.nameless} memories have no id; their text is compared instead"
+    if objects.nameless:
+        yield f"{objects.nameless} memories have no id; their text is compared instead"
 
 
 # -- memories --------------------------------------------------------------------------------------------
 
 
-def _items(heap: ExportObjects) -> Iterator[ImportedRecord]:
-    for unit, entity in heap.links:
-        if unit in heap.units and entity in heap.names:
-            heap.units[unit].setdefault("_names", []).append(heap.names[entity])
-    facts = {key: _item(key, one) for key, one in heap.units.items()}
-    yield from (i for key, i in facts.items() if _kind(heap.units[key]) not in BELIEFS)
-    for key, one in heap.units.items():
+def _records(objects: ExportObjects) -> Iterator[ImportedRecord]:
+    for unit, entity in objects.links:
+        if unit in objects.units and entity in objects.names:
+            objects.units[unit].setdefault("_names", []).append(objects.names[entity])
+    facts = {key: _record(key, one) for key, one in objects.units.items()}
+    yield from (i for key, i in facts.items() if _kind(objects.units[key]) not in BELIEFS)
+    for key, one in objects.units.items():
         if _kind(one) in BELIEFS:
             named: list[Any] = next((one[name] for name in SOURCES if one.get(name)), [])
             ids = dict.fromkeys(str(each.get("id") if isinstance(each, dict) else each) for each in named)
             sources = [facts[i] for i in ids if i in facts and isinstance(facts[i].record, Fact)]
-            yield _belief(facts[key], sources, one) if sources else facts[key]
+            yield _make_belief(facts[key], sources, one) if sources else facts[key]
 
 
 def _kind(one: Json) -> str:
     return str(one.get("fact_type") or one.get("type"))
 
 
-def _item(key: str, one: Json) -> ImportedRecord:
+def _record(key: str, one: Json) -> ImportedRecord:
     kind = _kind(one)
-    said = _stamp(one, "mentioned_at") or _stamp(one, "event_date") or _stamp(one, "created_at")
-    what, who, why = parts(_text(one, "text"), bool(_stamp(one, "occurred_start")))
+    said = _time_of(one, "mentioned_at") or _time_of(one, "event_date") or _time_of(one, "created_at")
+    what, who, why = split_text(_text(one, "text"), bool(_time_of(one, "occurred_start")))
     tags = [str(tag) for tag in one.get("tags") or () if str(tag).strip() and "\n" not in str(tag)]
     names = _names(one)
     session = _text(one, "document_id") or None
@@ -490,8 +489,8 @@ def _item(key: str, one: Json) -> ImportedRecord:
     return ImportedRecord(fact, said, session)
 
 
-def parts(text: str, dated: bool) -> tuple[str, str | None, str | None]:
-    """What, who and why of a memory's one string. Its `When:` stays in the text unless it is `dated`."""
+def split_text(text: str, dated: bool) -> tuple[str, str | None, str | None]:
+    """(what, who, why) of a memory's text. Its `When:` stays in the text unless it is `dated`."""
     what, *rest = re.split(r" \| ", readable(text).strip())
     who, why = [], []
     for part in rest:
@@ -506,8 +505,8 @@ def parts(text: str, dated: bool) -> tuple[str, str | None, str | None]:
 
 
 def _when(one: Json) -> str | None:
-    """When it happened: a day, a minute, or a stretch of days; None where that is not known."""
-    start, end = _stamp(one, "occurred_start"), _stamp(one, "occurred_end")
+    """When it happened: a day, a time or a span of days; None if unknown."""
+    start, end = _time_of(one, "occurred_start"), _time_of(one, "occurred_end")
     if not start:
         return None
     if end and end[:10] > start[:10]:
@@ -516,8 +515,8 @@ def _when(one: Json) -> str | None:
     return when if fields.is_time(when) else start[:10]
 
 
-def _stamp(one: Json, key: str) -> str | None:
-    """A time as `2026-02-03` or with hour, minute and offset; None if there is none that can be read."""
+def _time_of(one: Json, key: str) -> str | None:
+    """A time as `2026-02-03` or with hour, minute and offset; None if missing or invalid."""
     value = one.get(key)
     match = _STAMP.match(value.strip()) if isinstance(value, str) else None
     if not match or not fields.is_time(match[1]):
@@ -533,8 +532,8 @@ def _names(one: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for e in found if (name := " ".join(str(e).split()))))
 
 
-def _belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json) -> ImportedRecord:
-    """An observation or an opinion with the facts that it rests on."""
+def _make_belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json) -> ImportedRecord:
+    """The observation or opinion for a memory, with its source facts as proofs."""
     fact, kind = item.record, _kind(one)
     assert isinstance(fact, Fact)
     proofs = tuple(
@@ -559,28 +558,28 @@ def _belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json) -> I
 # -- documents, models, pages ----------------------------------------------------------------------------
 
 
-def _documents(heap: ExportObjects) -> Iterator[CopiedNote]:
-    for key, one in heap.documents.items():
-        day = (_stamp(one, "created_at") or _stamp(one, "updated_at") or "")[:10] or None
-        path = f"documents/{_file(key)}.md"
-        yield CopiedNote(path, fitting(path, day), readable(one["original_text"]).encode(), day)
+def _documents(objects: ExportObjects) -> Iterator[CopiedNote]:
+    for key, one in objects.documents.items():
+        day = (_time_of(one, "created_at") or _time_of(one, "updated_at") or "")[:10] or None
+        path = f"documents/{_file_name(key)}.md"
+        yield CopiedNote(path, bank_path(path, day), readable(one["original_text"]).encode(), day)
 
 
-def _pages(heap: ExportObjects) -> tuple[tuple[MentalModel, ...], tuple[Page, ...], list[CopiedNote]]:
-    """Mental models; pages as recipes; what stood on them as notes, since a page's body is written anew."""
+def _pages(objects: ExportObjects) -> tuple[tuple[MentalModel, ...], tuple[Page, ...], list[CopiedNote]]:
+    """(mental models, pages without their body, the bodies as notes). A page's body is generated here."""
     pages, bodies, of_pages = [], [], set()
-    for key, one in heap.pages.items():
-        model = heap.models.get(str(one.get("mental_model_id")), one)
+    for key, one in objects.pages.items():
+        model = objects.models.get(str(one.get("mental_model_id")), one)
         of_pages.add(str(one.get("mental_model_id")))
         query = _text(model, "source_query") or _text(one, "source_query") or _text(one, "name")
-        pages.append(Page(_file(key), _text(one, "name") or key, query, _tags(model)))
+        pages.append(Page(_file_name(key), _text(one, "name") or key, query, _tags(model)))
         if body := _text(model, "content"):
             bodies.append(
-                note(f"pages/{_file(key)}.md", f"# {_text(one, 'name')}\n\n{body}\n".encode(), True)
+                make_note(f"pages/{_file_name(key)}.md", f"# {_text(one, 'name')}\n\n{body}\n".encode(), True)
             )
     models = [
-        MentalModel(_file(key), _text(one, "name") or key, _tags(one), _text(one, "content"))
-        for key, one in heap.models.items()
+        MentalModel(_file_name(key), _text(one, "name") or key, _tags(one), _text(one, "content"))
+        for key, one in objects.models.items()
         if key not in of_pages and _text(one, "content")
     ]
     return tuple(models), tuple(pages), bodies
@@ -590,7 +589,7 @@ def _tags(one: Json) -> tuple[str, ...]:
     return tuple(str(tag) for tag in one.get("tags") or () if str(tag).strip())
 
 
-def _file(key: str) -> str:
+def _file_name(key: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", key).strip("-_")[:64] or "nameless"
 
 
@@ -602,18 +601,17 @@ def _text(one: Json, key: str) -> str:
 # -- openclaw --------------------------------------------------------------------------------------------
 # An OpenClaw workspace (older: Clawdbot): curated `MEMORY.md` first, then the notes in `memory/`.
 #
-# A workspace is a bank as it stands; this copies one into another. Named may be the workspace, or the state
-# folder around it (`~/.openclaw`), whose `workspace*` folders are then looked into.
+# The source may be a workspace, or the state folder around it (`~/.openclaw`) with `workspace*` folders.
 
 
 OPENCLAW_INSTRUCTIONS = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "HEARTBEAT.md", "BOOTSTRAP.md")
-"""What tells an agent how to be: prompts, no memories."""
-CURATED = ("USER.md",)
-DREAMS = ("DREAMS.md", "dreams.md")
+"""Instructions for the agent, which are not imported."""
+CURATED_FILES = ("USER.md",)
+DREAM_FILES = ("DREAMS.md", "dreams.md")
 
 
 def read_openclaw(name: str, files: Files) -> SourceContents:
-    """What a workspace holds. Usage where there is none."""
+    """Read a workspace. Usage if there is none."""
     inner = sorted({path.split("/")[0] for path in files if path.startswith("workspace") and "/" in path})
     roots = [root for root in ("", *inner) if _is_workspace(files_below(files, root))]
     if not roots:
@@ -632,16 +630,16 @@ def _is_workspace(files: Files) -> bool:
 
 def _workspace(name: str, files: Files, root: str) -> SourceContents:
     memory = {path: data for path, data in files.items() if path.startswith("memory/")}
-    memory |= {path: files[path] for path in DREAMS if path in files}
-    notes, problems, left = collect(memory, curated=False)
+    memory |= {path: files[path] for path in DREAM_FILES if path in files}
+    notes, problems, left = collect_notes(memory, curated=False)
     # The folder of an import stands for `memory/`: relative links between notes go on working.
     notes = [replace(each, name=each.name.removeprefix("memory/")) for each in notes]
-    for path in (p for p in CURATED if files.get(p, b"").strip()):
-        notes.insert(0, note(path, files[path], True))
+    for path in (p for p in CURATED_FILES if files.get(p, b"").strip()):
+        notes.insert(0, make_note(path, files[path], True))
     core = None
     if path := next((path for path in discovery.CORE_NAMES if files.get(path, b"").strip()), ""):
-        core = CopiedNote(path, fitting(path, None), files[path], None, True)
-        problems = [*trouble(core, discovery.CORE_NAMES[0]), *problems]
+        core = CopiedNote(path, bank_path(path, None), files[path], None, True)
+        problems = [*note_problems(core, discovery.CORE_NAMES[0]), *problems]
     told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
     if told:
         left.append(f"{', '.join(told)}: instructions for the agent, not memories")

@@ -1,4 +1,4 @@
-"""Making a bank: settings, core memory, a folder for the logs, and a git repository where there is none."""
+"""`init`: creating a bank's settings, core memory, folder for logs, and git repository."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ua_memory.store.store import Store
 from ua_memory.text.redaction import find
 from ua_memory.text.wording import CORE_INTRO
 
-CORE = f"# Memory\n\n{CORE_INTRO}\n".encode()
+NEW_CORE_MEMORY = f"# Memory\n\n{CORE_INTRO}\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class InitResult:
-    """What init did. `made` names the files it wrote, empty where the bank was complete already."""
+    """The result of `init`. `made` are the files it wrote, none if the bank was complete."""
 
     bank: Bank
     config: Config
@@ -45,11 +45,11 @@ def open_store(root: Path, config: Config, now: Callable[[], datetime]) -> Store
 def init(
     root: Path, now: Callable[[], datetime] | None = None, *, timezone: str = "", door: str = "cli"
 ) -> InitResult:
-    """Make `root` a bank, or complete it; what is there is kept to the byte and committed as the person's.
+    """Make `root` a bank, or complete one. Existing files are committed unchanged, as the person's.
 
-    A folder outside any git repository becomes one of its own. Inside somebody's (a code project, an
-    OpenClaw workspace) their repository is not touched: the trail lies under its git directory.
-    Usage for an unknown timezone, CannotWrite where nothing can be made.
+    A folder outside any git repository becomes a repository of its own. Inside somebody's (a code project, an
+    OpenClaw workspace) that repository is not touched: the history is stored below its git directory.
+    Usage for an unknown timezone, CannotWrite.
     """
     if timezone and not config_module.is_zone(timezone):
         raise Usage(f"unknown timezone {timezone!r}", hint="use a name such as Europe/Kyiv")
@@ -58,7 +58,7 @@ def init(
     root = root.resolve()
     present = config_module.load(root, {})
     before = locate(root, own=present.own, bank_id=present.id)
-    missing = _missing(root, present, timezone)
+    missing = _missing_settings(root, present, timezone)
     config = replace(present, **missing)
     notes = _make_repository(root, config, before)
     bank = locate(root, own=config.own, bank_id=config.id)
@@ -68,12 +68,12 @@ def init(
     store = Store(bank, config, clock)
     store.make_state()
     store.adopt()
-    made, result = _write(store, missing, door)
+    made, result = _write_files(store, missing, door)
     return InitResult(bank, config, made, replace(result, notes=(*notes, *result.notes)))
 
 
-def _missing(root: Path, present: Config, timezone: str) -> dict[str, Any]:
-    """What the settings file must say for the bank to be found again, and does not yet."""
+def _missing_settings(root: Path, present: Config, timezone: str) -> dict[str, Any]:
+    """{key: value} of settings that identify the bank and are not in its file yet."""
     apart = present.sources["trail"] == "default"
     own = "own" if git_around(root) is None else "beside"
     wanted = {
@@ -85,8 +85,8 @@ def _missing(root: Path, present: Config, timezone: str) -> dict[str, Any]:
 
 
 def _former_id(root: Path) -> str:
-    """The id of a trail in the repository around that was this folder's: `git clean -fdx` takes the settings
-    away and leaves the trail, which must be found again."""
+    """The id of this folder's earlier history in the surrounding repository, or ''. After `git clean -fdx`
+    the settings are gone, and the history must be found again."""
     place = git_around(root)
     if not place:
         return ""
@@ -101,15 +101,15 @@ def _former_id(root: Path) -> str:
     return ""
 
 
-def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[str, ...], Result]:
-    """Write the files that a bank needs, or add to its settings; the names of those written."""
+def _write_files(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[str, ...], Result]:
+    """Write the files that a bank needs, or add to its settings; (names of the files written, result)."""
     with store.revision("init", door=door) as draft:
         if not any(draft.exists(name) for name in CORE_NAMES):
-            draft.write(CORE_NAMES[0], CORE, restored=True)
+            draft.write(CORE_NAMES[0], NEW_CORE_MEMORY, restored=True)
         if is_blank(str(store.bank.root / SETTINGS)):
-            draft.write(SETTINGS, _toml(store.config), restored=True)
+            draft.write(SETTINGS, _new_settings_file(store.config), restored=True)
         elif missing:
-            # A table's keys run to the end of the file, so what belongs to none goes to its start.
+            # At the end of the file they would belong to its last table.
             lines = [f'{key} = "{value}"' for key, value in missing.items()]
             draft.write(SETTINGS, insert_after(draft.read(SETTINGS), 0, lines), restored=True)
         made = tuple(draft.changed())
@@ -118,7 +118,7 @@ def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[s
 
 
 def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Result | None:
-    """Set a setting in the bank's file; None where it stood there already. Usage for a secret; Malformed."""
+    """Set a setting in the bank's file; None if it had that value. Usage for a secret; Malformed."""
     if find(str(value)):
         what = "this value holds a secret, and the bank's file is committed and synced"
         hint = "add --user, or set its variable"
@@ -133,18 +133,19 @@ def set_setting(store: Store, key: str, value: Any, *, by_person: bool) -> Resul
 
 
 def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
-    """The bank's own repository, made from a trail that was begun before git was there, if there is one."""
+    """Create the bank's own repository, from an earlier history in the state folder if there is one;
+    notes."""
     own = root / ".git"
     if not config.own or own.exists():
         return []
     earlier = History(before.git_dir, root, own=False)
     try:
-        earlier.git()  # where there is none, not even an empty `.git` is left behind
+        earlier.git()  # fails without git, before an empty `.git` is created
         if earlier.exists:
             earlier.run("config", "--unset", "core.worktree")
             earlier.run("config", "core.bare", "false")
             before.git_dir.rename(own)
-            # git's index is empty so far: without this `git status` calls every file deleted.
+            # With an empty index `git status` would list every file as deleted.
             History(own, root, own=True).run("read-tree", "HEAD")
         else:
             History(own, root, own=True).create()
@@ -156,7 +157,7 @@ def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
 
 
 def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], datetime]) -> list[str]:
-    """Take along what an unfinished or nameless bank had already: pending work, trail, cache."""
+    """Move the state of the same bank from an earlier location: pending work, history, cache; notes."""
     if before.state == after.state or not before.state.exists():
         return []
     with Store(before, config, now).locked():
@@ -171,14 +172,14 @@ def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], dat
         if not before.git_dir.exists():
             shutil.rmtree(before.state)
             return []
-        # Two histories cannot be made one here, and none may be lost.
+        # Two histories cannot be merged here, and neither may be lost.
         aside = after.state / f"earlier-{now():%Y%m%d%H%M%S}.git"
         before.git_dir.rename(aside)
         shutil.rmtree(before.state)
     return [f"an earlier history of this bank is kept in {aside}"]
 
 
-def _toml(config: Config) -> bytes:
+def _new_settings_file(config: Config) -> bytes:
     unset = '# timezone = "Europe/Kyiv"   # else the system\'s'
     zone = f'timezone = "{config.timezone}"' if config.timezone else unset
     return f"""\

@@ -1153,4 +1153,4 @@ def _is_untouched(store: Store) -> bool:
     files = {file.path for file in store.survey().files}
     if len(log) != 1 or log[0].trailer("Memory-Op") != "init" or not files <= {CORE_NAMES[0], SETTINGS}:
         return False
-    return _read_or_none(store, CORE_NAMES[0]) in (None, init.CORE)
+    return _read_or_none(store, CORE_NAMES[0]) in (None, init.NEW_CORE_MEMORY)
