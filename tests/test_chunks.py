@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ua_memory.retain.extractor import EDGE_CHUNK, MOST, chunk_name, split_text
+from ua_memory.retain.extractor import EDGE_CHUNK, LONGEST_CHUNK, chunk_name, split_text
 
 HEADING = "## {}\n\n"
 TALK = "the API moved to Fly because the price doubled and Alice said so in March of that year"
@@ -32,7 +32,7 @@ def prose(seed: int, paragraphs: int = 60) -> str:
 def test_joined_they_are_the_text(text: str) -> None:
     found = split_text(text)
     assert "".join(chunk.text for chunk in found) == (text if text.strip() else "")
-    assert all(len(chunk.text) <= MOST for chunk in found)
+    assert all(len(chunk.text) <= LONGEST_CHUNK for chunk in found)
 
 
 @given(st.integers(0, 50), st.floats(0, 1), st.integers(1, 400))
@@ -43,7 +43,7 @@ def test_an_edit_changes_only_chunks_nearby(seed: int, where: float, size: int) 
     edited = text[:at] + " new words" * (size // 10) + text[at:]
     before, after = split_text(text), split_text(edited)
     same = {chunk.name for chunk in before} & {chunk.name for chunk in after}
-    reach, start = 3 * MOST, 0
+    reach, start = 3 * LONGEST_CHUNK, 0
     for chunk in before:
         if start + len(chunk.text) < at - reach or start > at + reach:
             assert chunk.name in same, (start, at)
@@ -67,4 +67,4 @@ def test_what_is_short_is_one_chunk_and_white_space_around_it_is_nothing() -> No
 
 def test_equal_lines_without_end_are_cut_in_time() -> None:
     assert len(split_text("- the same\n" * 20_000)) < 400
-    assert max(len(chunk.text) for chunk in split_text("x" * 50_000)) <= MOST
+    assert max(len(chunk.text) for chunk in split_text("x" * 50_000)) <= LONGEST_CHUNK

@@ -95,7 +95,7 @@ def test_a_model_that_reads_a_group_has_no_hand_on_core_memory() -> None:
     assert session.tools(core=True).keys() - session.tools(core=False).keys() == {
         "core_memory_replace", "get_core_memory_blocks",
     }  # fmt: skip
-    assert session._tags([f"group:{GROUP}"]) == ()
+    assert session._grounded_tags([f"group:{GROUP}"]) == ()
 
 
 @pytest.mark.parametrize(

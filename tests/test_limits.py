@@ -278,7 +278,7 @@ def test_a_document(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.retain.queue import TextItem as Item
 
     pieces = chunks.split_text(" ".join(f"Thing {number} was said." for number in range(1000)))
-    assert len(pieces) > 3 and max(len(piece.text) for piece in pieces) <= chunks.MOST
+    assert len(pieces) > 3 and max(len(piece.text) for piece in pieces) <= chunks.LONGEST_CHUNK
     monkeypatch.setattr(documents, "MOST_CHUNKS", len(pieces))
     known, item = (
         documents.KnownDocument("memory/documents/a.md", exists=False),

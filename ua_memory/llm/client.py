@@ -639,7 +639,7 @@ def _as_batch_errors(endpoint: Endpoint) -> Iterator[None]:
 
 # -- models ------------------------------------------------------------------------------------------------
 # Each request is metered and retried. The SDKs give the connection and its errors, but three things are done
-# here: retries, since the SDKs do not retry a cut stream, and sleep for as long as `Retry-After` says, be it
+# here: retries, since the SDKs do not retry a cut stream, and sleep for as long as `Retry-After` says, even
 # a day; no redirects, which would send texts to another server; and no key or address is taken from the
 # environment or an SDK's profiles, since a daemon serves several banks.
 

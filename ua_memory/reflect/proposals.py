@@ -34,11 +34,10 @@ from ua_memory.store.store import Store
 from ua_memory.text.grounding import claims, disagreement, terms, ungrounded
 
 # -- proposals ---------------------------------------------------------------------------------------------
-# What a model may propose to do with observations, and what of it is let through.
+# A model's proposals for observations, and their checks.
 #
-# A proposal names facts and observations by the labels they were shown under, and nothing else exists for
-# it. Its quotes must stand in their facts, its statement must name nothing that these do not name. It is
-# data until `applying` writes it.
+# A proposal names facts and observations by the labels that the model was shown. Its quotes must be in their
+# facts, and its text must name nothing that these do not name. `OperationApplier` writes it.
 
 
 class RefusedProposal(Exception):
@@ -273,7 +272,7 @@ class ObservationChange:
 class OperationApplier:
     """Applies operations in one revision. `spare` is how many observations may still be retired; operations
     beyond that are `held`, those that failed are in `notes`. Names in `waiting` were held by an earlier run;
-    observations in `observations_by_person` were worded by a person and are not reworded."""
+    observations in `by_person` were worded by a person and are not reworded."""
 
     draft: Draft
     beliefs: ObservationIndex
@@ -324,14 +323,10 @@ class OperationApplier:
                 self._apply(operation)
             except (Malformed, Usage, KeyError) as error:
                 self._roll_back(files)
-                what = (
-                    error.what
-                    if isinstance(error, Malformed | Usage)
-                    else "a fact or observation changed meanwhile"
-                )
-                self.notes.append(
-                    f"left out: {operation.do} {operation.text or operation.observation}: {what}"[:300]
-                )
+                changed = "a fact or observation changed meanwhile"
+                what = error.what if isinstance(error, Malformed | Usage) else changed
+                name = operation.text or operation.observation
+                self.notes.append(f"left out: {operation.do} {name}: {what}"[:300])
 
     def _apply(self, operation: Operation) -> None:
         if operation.do in ("retire", "merge"):
@@ -424,7 +419,7 @@ SIMILAR = 0.62
 """The Jaccard similarity from which two statements say the same."""
 LEAST_WORDS = 4
 """Shorter statements are not compared: "Status: done" may be about anything."""
-LONGEST = 60
+LONGEST_STATEMENT = 60
 """Most words of a statement that is compared; a longer one is no single statement."""
 COMMON_WORD = 200
 """A word leads to so many statements at most, the latest; a more common word does not distinguish any."""
@@ -518,7 +513,7 @@ def similar_pairs(
     often = Counter(word for one in each for word in one.own_words)
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(each):
-        if not LEAST_WORDS - 1 <= len(one.own_words) <= LONGEST:
+        if not LEAST_WORDS - 1 <= len(one.own_words) <= LONGEST_STATEMENT:
             continue
         rare = sorted(one.own_words, key=lambda word: (often[word], word))
         prefix = rare[: len(rare) - math.ceil(least * len(rare)) + 1]
@@ -599,12 +594,10 @@ def _shared_weights(
 def _negations(text: str) -> Iterable[str]:
     plain = text.casefold().replace("'", "").replace("’", "")
     words = {"".join(c for c in word if c.isalnum()) for word in plain.split()}
-    return (words & _NEGATIONS) | {
-        word for word in words if word.endswith("nt") and word[:-2] in _NEGATED_VERBS
-    }
+    return (words & _NEGATIONS) | {word for word in words if word.endswith("nt") and word[:-2] in _VERBS}
 
 
-_NEGATED_VERBS = frozenset("do does did is are was were has have had wo ca could should would must".split())  # noqa: SIM905
+_VERBS = frozenset("do does did is are was were has have had wo ca could should would must".split())  # noqa: SIM905
 
 
 # -- consolidation without a model -------------------------------------------------------------------------
@@ -687,19 +680,12 @@ def _create_operations(
     made = []
     for group in duplicate_groups(rest, fresh):
         facts = [fact for number in group if (fact := rest[number].fact)]
-        text, sources = (
-            as_sentence(facts[0].text),
-            {fact_mark(fact): comparable(fact).source for fact in facts},
-        )
+        text = as_sentence(facts[0].text)
+        sources = {fact_mark(fact): comparable(fact).source for fact in facts}
         quoted = _quotes(facts, clean)
         several = len({sources[each] for each, _ in quoted}) > 1
-        if (
-            several
-            and _is_prose(text)
-            and fresh & sources.keys()
-            and text.casefold() not in texts
-            and clean(text) == text
-        ):
+        is_new = fresh & sources.keys() and text.casefold() not in texts
+        if several and is_new and _is_prose(text) and clean(text) == text:
             made.append(Operation("create", f"new:{new_id()}", text, quoted))
     return made
 

@@ -678,9 +678,9 @@ class Reflector:
             text = "" if pieces else NOTHING_FOUND
             return Reflection(question, text, evidence=pieces, path=tuple(run.path), notes=tuple(notes))
         system = system_prompt(store.config, size.answer * 2 // 3, keep_opinion)
-        with self._models.open(model) as asked:
-            assert asked is not None
-            done = answer(asked, run, run.first_message(layers, directives_text(store.config)), system)
+        with self._models.open(model) as opened:
+            assert opened is not None
+            done = answer(opened, run, run.first_message(layers, directives_text(store.config)), system)
         opinions = write_opinions(store, run.proposals, question=question, door=self._door)
         return replace(done, opinions=opinions, notes=(*left, *done.notes))
 

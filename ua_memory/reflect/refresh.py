@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 KINDS = ("fact", "observation")
 """The kinds of evidence. Pages are not made from other pages, mental models or opinions."""
-MOST = 40
+MOST_EVIDENCE = 40
 """Most pieces of evidence that recall gives to one page."""
 LEAST_SCORE = 0.2
 """Hits with a lower score are mostly about something else."""
@@ -179,7 +179,7 @@ def statements_of_hits(store: Store, hits: Iterable[Any], own: str) -> tuple[Sco
             continue
         if isinstance(record, Fact) and record.trail == own:
             continue
-        if hit.match >= LEAST_SCORE and len(found) < MOST:
+        if hit.match >= LEAST_SCORE and len(found) < MOST_EVIDENCE:
             found.append((record, hit.match))
         else:
             passed.append(record)
@@ -228,19 +228,19 @@ _TOOL_TOKENS, _USUAL_REQUESTS, _ANSWER_TOKENS = 900, 3, 700
 
 
 def estimate(
-    model: Endpoint | Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
+    model: Endpoint | Model, editor: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
 ) -> Estimate:
     """The tokens of a request to this model, rounded up."""
-    text = opening_message(sheet, question, evidence, clean)
+    text = opening_message(editor, question, evidence, clean)
     size = int((text_tokens.count(text) + text_tokens.count(prompt("refresh")) + _TOOL_TOKENS) * MODEL_TOKENS)
     return estimate_of(model, size, cached_requests(size, _USUAL_REQUESTS, _ANSWER_TOKENS))
 
 
-def opening_message(sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
+def opening_message(editor: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
     """The question, the page and the evidence, as the model reads them."""
     numbers = {each.record.ref or "": each.number for each in evidence}
     rows = []
-    for heading, under in sheet.sections():
+    for heading, under in editor.sections():
         rows.append(f"{heading.ref} {heading.text.strip()}" if heading else "S0 (before the first heading)")
         rows += [f"  {unit.ref}{_owner_note(unit)}: {_format_unit(unit, numbers)}" for unit in under]
     page = clean("\n".join(rows))
@@ -425,12 +425,12 @@ LEAST_WORDS = 2
 class PageEdits:
     """A person's text on one page that is not a fact yet, by unit."""
 
-    def __init__(self, store: Store, page: Page, sheet: PageEditor, last: LastRefresh | None) -> None:
+    def __init__(self, store: Store, page: Page, editor: PageEditor, last: LastRefresh | None) -> None:
         self.store, self.trail = store, f"[[{pages.stem(page)}]]"
         path = page.place.path
         known = set(_sentences(store.history.read(last.revision, path) or b"", path)) if last else set()
         self.words: dict[BodyUnit, str] = {}
-        for unit in sheet.units:
+        for unit in editor.units:
             if unit.owner == "person" and unit.shape in (BlockShape.PARAGRAPH, BlockShape.ITEM):
                 text = " ".join(said for said in uncited_sentences(unit) if said not in known)
                 known.update(uncited_sentences(unit))
@@ -476,10 +476,10 @@ class PageEdits:
 def _sentences(data: bytes, path: str) -> Iterator[str]:
     owners = ["other"] * (data.count(b"\n") + 1)
     try:
-        sheet = PageEditor(data, path, owners, 1)  # type: ignore[arg-type]
+        editor = PageEditor(data, path, owners, 1)  # type: ignore[arg-type]
     except Malformed:
         return
-    for unit in sheet.units:
+    for unit in editor.units:
         yield from uncited_sentences(unit)
 
 
@@ -520,12 +520,12 @@ class PageDraft:
 
 
 def write_with_model(
-    model: Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
+    model: Model, editor: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
 ) -> PageDraft:
     """Have a model edit the page. Raises what the model raises; the page editor must then be discarded."""
-    edits = _EditTools(sheet, evidence)
+    edits = _EditTools(editor, evidence)
     opening: list[Message] = [
-        user(opening_message(sheet, question, evidence, clean), "Bring the page up to date.")
+        user(opening_message(editor, question, evidence, clean), "Bring the page up to date.")
     ]
     outcome = run_tools(
         model, prompt("refresh"), opening, edits.tools(), purpose="refresh", bounds=BOUNDS,
@@ -544,8 +544,8 @@ def write_with_model(
 class _EditTools:
     """The model's tools for one page."""
 
-    def __init__(self, sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
-        self.sheet, self.result = sheet, PageDraft()
+    def __init__(self, editor: PageEditor, evidence: Sequence[Evidence]) -> None:
+        self.editor, self.result = editor, PageDraft()
         self.evidence = {each.number: each for each in evidence}
         self._refused: dict[tuple[str, ...], list[str]] = {}
         """The sentences refused in a call, until the model corrects them."""
@@ -568,35 +568,35 @@ class _EditTools:
 
     def _append(self, given: Mapping[str, Any]) -> str:
         text, report, _ = self._check_sentences(given, "append", given["section"], given.get("after", ""))
-        made = self.sheet.append(given["section"], text, given.get("after", ""))
+        made = self.editor.append(given["section"], text, given.get("after", ""))
         return f"{made.ref}{report}"
 
     def _replace(self, given: Mapping[str, Any]) -> str:
         text, report, _ = self._check_sentences(given, "replace", given["paragraph"])
-        self.sheet.replace(given["paragraph"], text)
+        self.editor.replace(given["paragraph"], text)
         return f"done{report}"
 
     def _remove(self, given: Mapping[str, Any]) -> str:
-        self.sheet.remove(given["paragraph"])
+        self.editor.remove(given["paragraph"])
         return "done"
 
     def _add(self, given: Mapping[str, Any]) -> str:
         self._check_title(given["title"])
-        return self.sheet.add_section(given["title"]).ref
+        return self.editor.add_section(given["title"]).ref
 
     def _rename(self, given: Mapping[str, Any]) -> str:
         self._check_title(given["title"])
-        self.sheet.rename(given["section"], given["title"])
+        self.editor.rename(given["section"], given["title"])
         return "done"
 
     def _remove_section(self, given: Mapping[str, Any]) -> str:
-        self.sheet.remove_section(given["section"])
+        self.editor.remove_section(given["section"])
         return "done"
 
     def _contradict(self, given: Mapping[str, Any]) -> str:
         text, report, cited = self._check_sentences(given, "contradict", given["paragraph"])
-        self.sheet.contradict(given["paragraph"], text)
-        unit = next(unit for unit in self.sheet.units if unit.ref == given["paragraph"].strip())
+        self.editor.contradict(given["paragraph"], text)
+        unit = next(unit for unit in self.editor.units if unit.ref == given["paragraph"].strip())
         self.result.contradicted.append((unit, cited))
         return f"done{report}"
 
@@ -676,31 +676,31 @@ CLOSE_SCORE, REWORDED_SCORE = 0.85, 0.6
 where the answers are worded differently."""
 
 
-def list_evidence(sheet: PageEditor, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
+def list_evidence(editor: PageEditor, evidence: Sequence[Evidence], question: str, rebuild: bool) -> int:
     """Add evidence that answers the question and is not on the page yet; returns how many facts did not fit.
 
     On a page that is made from scratch facts are ordered by day. Later only new ones are added, at the end of
     their list, and what a person removed stays out.
     """
-    _update_listed_facts(sheet, evidence)
-    there = {block for unit in sheet.units for sentence in unit.sentences for block in sentence.ids}
-    there |= {each.record.ref or "" for each in evidence if each.number in sheet.cited_numbers()}
+    _update_listed_facts(editor, evidence)
+    there = {block for unit in editor.units for sentence in unit.sentences for block in sentence.ids}
+    there |= {each.record.ref or "" for each in evidence if each.number in editor.cited_numbers()}
     listed = [each for each in evidence if each.record.ref and each.record.ref in there]
     near = _answering([each for each in evidence if each.recalled], question)
     wanted = [each for each in near if each.record.ref not in there]
-    if not anew:
+    if not rebuild:
         wanted = [each for each in wanted if each.news in ("new", "edited")]
     wanted = _without_duplicates(wanted, listed)
-    chosen = wanted[: _fitting(sheet, wanted)]
+    chosen = wanted[: _fitting(editor, wanted)]
     left = len(wanted) - len(chosen)
     observed = [each for each in chosen if isinstance(each.record, Observation)]
     said = sorted((e for e in chosen if e not in observed), key=_by_day)
     for title, group in ((OBSERVATIONS_TITLE, observed), (FACTS_TITLE, said)):
         for each in group:
             try:
-                section = _section(sheet, title)
+                section = _section(editor, title)
                 text = f"- {_sentence(each)}{placeholder(each.number)}"
-                sheet.append(section, text, _last_item(sheet, section))
+                editor.append(section, text, _last_item(editor, section))
             except RefusedEdit:
                 left += 1
     return left
@@ -752,28 +752,28 @@ def _without_duplicates(wanted: Sequence[Evidence], listed: Sequence[Evidence]) 
     return chosen
 
 
-def _update_listed_facts(sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
+def _update_listed_facts(editor: PageEditor, evidence: Sequence[Evidence]) -> None:
     """Update items of ours that list one fact each. A model's sentence about an edited fact is removed:
     without a model it cannot be checked, and the fact itself is listed."""
     living = {each.record.ref or "": each for each in evidence}
     edited = {each.record.ref or "" for each in evidence if each.news == "edited"}
-    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.is_heading]:
+    for unit in [unit for unit in editor.units if unit.owner == "ours" and not unit.is_heading]:
         said = unit.sentences
         if unit.shape is BlockShape.ITEM and len(said) == 1:
             each = living.get(said[0].ids[0])
             if each and said[0].text != _sentence(each).strip():
-                sheet.replace(unit.ref, f"- {_sentence(each)}{placeholder(each.number)}")
+                editor.replace(unit.ref, f"- {_sentence(each)}{placeholder(each.number)}")
             continue
         kept = [one.source for one in said if edited.isdisjoint(one.ids)]
         if not kept and said:
-            sheet.remove(unit.ref)
+            editor.remove(unit.ref)
         elif len(kept) < len(said):
-            sheet.replace(unit.ref, _unit_text(unit, kept))
+            editor.replace(unit.ref, _unit_text(unit, kept))
 
 
-def _fitting(sheet: PageEditor, wanted: Sequence[Evidence]) -> int:
+def _fitting(editor: PageEditor, wanted: Sequence[Evidence]) -> int:
     """How many pieces, best first, fit on the page."""
-    room, number = sheet.limit - sheet.size - 30, 0
+    room, number = editor.limit - editor.size - 30, 0
     for each in wanted:
         room -= text_tokens.count(f"- {_sentence(each)}[[2026-11-21#^k7m2q9x4tb]]\n")
         if room < 0:
@@ -782,14 +782,14 @@ def _fitting(sheet: PageEditor, wanted: Sequence[Evidence]) -> int:
     return number
 
 
-def _section(sheet: PageEditor, title: str) -> str:
-    found = next((unit for unit in sheet.units if unit.is_heading and unit.title == title), None)
-    return (found or sheet.add_section(title)).ref
+def _section(editor: PageEditor, title: str) -> str:
+    found = next((unit for unit in editor.units if unit.is_heading and unit.title == title), None)
+    return (found or editor.add_section(title)).ref
 
 
-def _last_item(sheet: PageEditor, section: str) -> str:
+def _last_item(editor: PageEditor, section: str) -> str:
     """The last item of ours in a section, '' if there is none."""
-    under = next(units for heading, units in sheet.sections() if heading and heading.ref == section)
+    under = next(units for heading, units in editor.sections() if heading and heading.ref == section)
     return next((u.ref for u in reversed(under) if u.owner == "ours" and u.shape is BlockShape.ITEM), "")
 
 
@@ -801,21 +801,21 @@ def _sentence(each: Evidence) -> str:
     return f"{escape_line(when + todo + as_sentence(each.text))} "
 
 
-def remove_unsupported(sheet: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
+def remove_unsupported(editor: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
     """Remove sentences whose evidence is gone or no longer supports them, and empty paragraphs. Returns the
     removed sentences with reasons."""
     living = {each.record.ref or "": each for each in evidence}
     dropped: list[str] = []
-    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.is_heading]:
+    for unit in [unit for unit in editor.units if unit.owner == "ours" and not unit.is_heading]:
         if any(ord(char) in (0xE000, 0xE001) for char in unit.text):
             continue  # written in this refresh, and checked then
         kept = [said for sentence in unit.sentences if (said := _supported_source(sentence, living, dropped))]
         if unit.uncited_text:
             dropped.append(f"{unit.uncited_text} (it cites nothing)")
         if not kept:
-            sheet.remove(unit.ref)
+            editor.remove(unit.ref)
         elif kept != [sentence.source for sentence in unit.sentences] or unit.uncited_text:
-            sheet.replace(unit.ref, _unit_text(unit, kept))
+            editor.replace(unit.ref, _unit_text(unit, kept))
     return dropped
 
 
@@ -910,12 +910,12 @@ class PageState:
 
     page: Page
     data: bytes
-    sheet: PageEditor
+    editor: PageEditor
     last: LastRefresh | None
     evidence: list[Evidence]
     passed: Sequence[Fact | Observation]
     edits: PageEdits
-    stale: StaleReasons
+    why_stale: StaleReasons
 
 
 class Refresher:
@@ -934,12 +934,12 @@ class Refresher:
         self.at = at or model
         """The model or its endpoint, by which prices are estimated."""
 
-    def stale(self, page: Page) -> StaleReasons:
+    def why_stale(self, page: Page) -> StaleReasons:
         """Whether a page is out of date, and why. A page without text is not searched for."""
         if not page.body and last_refresh(self.store, page) is None:
             return StaleReasons(never=True)
         try:
-            return self.state(page).stale
+            return self.state(page).why_stale
         except Malformed as error:
             return StaleReasons(broken=str(error))
 
@@ -947,17 +947,17 @@ class Refresher:
         """The page and its evidence. Reads only."""
         path = page.place.path
         data = self.store.read(path)
-        sheet = PageEditor(data, path, owners(self.store, path, data), pages.max_tokens(data, path))
+        editor = PageEditor(data, path, owners(self.store, path, data), pages.max_tokens(data, path))
         last = last_refresh(self.store, page)
-        cited = [one for unit in sheet.units if unit.owner == "ours" for s in unit.sentences for one in s.ids]
+        cited = [id for unit in editor.units if unit.owner == "ours" for s in unit.sentences for id in s.ids]
         hits, notes = self.view.recall(page.source_query)
         evidence, passed = self._evidence(page, hits, cited)
-        edits = PageEdits(self.store, page, sheet, last)
+        edits = PageEdits(self.store, page, editor, last)
         why = staleness_of(page, last, evidence, cited, self._alive, len(edits.words))
         stale = replace(why, notes=tuple(notes))
         news = _news(stale, last, cited)
         evidence = [replace(each, news=news.get(each.name, "")) for each in evidence]
-        return PageState(page, data, sheet, last, evidence, passed, edits, stale)
+        return PageState(page, data, editor, last, evidence, passed, edits, stale)
 
     def refresh(
         self, page: Page, *, full: bool = False, dry_run: bool = False, tell: OnEstimate | None = None
@@ -972,33 +972,33 @@ class Refresher:
         if not dry_run:
             self.store.adopt([path])  # an old buffer is merged before the page is read
         state = self.state(pages.one(self.store, Page, pages.stem(page)))
-        drafted = state.stale.draft and self.model is not None
-        if not (state.stale or full or drafted):
-            return RefreshResult(state.page, "", state.stale, notes=state.stale.notes)
-        anew = full or state.stale.question or state.stale.never or drafted
-        if anew:
-            state.sheet.clear()
-        written, left_out = self._write(state, anew, tell)
-        dropped = remove_unsupported(state.sheet, state.evidence)
-        state.sheet.remove_empty_headings()
+        has_draft = state.why_stale.draft and self.model is not None
+        if not (state.why_stale or full or has_draft):
+            return RefreshResult(state.page, "", state.why_stale, notes=state.why_stale.notes)
+        rebuild = full or state.why_stale.question or state.why_stale.never or has_draft
+        if rebuild:
+            state.editor.clear()
+        written, left_out = self._write(state, rebuild, tell)
+        dropped = remove_unsupported(state.editor, state.evidence)
+        state.editor.remove_empty_headings()
         written.refused += [text for text in dropped if self.model]
-        done = self._commit(state, written, anew, dry_run)
+        done = self._commit(state, written, rebuild, dry_run)
         return replace(
-            done, full=anew, refused=tuple(written.refused), left_out=left_out, usage=written.usage,
+            done, full=rebuild, refused=tuple(written.refused), left_out=left_out, usage=written.usage,
             notes=(*done.why.notes, *done.notes),
         )  # fmt: skip
 
-    def _write(self, state: PageState, anew: bool, tell: OnEstimate | None) -> tuple[PageDraft, int]:
+    def _write(self, state: PageState, rebuild: bool, tell: OnEstimate | None) -> tuple[PageDraft, int]:
         """Edit the page with the model, or without one by listing the evidence."""
         if self.model is None:
-            return PageDraft(), list_evidence(state.sheet, state.evidence, state.page.source_query, anew)
+            return PageDraft(), list_evidence(state.editor, state.evidence, state.page.source_query, rebuild)
         if not state.evidence:
             return PageDraft(), 0  # only sentences without evidence are removed
-        asked = (state.sheet, state.page.source_query, state.evidence, self.view.clean)
+        asked = (state.editor, state.page.source_query, state.evidence, self.view.clean)
         if tell:
             tell(estimate(self.at or self.model, *asked))
         written = write_with_model(self.model, *asked)
-        if anew and not any(unit.owner == "ours" and not unit.is_heading for unit in state.sheet.units):
+        if rebuild and not any(unit.owner == "ours" and not unit.is_heading for unit in state.editor.units):
             raise ModelMisbehaved(
                 "the model wrote nothing for the page; it was left as it is", where=state.page.place.path,
                 hint="try again, or another UA_MEMORY_MODEL",
@@ -1032,7 +1032,7 @@ class Refresher:
     def _by(self) -> str:
         return self.model.name if self.model else ""
 
-    def _commit(self, state: PageState, written: PageDraft, anew: bool, trial: bool) -> RefreshResult:
+    def _commit(self, state: PageState, written: PageDraft, rebuild: bool, trial: bool) -> RefreshResult:
         path = state.page.place.path
         with self.store.revision("refresh", door=self.door) as draft:
             draft.trial = trial
@@ -1041,26 +1041,24 @@ class Refresher:
                     "the page was saved meanwhile; nothing was written", where=path,
                     hint=f"ua-memory pages refresh {pages.stem(state.page)}",
                 )  # fmt: skip
-            used = state.sheet.cited_numbers()
-            links = {
-                each.number: evidence_link(draft, each) for each in state.evidence if each.number in used
-            }
-            new = state.sheet.data(links)
+            used = state.editor.cited_numbers()
+            links = {one.number: evidence_link(draft, one) for one in state.evidence if one.number in used}
+            new = state.editor.data(links)
             if new != state.data:
                 _check_same_header(state, new)
                 draft.write(path, new, removes=[state.page])
             learnt = state.edits.write_facts(draft)
             flagged = state.edits.flag(draft, _contradictions(written, links), self.view.equal)
-            self._describe(draft, state, anew, links, learnt)
+            self._describe(draft, state, rebuild, links, learnt)
         result, diff = draft.result, draft.diff(path)
         done = RefreshResult(
-            _page_in(draft.read(path), state.page), self._by, state.stale, diff=diff, learnt=learnt,
+            _page_in(draft.read(path), state.page), self._by, state.why_stale, diff=diff, learnt=learnt,
             flagged=flagged, revision=result.revision, notes=result.notes, redacted=result.redacted,
         )  # fmt: skip
         return _with_placeholder_ids(done, state, links) if trial else done
 
     def _describe(
-        self, draft: Draft, state: PageState, anew: bool, links: Mapping[int, str], learnt: Sequence[Fact]
+        self, draft: Draft, state: PageState, rebuild: bool, links: Mapping[int, str], learnt: Sequence[Fact]
     ) -> None:
         """Write the commit's subject and trailers: page, recipe, model, and the evidence seen."""
         named = {number: next(fields.citations(link)).ref for number, link in links.items()}
@@ -1069,12 +1067,12 @@ class Refresher:
             block = named.get(each.number) or each.record.ref
             seen[f"^{block}" if block else each.name] = each.digest
         seen |= {f"^{fact.id}": digest(fact) for fact in learnt}
-        if state.last and not anew:  # seen before and not found now: not new if it is found later
-            before = {name: said for name, said in state.last.seen.items() if name not in state.stale.gone}
+        if state.last and not rebuild:  # seen before and not found now: not new if it is found later
+            before = {n: said for n, said in state.last.seen.items() if n not in state.why_stale.gone}
             seen |= {name: said for name, said in before.items() if name not in seen}
         passed = {statements.name_of(record): digest(record) for record in state.passed}
         kept = dict(list(seen.items())[:SEEN_NAMES])
-        before_by = "" if anew or not state.last else state.last.by
+        before_by = "" if rebuild or not state.last else state.last.by
         by = self._by or (before_by if before_by not in ("", NO_MODEL) else NO_MODEL)
         name = pages.stem(state.page)
         draft.trailers |= {
@@ -1083,7 +1081,8 @@ class Refresher:
             "Passed": seen_lines({n: said for n, said in passed.items() if n not in kept}),
         }  # fmt: skip
         draft.facts = [f"^{fact.id}" for fact in learnt]
-        draft.subject = f"refresh: {name}{' from scratch' if anew else ''} ({state.stale or 'asked for'})"
+        scratch = " from scratch" if rebuild else ""
+        draft.subject = f"refresh: {name}{scratch} ({state.why_stale or 'asked for'})"
         draft.even_if_empty = True  # so that the same evidence is not considered again
 
 
@@ -1164,17 +1163,17 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     """Edit a copy of a mental model, and return the diff. Raises what the model raises."""
     path = model.place.path
     data = refresher.store.read(path)
-    sheet = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
+    editor = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
     question = readable(f"{model.name}\n{model.body}")[:QUERY_LENGTH]
     hits, notes = refresher.view.recall(question)
     found, _ = statements_of_hits(refresher.store, hits, "")
     evidence = [Evidence(n, record, True, refresher.view.clean) for n, (record, _) in enumerate(found, 1)]
     written = PageDraft()
     if refresher.model is None:
-        list_evidence(sheet, evidence[:PROPOSED_FACTS], question, True)
+        list_evidence(editor, evidence[:PROPOSED_FACTS], question, True)
     elif evidence:
-        written = write_with_model(refresher.model, sheet, model.name, evidence, refresher.view.clean)
-    new = sheet.data(preview_links(evidence, refresher.store.link_names.renew()))
+        written = write_with_model(refresher.model, editor, model.name, evidence, refresher.view.clean)
+    new = editor.data(preview_links(evidence, refresher.store.link_names.renew()))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
         model, by, unified_file_diff(path, data, new), len(evidence), tuple(written.refused), tuple(notes),
@@ -1227,7 +1226,7 @@ class Pages:
 
     def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
-        return self._refresher(None, None).stale(self.get(id))
+        return self._refresher(None, None).why_stale(self.get(id))
 
     def refresh(
         self, id: str, *, full: bool = False, dry_run: bool = False, model: ModelOrEndpoint = None,
@@ -1240,8 +1239,8 @@ class Pages:
         ChangedOnDisk, Malformed, and what the model raises; the page is then unchanged.
         """
         page = self.get(id)
-        with self._models.open(model) as asked:
-            return self._refresher(asked, model).refresh(page, full=full, dry_run=dry_run, tell=tell)
+        with self._models.open(model) as opened:
+            return self._refresher(opened, model).refresh(page, full=full, dry_run=dry_run, tell=tell)
 
     def refresh_stale(
         self, model: ModelOrEndpoint = None, *, every: bool = False, full: bool = False,
@@ -1257,10 +1256,10 @@ class Pages:
         all_done: list[RefreshResult] = []
         failed: UaMemoryError | None = None
         with (
-            self._models.open(model) as asked,
+            self._models.open(model) as opened,
             Jobs(self._store).record_run("refresh", trial=dry_run) as note,
         ):
-            refresher = self._refresher(asked, model)
+            refresher = self._refresher(opened, model)
             for page in self.list():
                 try:
                     one = refresher.refresh(page, full=full, dry_run=dry_run, tell=tell)
@@ -1319,6 +1318,6 @@ class MentalModels:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's
         errors."""
         one = self.get(id)
-        with self._models.open(model) as asked:
-            refresher = Refresher(self._store, self._view(), door=self._door, model=asked, at=model)
+        with self._models.open(model) as opened:
+            refresher = Refresher(self._store, self._view(), door=self._door, model=opened, at=model)
             return propose(refresher, one)

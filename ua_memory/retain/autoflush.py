@@ -80,16 +80,12 @@ def with_summary(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def summary_block(
-    core: Sequence[CoreBlock],
-    lines: Mapping[str, Sequence[str]],
-    outcome: str,
-    request: str,
-    room: int = 1_000,
+    core: Sequence[CoreBlock], lines: Mapping[str, Sequence[str]], saved: str, request: str, room: int = 1_000
 ) -> str:
-    """The summary of the messages that are left out, as a block of recalled memory. `outcome` says whether
+    """The summary of the messages that are left out, as a block of recalled memory. `saved` says whether
     they were saved; `lines` has the lines of each part, newest last, of which `room` tokens are used. The
     last `request` comes last, where `carried_request` finds it."""
-    parts = [f"The conversation before this point was left out. {outcome}".strip()]
+    parts = [f"The conversation before this point was left out. {saved}".strip()]
     if core:
         parts.append("Core memory:\n\n" + "\n\n".join(f"## {block.name}\n{block.value}" for block in core))
     seen: set[str] = set()
@@ -318,7 +314,6 @@ def _last_request(messages: Sequence[Message], turns: Sequence[Turn], start: int
 def _usage_tokens(usage: Any) -> int:
     if usage is None or isinstance(usage, int):
         return usage or 0
-    counts = (
-        usage if isinstance(usage, Mapping) else {name: getattr(usage, name, None) for name in _USAGE_FIELDS}
-    )
-    return sum(int(counts.get(name) or 0) for name in _USAGE_FIELDS)
+    if not isinstance(usage, Mapping):
+        usage = {name: getattr(usage, name, None) for name in _USAGE_FIELDS}
+    return sum(int(usage.get(name) or 0) for name in _USAGE_FIELDS)

@@ -70,17 +70,17 @@ class Conversations:
         """
         if not self._store.config.enabled:
             return Flush(notes=(DISABLED_NOTE,))
-        with self._models.open(model) as asked:
-            flusher = self.flusher(asked, tell)
-            seen = Flush()
+        with self._models.open(model) as opened:
+            flusher = self.flusher(opened, tell)
+            result = Flush()
             if transcript is not None:
-                seen, _ = flusher.queue_transcript(transcript, client=client, session=session, force=force)
-                if not seen.was_read:
+                result, _ = flusher.queue_transcript(transcript, client=client, session=session, force=force)
+                if not result.was_read:
                     count = sum(len(each.turns) for each in flusher.queue.all())
                     wait = f"{count} turn{' waits' if count == 1 else 's wait'} for a flush: {RETRY_COMMAND}"
-                    return replace(seen, notes=(*seen.notes, *([wait] if count else [])))
+                    return replace(result, notes=(*result.notes, *([wait] if count else [])))
             every = force and transcript is None
-            return replace(seen, done=tuple(flusher.drain(seen.session, done, every=every)))
+            return replace(result, done=tuple(flusher.drain(result.session, done, every=every)))
 
     def enqueue(
         self, transcript: IO[bytes] | None, *, force: bool = False, client: str | None = None,
@@ -115,14 +115,15 @@ class Conversations:
         if not self._store.config.enabled:
             return Flush(notes=(DISABLED_NOTE,)), None
         flusher = self.flusher()
-        seen, turns = Flush(), tuple(turn for each in flusher.queue.all() for turn in each.turns)
+        result, turns = Flush(), tuple(turn for each in flusher.queue.all() for turn in each.turns)
         if transcript is not None:
-            seen, turns = flusher.queue_transcript(
+            result, turns = flusher.queue_transcript(
                 transcript, client=client, session=session, force=force, queue=False
             )
         cost = estimate(turns, model, self._store.config.context_window) if model and turns else None
-        recalled = (*seen.recalled, *(line for each in flusher.queue.all() for line in each.recalled))
-        return replace(seen, preview=flusher.preview(turns, recalled), redacted=dict(flusher.redacted)), cost
+        recalled = (*result.recalled, *(line for each in flusher.queue.all() for line in each.recalled))
+        preview, redacted = flusher.preview(turns, recalled), dict(flusher.redacted)
+        return replace(result, preview=preview, redacted=redacted), cost
 
     def flush_turns(
         self,
@@ -137,10 +138,10 @@ class Conversations:
         if flushes are disabled. `recalled` has the lines of recalled memory that the program was given."""
         if not self._store.config.enabled:
             return None
-        with self._models.open(model) as asked:
-            flusher = self.flusher(asked, None)
-            waiting = flusher.queue_turns(session, turns, size, recalled=recalled)
-            return flusher.flush_entry(waiting.key, self._store.config.lock_seconds) if waiting else None
+        with self._models.open(model) as opened:
+            flusher = self.flusher(opened, None)
+            entry = flusher.queue_turns(session, turns, size, recalled=recalled)
+            return flusher.flush_entry(entry.key, self._store.config.lock_seconds) if entry else None
 
     def unread_sessions(
         self, since: str = "", *, force: bool = False, model: ModelOrEndpoint = None
@@ -149,9 +150,8 @@ class Conversations:
         them with the model would cost. Sessions whose flush was undone only with `force`."""
         found = [*self.flusher().unread_sessions(since, force=force)]
         window = self._store.config.context_window
-        return found, sum_estimates(
-            [estimate(each.turns, model, window) for _, each in found] if model else []
-        )
+        costs = [estimate(each.turns, model, window) for _, each in found] if model else []
+        return found, sum_estimates(costs)
 
     def read_again(
         self, sessions: Iterable[UnreadSession], *, model: ModelOrEndpoint, tell: Progress | None = None
@@ -160,10 +160,10 @@ class Conversations:
         ones are added. Usage without a model; else as `flush`."""
         if not model:
             raise Usage("no model is configured to read them again", hint=NO_MODEL_HINT)
-        with self._models.open(model) as asked:
-            flusher = self.flusher(asked, tell)
-            for words, found in sessions:
-                yield flusher.reread(words, found, self._store.config.lock_seconds)
+        with self._models.open(model) as opened:
+            flusher = self.flusher(opened, tell)
+            for session_file, found in sessions:
+                yield flusher.reread(session_file, found, self._store.config.lock_seconds)
 
     def flusher(
         self, model: Model | None = None, tell: Progress | None = None, *, for_model: bool | None = None
@@ -227,8 +227,8 @@ class WaitQueue:
         NotFound; else as `flush`."""
         if not self._store.config.enabled:
             return []
-        with self._models.open(model) as asked:
-            flusher = self._flusher(asked, tell)
+        with self._models.open(model) as opened:
+            flusher = self._flusher(opened, tell)
             for key in keys or flusher.queue.keys():
                 flusher.queue.reset_failures(key, self._store.now())
             if not keys:
@@ -246,8 +246,8 @@ class WaitQueue:
         self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Progress | None = None
     ) -> Sequence[RetainResult]:
         """Retain these texts, or all, including those set aside. NotFound; else as `retain`."""
-        with self._models.open(model) as asked:
-            retainer = self._retainer(asked, tell)
+        with self._models.open(model) as opened:
+            retainer = self._retainer(opened, tell)
             for key in keys or retainer.items.keys():
                 retainer.items.reset_failures(key, self._store.now())
             if not keys:
@@ -258,10 +258,10 @@ class WaitQueue:
     def attempt(self, key: str, *, model: ModelOrEndpoint = None) -> FlushedSession | RetainResult | None:
         """Flush or retain one entry without being asked; None if it is set aside. Busy; else as `flush`
         and `retain`."""
-        with self._models.open(model) as asked:
+        with self._models.open(model) as opened:
             if self.is_text(key):
-                return self._retainer(asked).retain_entry(key, 0, unasked=True)
-            return self._flusher(asked).flush_entry(key, 0, unasked=True)
+                return self._retainer(opened).retain_entry(key, 0, unasked=True)
+            return self._flusher(opened).flush_entry(key, 0, unasked=True)
 
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound, Busy."""
@@ -333,11 +333,9 @@ def capture(
     is_new = not ids and not position.offset
     if is_new:
         ids = _ids_of_other_sessions(flusher, session)
-    new = (
-        _read_new_turns(transcript, session, ids, position)
-        if transcript
-        else _NewTurns([], {position.last_id}, None, position)
-    )
+    new = _NewTurns([], {position.last_id}, None, position)
+    if transcript:
+        new = _read_new_turns(transcript, session, ids, position)
     session = replace(session, title=new.title, parent=session.parent or new.parent)
     turns = [turn for turn in ledger.without_captured(new.turns, ids, new.follow) if turn.id not in ids]
     turns = list(flusher.without_copied_turns(session, turns)) if is_new else turns
@@ -401,9 +399,8 @@ def _read_new_turns(stream: IO[bytes], session: Session, ids: set[str], position
     client = session.client if session.client in CLIENTS else None
     end = _last_line_end(stream)
     tail = _read_tail(stream, position, end)
-    reading = read(
-        io.BytesIO(tail) if tail is not None else stream, client=client, since=ledger.base_ids(ids)
-    )
+    source = io.BytesIO(tail) if tail is not None else stream
+    reading = read(source, client=client, since=ledger.base_ids(ids))
     # In a tail the raw turns were captured before, so a summary of them is left out, and so is a sub-agent.
     from_tail = tail is not None
     turns = [turn for turn in reading if not (from_tail and (turn.summary or turn.agent))]

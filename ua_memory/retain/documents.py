@@ -229,9 +229,7 @@ def _written_facts(store: Store, path: str) -> set[Fact] | None:
     every = store.history.revisions([path])
     done = [*islice((one for one in every if one.trailer("Memory-Op") == "retain"), _SEARCHED_REVISIONS)]
     found = store.history.read_all([(each.id, path) for each in done])
-    return {
-        _as_written(fact) for data in found if data for fact in markdown_document.parse(data, path).of(Fact)
-    }
+    return {_as_written(f) for data in found if data for f in markdown_document.parse(data, path).of(Fact)}
 
 
 def _as_written(fact: Fact) -> Fact:
@@ -285,9 +283,8 @@ def _chunk_lines(
         if before is not None and before.id not in used:
             fact = replace(fact, id=before.id)
         try:
-            fact, own = facts.shown(
-                draft, with_cause(draft, fact, placed.get(extracted.causes.get(n, -1)), path)
-            )
+            cause = placed.get(extracted.causes.get(n, -1))
+            fact, own = facts.shown(draft, with_cause(draft, fact, cause, path))
         except (Usage, TooLarge, Malformed) as error:
             done.notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
             continue

@@ -274,7 +274,7 @@ CUT_DISTANCE = 1_600
 """A text is cut at a place if no better one is within so many characters on either side."""
 EDGE_CHUNK = 700
 """The least characters of the first and of the last chunk."""
-MOST = 4_500
+LONGEST_CHUNK = 4_500
 """Most characters of a chunk; longer ones are split, at a line, a sentence or a blank if need be."""
 
 _HEADING = late(r" {0,3}(#{1,6})(?:[ \t]|$)")
@@ -338,7 +338,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _local_maxima(places: Sequence[_CutPoint]) -> Iterator[int]:
-    """The places that no place within NEAR characters exceeds in weight; of equals the first."""
+    """The places that no place within CUT_DISTANCE characters exceeds in weight; of equals the first."""
     before = _greatest_weights(places)
     after = _greatest_weights([(-at, weight) for at, weight in reversed(places)])[::-1]
     for (at, weight), left, right in zip(places, before, after, strict=True):
@@ -347,8 +347,8 @@ def _local_maxima(places: Sequence[_CutPoint]) -> Iterator[int]:
 
 
 def _greatest_weights(places: Sequence[_CutPoint]) -> list[_Weight | None]:
-    """For each place the greatest weight within NEAR characters before it, None if there is none. A sliding
-    maximum in one pass: a list of 80,000 items must not take minutes."""
+    """For each place the greatest weight within CUT_DISTANCE characters before it, None if there is none. A
+    sliding maximum in one pass: a list of 80,000 items must not take minutes."""
     found: list[_Weight | None] = []
     falling: deque[_CutPoint] = deque()
     for at, weight in places:
@@ -362,8 +362,9 @@ def _greatest_weights(places: Sequence[_CutPoint]) -> list[_Weight | None]:
 
 
 def _bounded_parts(text: str) -> Iterator[str]:
-    """The text in parts of at most MOST characters: split at its best inner place, then recursively."""
-    if len(text) <= MOST:
+    """The text in parts of at most LONGEST_CHUNK characters: split at its best inner place, then
+    recursively."""
+    if len(text) <= LONGEST_CHUNK:
         yield text
         return
     low, high, middle = EDGE_CHUNK, len(text) - EDGE_CHUNK, len(text) // 2
@@ -438,7 +439,7 @@ class ExtractedChunk:
     refused: tuple[str, ...] = ()
     talked: bool = False
 
-    def with_settled_names(self, who: EntityRecords) -> ExtractedChunk:
+    def settle_names(self, who: EntityRecords) -> ExtractedChunk:
         """The same with the names that the owner has settled in `entities.md`."""
         facts = (replace(fact, entities=who.names(fact.entities)) for fact in self.facts)
         return replace(self, facts=tuple(facts))

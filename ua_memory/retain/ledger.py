@@ -21,8 +21,8 @@ from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session, Turn
 
 # -- marks -------------------------------------------------------------------------------------------------
-# A mark is `client/session/entry`, each part percent-encoded. It stands in the files and in the trailers of
-# commits, and either suffices: the files' marks survive a lost trail, the trailers survive a file that
+# A mark is `client/session/entry`, each part percent-encoded. It is written into the files and into trailers
+# of commits, and either suffices: the files' marks survive a lost history, the trailers survive a file that
 # somebody tidied up. A turn counts as read if it is at or before a marked one on its path.
 
 
@@ -47,8 +47,8 @@ def format_mark(session: Session, entry: str) -> str:
 
 
 def read_ids(store: Store, session: Session, *, with_facts: bool = False) -> tuple[set[str], set[str]]:
-    """The ids of the turns up to which a session has been read: by flushes that stand, and by flushes that
-    were undone since. With `with_facts` only flushes count that saved facts."""
+    """The ids of the turns up to which a session has been read: by flushes, and by flushes that were undone
+    since. With `with_facts` only flushes count that saved facts."""
     return ReadMarks(store, mark_prefix(session), with_facts=with_facts).read_ids(session)
 
 
@@ -202,8 +202,8 @@ class ReadMarks:
         self.store, self._start, self._with_facts = store, start, with_facts
 
     def read_ids(self, session: Session) -> tuple[set[str], set[str]]:
-        """The ids up to which a session has been read: by flushes that stand, and by those that were undone
-        since, whose turns are read again only on request."""
+        """The ids up to which a session has been read: by flushes, and by flushes that were undone since,
+        whose turns are read again only on request."""
         read, undone = self._marks_in_history
         prefix = mark_prefix(session)
         undone_ids = undone.get(prefix, set())
@@ -217,7 +217,7 @@ class ReadMarks:
 
     @cached_property
     def _marks_in_history(self) -> tuple[IdsByPrefix, IdsByPrefix]:
-        """The marks of flushes that stand, and of those that were undone."""
+        """The marks of current flushes, and of those that were undone."""
         log = self.store.history.with_trailer(THROUGH_TRAILER, self._start)
         gone = self.store.history.undone_revisions()
         left = [one for one in log if one.id not in gone and (one.trailer("Facts") or not self._with_facts)]

@@ -439,9 +439,8 @@ class TurnQueue:
             self.record_failure(key, STOPPED, now())
             raise
         except UaMemoryError as error:
-            self.record_failure(
-                key, error.what, now(), own=isinstance(error, _CAUSED_BY_CONTENT), for_model=for_model
-            )
+            own = isinstance(error, _CAUSED_BY_CONTENT)
+            self.record_failure(key, error.what, now(), own=own, for_model=for_model)
             what = f"{error.what.removesuffix('; none of it was saved')}; {outcome}"
             hint = f"{error.hint}; then: {RETRY_COMMAND}" if error.hint else RETRY_COMMAND
             raise type(error)(what, where=error.where, hint=hint) from error
@@ -486,9 +485,7 @@ class TurnQueue:
     def remove_turns(self, key: str, ids: Collection[str]) -> None:
         """Remove turns whose facts are committed; turns added meanwhile stay."""
         with self._locked_record(key) as file:
-            rows = [
-                row for row in read_rows(file) if row.get("id") not in ids and not row.keys() & ATTEMPT_KEYS
-            ]
+            rows = [r for r in read_rows(file) if r.get("id") not in ids and not r.keys() & ATTEMPT_KEYS]
             first = next((n for n, row in enumerate(rows) if "id" in row), None)
             rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
             self._replace_rows(key, rows if first is not None else [])

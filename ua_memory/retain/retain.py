@@ -151,9 +151,7 @@ class Retainer:
         found, usage = self._read(entry, item, todo)
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
-        extracted = {
-            name: one.with_settled_names(who).without(forgotten.forbid) for name, one in found.items()
-        }
+        extracted = {name: one.settle_names(who).without(forgotten.forbid) for name, one in found.items()}
         lost = sum(len(one.facts) - len(extracted[name].facts) for name, one in found.items())
         done = self._write(entry, item, known, chunks, extracted)
         talked = sum(each.talked for each in extracted.values())
@@ -483,11 +481,11 @@ class Documents:
     ) -> list[RetainResult]:
         """Retain several texts, each in one commit, in order; all are queued first. `tell` reports the chunks
         of all of them."""
-        with self._models.open(model) as asked:
-            retainer = self.retainer(asked)
+        with self._models.open(model) as opened:
+            retainer = self.retainer(opened)
             sizes = {}
             for item in items:
-                key = retainer.enqueue(item, for_model=asked is not None)
+                key = retainer.enqueue(item, for_model=opened is not None)
                 sizes[key] = max(1, len(split_text(item.text)) if tell else 1)
             done, total, found = 0, sum(sizes.values()), list[RetainResult]()
             for key, size in sizes.items():

@@ -63,7 +63,7 @@ class FoundSession:
 
     @property
     def flushed(self) -> int:
-        """How many turns a flush has read, be it under another session's name."""
+        """How many turns a flush has read, also as part of another session."""
         return self.turns - self.queued - len(self.new)
 
     @property
@@ -280,8 +280,8 @@ class TranscriptImport:
         Raises as `flush`: the turns of that session then stay queued, and the sessions after it are
         untouched.
         """
-        with self._models.open(model) as asked:
-            flusher = self._conversations.flusher(asked)
+        with self._models.open(model) as opened:
+            flusher = self._conversations.flusher(opened)
             for one in sessions:
                 if one.new:
                     turns, recalled = new_turns(one)
