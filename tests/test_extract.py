@@ -591,5 +591,8 @@ def test_two_machines_two_prices_and_two_ports_are_two_facts() -> None:
         ("The staging server has 16 GB of memory.", "The backup server has 32 GB of memory."),
         ("The rye bread costs 5.20 euros.", "The wheat bread costs 3.10 euros."),
         ("The web service listens on port 8080.", "The metrics service listens on port 9102."),
+        ("We decided that server 2-4 uses port 4204.", "We decided that server 2-5 uses port 4205."),
+        ("Room 12 costs 80 euros a night.", "Room 13 costs 95 euros a night."),
+        ("Zimmer 12 kostet 80 Euro die Nacht.", "Zimmer 13 kostet 95 Euro die Nacht."),
     ):
         assert len(extract(talk(("person", one), ("person", other)))) == 2

@@ -538,6 +538,12 @@ _EMPTY_LEAD = late(
 )
 """A lead with such words says nothing about the items of its list."""
 _VALUE = late(rf".*\d|(?:{A_MONTH}|{_WEEKDAY})$")
+_NUMBERED = late(
+    rf"\b(?!{A_MONTH}\b)([^\W\d_]{{3,}}(?<!s)) #?(\d[\w.-]*)"
+    r" (?:is|are|was|has|[^\W\d_]{2,}s|[^\W\d_]{3,}(?:t|ed))\b",
+    re.IGNORECASE,
+)
+"""A noun with its number, and a verb: "room 12 costs"."""
 _CHANGE_WORDS = terms("back set planned make lets again")
 """Words about a change of a value that do not say what the value is of."""
 _HASHTAG = late(r"(?<![\w&/])#([A-Za-z][\w/-]*)")
@@ -674,14 +680,17 @@ class Extraction:
             key
             for key, common in shared.items()
             if (
-                common >= 3
-                and common >= _SAME_WORDS * min(len(said), len(self._candidates[key].terms))
-                and common >= 0.5 * max(len(said), len(self._candidates[key].terms))
-                and not _differ_in_number_and_subject(said, self._candidates[key].terms)
-                and not _differ_in_names(named, set(self._candidates[key].candidate.entities))
+                (
+                    common >= 3
+                    and common >= _SAME_WORDS * min(len(said), len(self._candidates[key].terms))
+                    and common >= 0.5 * max(len(said), len(self._candidates[key].terms))
+                    and not _differ_in_number_and_subject(said, self._candidates[key].terms)
+                    and not _differ_in_names(named, set(self._candidates[key].candidate.entities))
+                )
+                or _updates(self._candidates[key], said, about, changes)
+                or _differ_in_typo(self._candidates[key].candidate.text, candidate.text)
             )
-            or _updates(self._candidates[key], said, about, changes)
-            or _differ_in_typo(self._candidates[key].candidate.text, candidate.text)
+            and not _are_numbered_apart(self._candidates[key].candidate.text, candidate.text)
         ]
 
     def _remove_terms(self, key: int, said: frozenset[str]) -> None:
@@ -696,6 +705,16 @@ def _differ_in_number_and_subject(one: frozenset[str], other: frozenset[str]) ->
     9090. Where only the number differs, the later one corrects the earlier."""
     apart = [{any(map(str.isdigit, term)) for term in terms} for terms in (one - other, other - one)]
     return apart == [{True, False}] * 2
+
+
+def _are_numbered_apart(one: str, other: str) -> bool:
+    """Whether two statements give different values for things that only their numbers tell apart: room 12
+    costs 80 euros, room 13 costs 95."""
+    mine, theirs = _NUMBERED.search(one), _NUMBERED.search(other)
+    if not mine or not theirs or mine[1].lower() != theirs[1].lower() or mine[2] == theirs[2]:
+        return False
+    values, others = (re.findall(r"\d+", text[at.end() :]) for text, at in ((one, mine), (other, theirs)))
+    return bool(values and others) and values != others
 
 
 def _differ_in_names(some: set[str], others: set[str]) -> bool:
