@@ -45,7 +45,7 @@ def test_what_is_read_again_is_what_is_there(
     log: list[str], changes: list[tuple[int, int, list[str]]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(again, "EVERY", 1)
+        patch.setattr(again, "BLOCKS_BETWEEN_POINTS", 1)
         recent = again.RecentReaders()
         for at, away, new in [(0, 0, []), *changes, (len(log), 0, ["- at the end"])]:
             log[at : at + away] = new
@@ -64,7 +64,7 @@ def test_of_a_long_day_only_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(blocks) == 2001
     blocks.clear()
     more = markdown.parse(day + b"- One more.\n", PATH)
-    assert len(blocks) <= again.EVERY + 1
+    assert len(blocks) <= again.BLOCKS_BETWEEN_POINTS + 1
     assert more.records[:2000] == first.records and more.records[0] is first.records[0]
     assert more.records[-1].place.line == 2003
 

@@ -1,4 +1,4 @@
-"""Lines to blocks: front matter, headings, list items, paragraphs, passages."""
+"""Parsing lines into blocks: front matter, headings, list items, paragraphs, passages."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from ua_memory.records import ORIGINS, Heading, Origin
 # the item at the latest.
 
 
-CHILD = 2
-"""Columns of indentation from which a line belongs to the item above it."""
+CHILD_INDENT = 2
+"""A line with so many columns of indentation belongs to the item above it."""
 
 
 class Role(Enum):
-    """What a line of an item is."""
+    """The kind of a line of an item."""
 
     TEXT = auto()
     BLANK = auto()
@@ -59,7 +59,7 @@ class Role(Enum):
 
 @dataclass(slots=True)
 class Line:
-    """A line of an item: its number from 0, its words without the item's indentation, its role."""
+    """A line of an item: its number (from 0), its text without the item's indentation, its role."""
 
     number: int
     words: str
@@ -68,7 +68,7 @@ class Line:
 
 @dataclass(slots=True)
 class Meta:
-    """A nested item under a reserved key, its value as written, and the lines it takes in the item."""
+    """A nested item with a reserved key: its value as written, and its lines as indices in the item."""
 
     key: str
     value: str
@@ -78,22 +78,22 @@ class Meta:
 
 @dataclass(slots=True)
 class Item:
-    """A list item as it stands; `start` and `end` number the file's lines from 0, `end` excluded."""
+    """A list item. `start` and `end` are line numbers of the file, from 0, `end` excluded."""
 
     start: int
     lines: list[Line]
     end: int = 0
     unclosed: list[tuple[int, str]] = field(default_factory=list)
-    """Line number and message of each fence or comment that the item's end cut off."""
+    """(line number, message) of each fence or comment that is open at the item's end."""
 
     @property
     def hidden(self) -> bool:
-        """Whether there are only comments in it."""
+        """Whether it has nothing but comments."""
         return all(line.role in (Role.COMMENT, Role.BLANK) for line in self.lines)
 
     @property
     def tail(self) -> int:
-        """The number of the line that may end in tags and an id, -1 if the item has no paragraph."""
+        """The number of the line that may have tags and an id at its end; -1 without a paragraph."""
         return self.lines[self._paragraph - 1].number if self._paragraph else -1
 
     @property
@@ -106,7 +106,7 @@ class Item:
         return paragraph_end([line.words for line in self.lines[:count]])
 
     def metas(self) -> list[Meta]:
-        """The metadata, in the order it is written."""
+        """The metadata, in file order."""
         found: list[Meta] = []
         for index, line in enumerate(self.lines):
             if line.role is Role.META:
@@ -121,8 +121,7 @@ class Item:
         return found
 
     def text(self, keep: Collection[int] = ()) -> tuple[str | None, tuple[str, ...], str | None]:
-        """Text, tags and id; the text is None if there is none. `keep` are the indices of metadata
-        lines that could not be read and therefore are text."""
+        """(text or None, tags, id). `keep` are the indices of invalid metadata lines, which count as text."""
         if len(self.lines) == 1 and self.lines[0].role is Role.TEXT:
             bare, tags, block_id = split_tail(self.lines[0].words, True)
             return decode(unescape_start(bare)) if bare else None, tags, block_id
@@ -149,8 +148,8 @@ class Item:
         return "\n".join(words[:solid]) if solid else None, tags, block_id
 
 
-class _Reader:
-    """Reads the lines of one item, holding what is open: a fence, a comment, a nested item."""
+class _ItemReader:
+    """Parses one item line by line. Its state is the open fence, comment or nested item."""
 
     def __init__(self, lines: Sequence[str], start: int, keys: Collection[str]) -> None:
         self.source, self.keys = lines, keys
@@ -168,9 +167,9 @@ class _Reader:
         self.add(start, words)
 
     def add(self, number: int, words: str) -> None:
-        self.item.lines.append(Line(number, words, self.role(words, number)))
+        self.item.lines.append(Line(number, words, self.classify(words, number)))
 
-    def role(self, words: str, number: int) -> Role:
+    def classify(self, words: str, number: int) -> Role:
         bare = words.lstrip(" ")
         if self.fence:
             if closes(bare, self.fence):
@@ -191,15 +190,15 @@ class _Reader:
             return Role.COMMENT
         if number == self.item.start:
             return Role.TEXT
-        return self.text_or_meta(bare, indent)
+        return self.classify_text(bare, indent)
 
-    def text_or_meta(self, bare: str, indent: int) -> Role:
+    def classify_text(self, bare: str, indent: int) -> Role:
         marker = marker_of(bare)
         nested = self.child is not None and indent >= self.child
         if not nested:
             self.child = None
             if marker in ("-", "*", "+") and indent <= 3 and key_of(bare) in self.keys:
-                self.meta = indent + CHILD
+                self.meta = indent + CHILD_INDENT
                 return Role.META
             if marker:
                 self.child = indent + len(marker) + 1
@@ -211,7 +210,7 @@ class _Reader:
             after = at
             while after < len(lines) and not lines[after].strip(BLANK):
                 after += 1
-            if after == len(lines) or not self.takes(lines[after], after > at):
+            if after == len(lines) or not self.continues_with(lines[after], after > at):
                 break
             for number in range(at, after):
                 self.item.lines.append(Line(number, "", Role.CODE if self.fence else Role.BLANK))
@@ -224,34 +223,31 @@ class _Reader:
             self.item.unclosed.append((self.opened, f"this {what} is still open where its list item ends"))
         return self.item
 
-    def takes(self, line: str, after_blank: bool) -> bool:
-        """Whether the item goes on with `line`: as a child, or as its paragraph's next line."""
+    def continues_with(self, line: str, after_blank: bool) -> bool:
+        """Whether `line` belongs to the item: as a child, or as a lazy continuation of its paragraph."""
         indent, chars = indent_of(line)
-        if indent >= CHILD:
+        if indent >= CHILD_INDENT:
             return True
         last = self.item.lines[-1]
         if after_blank or last.role is not Role.TEXT or self.fence or self.comment:
             return False
         bare = last.words.strip(BLANK)
         words = line[chars:].rstrip(BLANK)
-        starts = interrupts(words) or marker_of(words + " x")  # an item with nothing in it ends this one too
+        starts = interrupts(words) or marker_of(words + " x")  # an empty item ends this one too
         return not (starts or heading_level(bare) or is_rule(bare))
 
 
 def read_item(lines: Sequence[str], start: int, keys: Collection[str]) -> Item:
-    """The item whose marker stands on `lines[start]`; nested items under one of `keys` are metadata."""
-    return _Reader(lines, start, keys).read()
+    """Parse the item that begins on `lines[start]`; nested items with one of `keys` are metadata."""
+    return _ItemReader(lines, start, keys).read()
 
 
 # -- blocks ------------------------------------------------------------------------------------------------
-# Lines → blocks: headings, list items, paragraphs, code, comments and rules, in file order.
-#
-# This is the part of CommonMark that decides what is a record and what is not. One pass; no line is looked
-# at more than a fixed number of times.
+# The subset of CommonMark that is needed to tell records from prose. One pass, in linear time.
 
 
 class BlockShape(Enum):
-    """What a block is."""
+    """The kind of a block."""
 
     HEADING = auto()
     ITEM = auto()
@@ -263,7 +259,8 @@ class BlockShape(Enum):
 
 @dataclass(slots=True)
 class Block:
-    """A block and its lines, from 0, `end` excluded; `unclosed` tells what runs to the end of the file."""
+    """A block and its lines, from 0, `end` excluded; `unclosed` is what would close one that is still
+    open."""
 
     shape: BlockShape
     start: int
@@ -273,19 +270,19 @@ class Block:
 
 
 def scan(lines: Sequence[str], start: int = 0, keys: Collection[str] = ()) -> Iterator[Block]:
-    """The blocks of `lines` from `start` on; blank lines between them belong to none."""
+    """The blocks of `lines` from `start` on, without the blank lines between them."""
     at = start
     while at < len(lines):
         words = lines[at].strip(BLANK)
         if not words:
             at += 1
             continue
-        block = _block(lines, at, words, keys)
+        block = _read_block(lines, at, words, keys)
         yield block
         at = block.end
 
 
-def _block(lines: Sequence[str], at: int, words: str, keys: Collection[str]) -> Block:
+def _read_block(lines: Sequence[str], at: int, words: str, keys: Collection[str]) -> Block:
     indent = indent_of(lines[at])[0]
     if indent <= 1 and marker_of(words):
         item = read_item(lines, at, keys)
@@ -294,20 +291,22 @@ def _block(lines: Sequence[str], at: int, words: str, keys: Collection[str]) -> 
         if heading_level(words):
             return Block(BlockShape.HEADING, at, at + 1)
         if fence := fence_of(words):
-            return _until(BlockShape.CODE, lines, at, fence, lambda line: closes(line.strip(BLANK), fence))
+            return _read_until(
+                BlockShape.CODE, lines, at, fence, lambda line: closes(line.strip(BLANK), fence)
+            )
         if hides(words) and comment_end(words) >= 0:
             return Block(BlockShape.COMMENT, at, at + 1)
         if hides(words):
-            return _until(BlockShape.COMMENT, lines, at, "-->", lambda line: "-->" in line)
+            return _read_until(BlockShape.COMMENT, lines, at, "-->", lambda line: "-->" in line)
         if is_rule(words):
             return Block(BlockShape.RULE, at, at + 1)
     return Block(BlockShape.PARAGRAPH, at, _paragraph_end(lines, at))
 
 
-def _until(
+def _read_until(
     shape: BlockShape, lines: Sequence[str], at: int, closing: str, closes_it: Callable[[str], bool]
 ) -> Block:
-    """The block that begins at a line and ends with the next one that closes it, or with the file."""
+    """The block from line `at` to the first line that closes it, or to the end of the file."""
     for end in range(at + 1, len(lines)):
         if closes_it(lines[end]):
             return Block(shape, at, end + 1)
@@ -346,13 +345,13 @@ def heading_line(time: str, client: str, session: str | None, origin: Origin | N
 
 
 def tags_line(tags: Sequence[str]) -> str:
-    """The comment below a heading that says what holds for all its items: `<!-- tags: ["cwd:/a b"] -->`."""
+    """The comment below a heading with the tags of all its items: `<!-- tags: ["cwd:/a b"] -->`."""
     listed = json.dumps([readable(tag) for tag in tags], ensure_ascii=False)
     return f"<!-- tags: {listed.replace('>', chr(92) + 'u003e')} -->"
 
 
 def heading_tags(listed: str) -> tuple[str, ...]:
-    """The tags that such a comment lists; none if it is not a list of strings."""
+    """The tags in such a comment; none if it is not a list of strings."""
     try:
         found = json.loads(listed)
     except (ValueError, RecursionError):
@@ -363,16 +362,16 @@ def heading_tags(listed: str) -> tuple[str, ...]:
 
 
 def heading_of(above: Sequence[tuple[int, str, Heading]], text: str, base: Heading) -> Heading:
-    """The heading with this text, below those in `above` (level, text, heading, outermost first): what
-    it does not say itself is as the one above it says. `base` is what the file says for all of them."""
+    """The metadata of a heading with this text, below `above` (level, text, metadata; outermost first), from
+    which missing values are inherited. `base` has the file's values."""
     trail = (*base.trail, *(words for _, words, _ in above), text)
-    own = _ours(text) or older(text)
+    own = _parse_our_heading(text) or parse_old_heading(text)
     if own and base.whole:
         own = replace(own, origin=base.origin, whole=True)
     return replace(own or (above[-1][2] if above else base), trail=trail)
 
 
-def _ours(text: str) -> Heading | None:
+def _parse_our_heading(text: str) -> Heading | None:
     time, *parts = text.split(_SEPARATOR)
     if not _TIME.fullmatch(time):
         return None
@@ -387,8 +386,9 @@ def _ours(text: str) -> Heading | None:
     return Heading((), time, client, session, origin)
 
 
-def older(text: str) -> Heading | None:
-    """`2026-02-20T14:03:11+00:00 — <source>`, as an older generation wrote it; None for all others."""
+def parse_old_heading(text: str) -> Heading | None:
+    """Parse `2026-02-20T14:03:11+00:00 — <source>`, the format of an earlier tool; None for other
+    headings."""
     stamp, dash, source = text.partition(" — ")
     if not dash or stamp[10:11] != "T":
         return None
@@ -411,15 +411,17 @@ ITEM_LIMIT = 500
 _ENDS = (". ", "! ", "? ", "。", "！", "？")
 
 Span = tuple[int, int]
-"""A block's lines, from 0, end excluded."""
+"""(first line, end) of a block, from 0, end excluded."""
 
 
-def cut(lines: Sequence[str], spans: Sequence[Span], limit: int = LIMIT) -> Iterator[tuple[str, int, int]]:
-    """Passages of the blocks at `spans`, which follow each other with only blank lines between:
-    (text, first line, end) with lines from 0, end excluded. Without a letter or digit it is none."""
-    for start, end in _grouped(lines, spans, limit):
+def split_passages(
+    lines: Sequence[str], spans: Sequence[Span], limit: int = LIMIT
+) -> Iterator[tuple[str, int, int]]:
+    """Split adjacent blocks into passages of at most `limit` characters: (text, first line, end), from 0, end
+    excluded. Text without a letter or digit is left out."""
+    for start, end in _group_blocks(lines, spans, limit):
         if start + 1 == end and len(lines[start]) > limit:
-            pieces = _pieces(lines[start], limit)
+            pieces = _split_line(lines[start], limit)
         else:
             pieces = iter(["\n".join(lines[start:end])])
         for piece in pieces:
@@ -427,10 +429,10 @@ def cut(lines: Sequence[str], spans: Sequence[Span], limit: int = LIMIT) -> Iter
                 yield piece, start, end
 
 
-def _grouped(lines: Sequence[str], spans: Sequence[Span], limit: int) -> Iterator[Span]:
-    """Neighbouring blocks together while they fit; a block that is too long alone, line by line."""
+def _group_blocks(lines: Sequence[str], spans: Sequence[Span], limit: int) -> Iterator[Span]:
+    """Join adjacent blocks up to the limit; split a block that is too long by lines."""
     first, last, size = -1, -1, 0
-    for start, end in _fitting(lines, spans, limit):
+    for start, end in _split_long(lines, spans, limit):
         more = sum(map(len, lines[start:end])) + end - start
         if first >= 0 and size + more + start - last <= limit:
             last, size = end, size + more + start - last
@@ -442,7 +444,7 @@ def _grouped(lines: Sequence[str], spans: Sequence[Span], limit: int) -> Iterato
         yield first, last
 
 
-def _fitting(lines: Sequence[str], spans: Sequence[Span], limit: int) -> Iterator[Span]:
+def _split_long(lines: Sequence[str], spans: Sequence[Span], limit: int) -> Iterator[Span]:
     for start, end in spans:
         if sum(map(len, lines[start:end])) + end - start <= limit:
             yield start, end
@@ -450,7 +452,7 @@ def _fitting(lines: Sequence[str], spans: Sequence[Span], limit: int) -> Iterato
             yield from ((at, at + 1) for at in range(start, end) if lines[at].strip())
 
 
-def _pieces(line: str, limit: int) -> Iterator[str]:
+def _split_line(line: str, limit: int) -> Iterator[str]:
     at = 0
     while len(line) - at > limit:
         half, end = at + limit // 2, at + limit
@@ -472,16 +474,18 @@ def _pieces(line: str, limit: int) -> Iterator[str]:
 
 
 LONGEST = 65_536
-"""Characters. A longer header is none: YAML in pure Python is slow, and nobody writes one by hand."""
+"""Characters. A longer front matter is ignored: YAML in pure Python is slow, and nobody writes such one."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/.,;()'?! -]*")
 _YAML_ERRORS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
-"""What YAML raises besides its own error for odd dates, keys, numbers and depths."""
+"""The exceptions of PyYAML, including those for invalid dates, keys, numbers and depths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`values` as YAML reads them; `raw` with every scalar as it is written, so that `007` stays so;
-    `size` in lines, both `---` included; `problem` with its line from 0 if it cannot be read."""
+    """Front matter: `values` as YAML parses them, and `raw` with every scalar as written, such as `007`.
+
+    `size` is in lines, both `---` included; `problem` is (line from 0, message) if it is invalid.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
@@ -489,20 +493,20 @@ class Header:
     problem: tuple[int, str] | None = None
 
     def text(self, key: str) -> str | None:
-        """A value that is one word or sentence, as written; None for all others."""
+        """A scalar value as written; None if it is missing, or of another type."""
         value = self.raw.get(key)
         return value if isinstance(value, str) and value else None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A value that is a list, or text with commas, as its parts."""
+        """The items of a list, or of text with commas."""
         value = self.raw.get(key)
         parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
         words = [part for part in parts if isinstance(part, str) and part.strip()]
         return tuple(part.strip() for part in words) if isinstance(value, str) else tuple(words)
 
     def tags(self) -> tuple[str, ...]:
-        """What `tags` or `tag`, in upper or lower case, names, as Obsidian reads it: a list, or text with
-        commas or blanks between, each with or without `#`."""
+        """The values of `tags` or `tag` (any case), as Obsidian reads them: a list, or text separated by
+        commas or blanks, each with or without `#`."""
         found: list[Any] = []
         for value in (value for key, value in self.raw.items() if key.lower() in ("tags", "tag")):
             found += re.split(r"[,\s]+", value) if isinstance(value, str) else ()
@@ -512,7 +516,7 @@ class Header:
 
 
 def read_header(lines: Sequence[str]) -> Header:
-    """The front matter of a file's lines; without one, an empty Header of size 0."""
+    """Parse the front matter of a file's lines; without one, an empty Header of size 0."""
     if not lines or lines[0].rstrip(BLANK) != "---":
         return Header()
     end = next((k for k in range(1, len(lines)) if lines[k].rstrip(BLANK) in ("---", "...")), 0)
@@ -531,7 +535,7 @@ _KEY_LINE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*:(?:[ \t]|$)")
 
 @cache
 def _loader() -> type[Any]:
-    """Parses once what is read twice: as it is written, and as the values that it stands for."""
+    """A YAML loader that returns (values, scalars as written) in one pass."""
     import yaml
     from yaml.constructor import BaseConstructor
 
@@ -571,15 +575,15 @@ def _load(text: str, size: int) -> Header:
 
 
 def write_value(value: Any) -> str:
-    """A value on one line of YAML: plain where that is safe, else as JSON, which YAML includes."""
+    """A value as one line of YAML: plain if that is safe, else as JSON, a subset of YAML."""
     if isinstance(value, str):
         return value if _is_plain(value) else _json(value)
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_in_list, value))}]"
+        return f"[{', '.join(map(_write_list_item, value))}]"
     return _json(value)
 
 
-def _in_list(value: Any) -> str:
+def _write_list_item(value: Any) -> str:
     return write_value(value) if not isinstance(value, str) or "," not in value else _json(value)
 
 
@@ -592,11 +596,13 @@ def _is_plain(text: str) -> bool:
 def _json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return re.sub(
-        "[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]", _escaped, text
+        "[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]",
+        _escape_match,
+        text,
     )
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     number = ord(match.group())
     return "\\ufffd" if 0xD800 <= number <= 0xDFFF else f"\\u{number:04x}"
 
@@ -607,15 +613,15 @@ def write_header(values: Mapping[str, Any]) -> list[str]:
 
 
 def change_header(lines: Sequence[str], changes: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """(Lines the header takes now, its new lines): each key of `changes` set, or taken out if None.
-    Only lines of changed keys differ. Malformed if the header cannot be read or so changed."""
+    """(number of lines of the present header, its new lines), with each key of `changes` set, or removed for
+    None. Only lines of changed keys differ. Malformed if the header is invalid or cannot be changed so."""
     old = read_header(lines)
     if old.problem:
         raise Malformed(old.problem[1], hint="correct the lines between the two --- by hand")
     if not old.size:
         return 0, write_header({key: value for key, value in changes.items() if value is not None})
     text = "\n".join(lines[1 : old.size - 1])
-    new = _changed(text, {k: v for k, v in changes.items() if k not in old.values or old.values[k] != v})
+    new = _change_keys(text, {k: v for k, v in changes.items() if k not in old.values or old.values[k] != v})
     result = [lines[0], *(new.split("\n") if new else []), lines[old.size - 1]]
     wanted = {key: value for key, value in {**old.values, **changes}.items() if value is not None}
     if _comparable(read_header(result).values) != _comparable(wanted):
@@ -627,7 +633,7 @@ def _comparable(values: Mapping[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, default=repr)
 
 
-def _changed(text: str, changes: Mapping[str, Any]) -> str:
+def _change_keys(text: str, changes: Mapping[str, Any]) -> str:
     import yaml
 
     if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
@@ -641,14 +647,14 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
         key, value = pairs[number]
         if key.value in changes:
             end = starts[number + 1] if number + 1 < len(pairs) else len(text)
-            text = _replaced(text, starts[number], end, value, key.value, changes[key.value])
+            text = _replace_entry(text, starts[number], end, value, key.value, changes[key.value])
     known = {key.value for key, _ in pairs}
     added = [f"{k}: {write_value(v)}" for k, v in changes.items() if k not in known and v is not None]
     return "\n".join([*([text] if text else []), *added])
 
 
-def _replaced(text: str, start: int, end: int, node: Any, key: str, new: Any) -> str:
-    """`text` with the entry from `start` set to `new`; comments behind it and below it stay."""
+def _replace_entry(text: str, start: int, end: int, node: Any, key: str, new: Any) -> str:
+    """`text` with the entry at `start` set to `new`; comments after it stay."""
     first, last = node.start_mark.index, node.end_mark.index
     if new is not None and last > first and "\n" not in text[start:last]:
         return text[:first] + write_value(new) + text[last:]

@@ -1,4 +1,4 @@
-"""A file of the bank: its bytes, records and problems, and edits that keep everything else."""
+"""Parsing a file of the bank into a Document, and edits that keep all other bytes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from ua_memory.markdown.reader import IncrementalReader, Reader, RecentReaders
 from ua_memory.records import Fact, Observation, Opinion, Place, Problem, Record
 
 # -- edits -------------------------------------------------------------------------------------------------
-# Edits that know the syntax: an append that cannot fall into an open fence, an id, a front matter key.
-#
-# All of them keep every byte they were not asked to change, and what could be misread is refused.
+# Edits that know the syntax: appending outside of an open fence, adding an id, setting a front matter key.
+# They keep all other bytes, and raise Malformed if the result would parse differently.
 
 
 def append(data: bytes, lines: Sequence[str], *, closed: bool = False) -> bytes:
-    """`data` with `lines` at its end, in its newline style; a missing final newline is added before
-    them, and an empty line before a heading. A code fence or comment that is still open is closed
-    first, since what is written into it could not be read; `closed` says that none is, as a Document
-    knows it, and spares another look through a long file."""
+    """`data` with `lines` appended, in its newline style, with a blank line before a heading.
+
+    An open code fence or comment is closed first. `closed` says that there is none (`Document.unclosed`),
+    which saves scanning a long file.
+    """
     if not lines:
         return data
     source = split(data)
@@ -48,8 +48,8 @@ def append(data: bytes, lines: Sequence[str], *, closed: bool = False) -> bytes:
 
 
 def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:
-    """`data` with the front matter keys in `changes` set, or taken out where the value is None. Lines
-    of other keys, comments and the body keep their bytes. Malformed where that cannot be done."""
+    """`data` with the front matter keys in `changes` set, or removed for None. All other lines keep their
+    bytes. Malformed if that is not possible."""
     source = split(data)
     size, new = change_header(source.lines, changes)
     if not size:
@@ -65,40 +65,40 @@ def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:
 
 
 def with_id(data: bytes, fact: Fact, new_id: str) -> bytes:
-    """`data` with ` ^new_id` behind the fact's first paragraph, which stands where `fact.place` says.
+    """`data` with ` ^new_id` after the first paragraph of the fact at `fact.place`.
 
     Malformed if that would change anything but this fact's id.
     """
     if not is_id(new_id):
         raise Malformed(f"{new_id!r} is not a block id")
     path = fact.place.path
-    before = _records(data, path)
+    before = _parse_records(data, path)
     wanted = [replace(r, id=new_id) if isinstance(r, Fact) and r.place == fact.place else r for r in before]
-    for changed in _with_id_somewhere(data, fact.place, new_id):
-        if wanted != before and _records(changed, path) == wanted:
+    for changed in _id_candidates(data, fact.place, new_id):
+        if wanted != before and _parse_records(changed, path) == wanted:
             return changed
     raise Malformed("this item cannot be given an id", where=fact.place.citation, hint="read the file again")
 
 
-def _records(data: bytes, path: str) -> list[Record]:
+def _parse_records(data: bytes, path: str) -> list[Record]:
     source = split(data)
     reader = Reader(path, source.lines, read_header(source.lines))
     reader.read()
     return reader.records
 
 
-def _with_id_somewhere(data: bytes, place: Place, new_id: str) -> Iterator[bytes]:
+def _id_candidates(data: bytes, place: Place, new_id: str) -> Iterator[bytes]:
     lines = split(data).lines
     at = place.line - 1
     while 0 <= at < min(place.end, len(lines)):
         item = read_item(lines, at, ())
         if item.tail >= 0:
-            yield _with_suffix(data, item.tail, f" ^{new_id}")
+            yield _append_to_line(data, item.tail, f" ^{new_id}")
         at = item.end
     yield insert_after(data, place.end, [f"  ^{new_id}"])
 
 
-def _with_suffix(data: bytes, line: int, suffix: str) -> bytes:
+def _append_to_line(data: bytes, line: int, suffix: str) -> bytes:
     pieces = data.split(b"\n", line + 1)
     piece = pieces[line]
     end = b"\r" if piece.endswith(b"\r") and len(pieces) > line + 1 else b""
@@ -107,10 +107,7 @@ def _with_suffix(data: bytes, line: int, suffix: str) -> bytes:
 
 
 # -- markdown ----------------------------------------------------------------------------------------------
-# The files of a bank: bytes → records and problems, record → lines, and edits that keep every other byte.
-#
-# This is the face of the syntax: `docs/format.md` specifies it, and whatever else reads or writes a bank's
-# markdown imports it from here. Pure: no files, no clock.
+# Parsing bytes into records and problems, as specified in `docs/format.md`. Pure: no files, no clock.
 
 
 R = TypeVar("R")
@@ -123,24 +120,24 @@ class Document:
     path: str
     """Relative to the bank, with `/`."""
     lines: tuple[str, ...]
-    """Without their ends; bytes that are no UTF-8 are surrogate escapes."""
+    """Without newlines; invalid UTF-8 as surrogate escapes."""
     newline: str
-    """`\\n` or `\\r\\n`: the first one met, `\\n` if there is none."""
+    """`\\n` or `\\r\\n`: the first in the file, `\\n` if there is none."""
     final_newline: bool
     bom: bool
     front: Mapping[str, Any]
-    """The front matter's values, empty if there is none or it cannot be read."""
+    """The front matter's values; empty if there is none, or it is invalid."""
     front_end: int
-    """How many lines the front matter takes."""
+    """The number of lines of the front matter."""
     records: tuple[Record, ...]
     """In file order, prose as Passages included."""
     problems: tuple[Problem, ...]
     through: tuple[str, ...]
     """The marks of all `<!-- through: … -->` comments."""
     unclosed: tuple[str, ...] = ()
-    """What would close the code fence or comment that is still open at the end of the file."""
+    """What closes the code fence or comment that is open at the end of the file."""
     tags: tuple[str, ...] = ()
-    """Those of its front matter: they are of all that stands in it."""
+    """The tags of the front matter, which apply to all records."""
 
     def of(self, kind: type[R]) -> tuple[R, ...]:
         """The records of one type, in file order."""
@@ -148,49 +145,52 @@ class Document:
 
     @property
     def statements(self) -> tuple[Fact | Observation | Opinion, ...]:
-        """The records that have a block id, in file order."""
+        """The facts, observations and opinions, in file order."""
         return tuple(record for record in self.records if isinstance(record, Fact | Observation | Opinion))
 
 
-LEAST, SMALL, LARGE = 1 << 12, 1 << 16, 1 << 20
-"""Bytes of a file that is parsed once where it is asked for again soon: a revision reads each of its files
-when it looks for the place, when it compares, and when it says what has become of it. A consolidation that
-made 200 observations spent half of its time on that, and an insert into a day of 1,200 facts four fifths.
-Of large files two are kept, what a revision found and what it makes of it, and of what `again` reads four:
-some 20 MB where they are of this size, since they share what is the same in them."""
+INCREMENTAL_FROM, SMALL_FILE, LARGE_FILE = 1 << 12, 1 << 16, 1 << 20
+"""Sizes in bytes: from the first a file is parsed incrementally; up to the second and third it is cached.
+
+One revision parses each of its files several times. Without a cache, a consolidation with 200 observations
+spent half of its time on that, an insert into a log of 1,200 facts four fifths. Two large files are cached,
+the one that a revision reads and the one it writes, and four incremental readers: some 20 MB at this size.
+"""
 
 
 class ParseCache:
-    """Files as they were parsed last, and the readers that parse what was added to a long one."""
+    """Caches parsed files, and the readers for incremental parsing of long ones."""
 
     def __init__(self) -> None:
         self._recent = RecentReaders()
-        self._small, self._large = lru_cache(maxsize=8)(self._parsed), lru_cache(maxsize=2)(self._parsed)
+        self._small, self._large = lru_cache(maxsize=8)(self._parse), lru_cache(maxsize=2)(self._parse)
 
     def parse(self, data: bytes, path: str) -> Document:
-        """The file at the bank-relative `path` with these bytes. Never raises, whatever they are."""
-        if len(data) <= SMALL:
+        """Parse the bytes of the file at a path of the bank. Never raises."""
+        if len(data) <= SMALL_FILE:
             return self._small(data, path)
-        return self._large(data, path) if len(data) <= LARGE else self._parsed(data, path)
+        return self._large(data, path) if len(data) <= LARGE_FILE else self._parse(data, path)
 
     def cache_clear(self) -> None:
-        """Forget all of them."""
+        """Clear the cache."""
         self._recent.readers = ()
         self._small.cache_clear()
         self._large.cache_clear()
 
-    def _parsed(self, data: bytes, path: str) -> Document:
+    def _parse(self, data: bytes, path: str) -> Document:
         source = split(data)
         header = read_header(source.lines)
         lines = source.lines if source.valid else tuple(map(readable, source.lines))
-        if LEAST <= len(data) <= LARGE:
+        if INCREMENTAL_FROM <= len(data) <= LARGE_FILE:
             reader: Reader = IncrementalReader(path, lines, header, self._recent)
         else:
             reader = Reader(path, lines, header)
         reader.read()
         problems = reader.problems
         if not source.valid:
-            problems = sorted([*problems, *_not_utf8(path, source.lines)], key=lambda problem: problem.line)
+            problems = sorted(
+                [*problems, *_encoding_problems(path, source.lines)], key=lambda problem: problem.line
+            )
         return Document(
             path,
             source.lines,
@@ -211,7 +211,7 @@ _cache = ParseCache()
 parse = _cache.parse
 
 
-def _not_utf8(path: str, lines: Sequence[str]) -> list[Problem]:
+def _encoding_problems(path: str, lines: Sequence[str]) -> list[Problem]:
     found = []
     for number, line in enumerate(lines, 1):
         if not line.isascii() and (cleaned := readable(line)) != line:
@@ -222,5 +222,5 @@ def _not_utf8(path: str, lines: Sequence[str]) -> list[Problem]:
 
 
 def texthash(text: str) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of `text`, which names a fact without an id."""
+    """The first 16 hexadecimal digits of the SHA-256 of `text`, which identify a fact without an id."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Blocks to records, by the kind of file; what cannot be read becomes a Problem."""
+"""Parsing blocks into records, by the kind of file. What cannot be parsed becomes a Problem."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ua_memory.markdown.blocks import (
     Header,
     Item,
     Span,
-    cut,
     heading_of,
     heading_tags,
-    older,
+    parse_old_heading,
     scan,
+    split_passages,
 )
 from ua_memory.markdown.fields import KEYS, read_fields, read_names
 from ua_memory.markdown.lines import (
@@ -56,16 +56,16 @@ from ua_memory.text.wording import CORE_INTRO
 # A list item → the record it is, by the kind of file it stands in, with the problems met on the way.
 
 
-Note = Callable[[int, str], None]
-"""Takes a problem: its line, counted from 0, and what is wrong."""
+ReportProblem = Callable[[int, str], None]
+"""Called with a problem: its line (from 0) and the message."""
 
 
-def read_record(kind: type, item: Item, path: str, heading: Heading, note: Note) -> Record | None:
-    """The record of this kind that the item is, None if it is none and therefore prose."""
+def read_record(kind: type, item: Item, path: str, heading: Heading, report: ReportProblem) -> Record | None:
+    """Parse an item as a record of this kind; None if it is prose."""
     place = Place(path, item.start + 1, item.end)
     if kind in _STATEMENTS:
-        return _statement(_STATEMENTS[kind], item, {"place": place, "heading": heading}, note)
-    return _entity(item, place, note) if kind is Entity else _tombstone(item, place, note)
+        return _statement(_STATEMENTS[kind], item, {"place": place, "heading": heading}, report)
+    return _entity(item, place, report) if kind is Entity else _tombstone(item, place, report)
 
 
 _STATEMENTS: Mapping[type, type[Fact | Observation | Opinion]] = {
@@ -74,65 +74,64 @@ _STATEMENTS: Mapping[type, type[Fact | Observation | Opinion]] = {
 
 
 def _statement(
-    kind: type[Fact | Observation | Opinion], item: Item, where: dict[str, Any], note: Note
+    kind: type[Fact | Observation | Opinion], item: Item, where: dict[str, Any], report: ReportProblem
 ) -> Record | None:
     found, kept, wrong = read_fields(kind, item)
     text, tags, block_id = item.text(kept)
     if text is None:
         return None
     for line, message in wrong:
-        note(line, f"{message}; it is read as text")
+        report(line, f"{message}; it is read as text")
     count, proofs = found.pop("count", None), len(found.get("proofs", ()))
     if count is not None and count != proofs:
         line = next(meta.number for meta in item.metas() if meta.key == "proofs")
-        note(line, f"`proofs: {count}`, but the `proof:` items are {proofs}")
+        report(line, f"`proofs: {count}`, but the `proof:` items are {proofs}")
     found["tags"] = tags + found.get("tags", ())
     return kind(text=text, id=block_id, **found, **where)
 
 
-def _entity(item: Item, place: Place, note: Note) -> Entity | None:
+def _entity(item: Item, place: Place, report: ReportProblem) -> Entity | None:
     try:
         (name,) = read_names(split_tail(item.lines[0].words, True)[0])
     except ValueError:
-        note(item.start, "this item is not a single name such as [[Alice]]; it is read as prose")
+        report(item.start, "this item is not a single name such as [[Alice]]; it is read as prose")
         return None
     found, _, wrong = read_fields(Entity, item)
     for line, message in wrong:
-        note(line, f"{message}; it is left out")
+        report(line, f"{message}; it is left out")
     return Entity(name, **found, place=place)
 
 
-def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
+def _tombstone(item: Item, place: Place, report: ReportProblem) -> Tombstone | None:
     found, _, wrong = read_fields(Tombstone, item)
     text, _, block_id = item.text()
     if text is not None or block_id is None:
         what = "this item is not a tombstone (a single id such as ^k7m2q9x4tb); it is read as prose"
-        note(item.start, what)
+        report(item.start, what)
         return None
     for line, message in wrong:
-        note(line, f"{message}; it is left out")
+        report(line, f"{message}; it is left out")
     missing = [key for key in ("hash", "on") if key not in found]
     if missing:
-        note(item.start, f"this tombstone lacks {' and '.join(missing)}")
+        report(item.start, f"this tombstone lacks {' and '.join(missing)}")
     return Tombstone(block_id, found.get("hash", ""), found.get("on", ""), place)
 
 
 # -- reader ------------------------------------------------------------------------------------------------
-# Blocks → records, by the kind of file they stand in; what cannot be read becomes a Problem.
 
 
-IMPORTED = "imported_from"
-"""The key of a front matter that says where a file was copied from: all in it has the origin `import`."""
-ORIGIN = "origin"
-"""The key of a front matter that says who keeps a note; `agent` holds for all in it, ids or not."""
-Standing = tuple[int, str, Heading]
-"""A heading that what follows stands under: its level, its text, and what it says."""
-_OLDER_KEYS = ("session", "tags", "summary")
+IMPORTED_KEY = "imported_from"
+"""Front matter key of an imported file, with its source: all its records have the origin `import`."""
+ORIGIN_KEY = "origin"
+"""Front matter key of a note; with the value `agent`, all its records have that origin."""
+OpenHeading = tuple[int, str, Heading]
+"""(level, text, metadata) of a heading above the present line."""
+_OLD_KEYS = ("session", "tags", "summary")
 
 
 class Reader:
-    """One pass over a file's blocks. Afterwards `records` (in file order), `problems`, `through` and
-    `unclosed` hold what was found."""
+    """Parses a file in one pass over its blocks. `read` fills `records` (in file order), `problems`,
+    `through` and `unclosed`."""
 
     def __init__(self, path: str, lines: Sequence[str], header: Header) -> None:
         self.path, self.lines, self.header = path, lines, header
@@ -141,49 +140,49 @@ class Reader:
         self.problems: list[Problem] = []
         self.through: list[str] = []
         self.unclosed: list[str] = []
-        self._base = _whole(header) if self.kind is FileKind.LOG else Heading()
-        self._headings: list[Standing] = []
+        self._base = _file_heading(header) if self.kind is FileKind.LOG else Heading()
+        self._headings: list[OpenHeading] = []
         self._prose: list[Span] = []
         self._items_in_prose = False
         self._core: int | None = None
         self._core_names: set[str] = set()
-        self._top: tuple[int, str] | None = (self.start, "") if self.kind is FileKind.CORE else None
-        self._tops: list[CoreBlock] = []
-        self._intros: set[int] = set()
-        self._older: dict[str, Item] | None = None
-        self._older_level = 0
+        self._introduction: tuple[int, str] | None = (self.start, "") if self.kind is FileKind.CORE else None
+        self._introductions: list[CoreBlock] = []
+        self._our_intros: set[int] = set()
+        self._old_entry: dict[str, Item] | None = None
+        self._old_level = 0
 
     @property
     def heading(self) -> Heading:
-        """The heading that what is read now stands under."""
+        """The metadata of the innermost heading at the present line."""
         return self._headings[-1][2] if self._headings else self._base
 
     @property
-    def at_rest(self) -> bool:
-        """Whether nothing of a log is begun that what follows may end, but headings."""
-        begun = self._prose or self._older is not None or self._older_level or self.unclosed
+    def is_between_records(self) -> bool:
+        """Whether, in a log, no record or passage is incomplete at the present line."""
+        begun = self._prose or self._old_entry is not None or self._old_level or self.unclosed
         return self.kind is FileKind.LOG and not begun
 
     def read(self) -> None:
-        """Reads the whole file; all from `start` on, where what stands before was read already."""
+        """Parse the file from line `start` on; the part before was parsed already."""
         if self.start == self.header.size:
             if self.header.problem:
                 self.problem(*self.header.problem)
-            self._front()
+            self._read_front()
         keys = KEYS[ITEMS[self.kind]] if self.kind in ITEMS else ()
         for block in scan(self.lines, self.start, keys):
             self._block(block)
-        self._end_older()
+        self._end_old_entry()
         self._end_prose()
         self._end_core(len(self.lines))
-        self._end_top(len(self.lines))
-        self._name_tops()
+        self._end_introduction(len(self.lines))
+        self._name_introductions()
         self.records.sort(key=lambda record: record.place.line)
-        self._same_ids()
+        self._report_duplicate_ids()
         self.problems.sort(key=lambda problem: problem.line)
 
     def problem(self, line: int, message: str) -> None:
-        """Notes what is wrong at a line, counted from 0."""
+        """Add a problem at a line (from 0)."""
         self.problems.append(Problem(self.path, line + 1, message))
 
     def place(self, start: int, end: int) -> Place:
@@ -200,8 +199,8 @@ class Reader:
         if block.item is not None:
             for line, message in block.item.unclosed:
                 self.problem(line, message)
-        if self._older is not None and not self._older_item(block):
-            self._end_older()
+        if self._old_entry is not None and not self._take_old_item(block):
+            self._end_old_entry()
         if block.shape is BlockShape.HEADING:
             self._end_prose()
             self._heading(block.start)
@@ -213,15 +212,15 @@ class Reader:
         elif block.item is None or not self._item(block.item):
             self._items_in_prose |= block.item is not None
             if self.kind is FileKind.CORE and self._is_intro(block):
-                self._intros.add(block.start)
+                self._our_intros.add(block.start)
             else:
                 self._prose.append((block.start, block.end))
 
     def _is_query(self, block: Block) -> bool:
-        """Whether a block of code asks an editor's plugin for a list: it says nothing itself."""
+        """Whether a code block is a query of an Obsidian plugin, which has no text of its own."""
         if block.shape is not BlockShape.CODE:
             return False
-        return self.lines[block.start].strip(BLANK).strip("`~").strip().lower() in QUERIES
+        return self.lines[block.start].strip(BLANK).strip("`~").strip().lower() in QUERY_LANGUAGES
 
     def _heading(self, at: int) -> None:
         words = self.lines[at].strip(BLANK)
@@ -230,15 +229,15 @@ class Reader:
             self._headings.pop()
         above = self._headings
         above.append((level, text, heading_of(above, text, self._base)))
-        if self._older_level and level <= self._older_level:
-            self._older_level = 0
-        if older(text) and self.kind is FileKind.LOG:
-            self._older, self._older_level = {}, level
+        if self._old_level and level <= self._old_level:
+            self._old_level = 0
+        if parse_old_heading(text) and self.kind is FileKind.LOG:
+            self._old_entry, self._old_level = {}, level
         if self.kind is FileKind.CORE and level <= 2:
             self._end_core(at)
-            self._end_top(at)
+            self._end_introduction(at)
             self._core = at if level == 2 else None
-            self._top = (at + 1, text) if level == 1 else None
+            self._introduction = (at + 1, text) if level == 1 else None
 
     def _comment(self, block: Block) -> None:
         words = "\n".join(self.lines[block.start : block.end]).strip(BLANK).removeprefix("<!--").strip()
@@ -252,7 +251,7 @@ class Reader:
 
     def _end_prose(self) -> None:
         limit = ITEM_LIMIT if self._items_in_prose else LIMIT
-        for text, start, end in cut(self.lines, self._prose, limit):
+        for text, start, end in split_passages(self.lines, self._prose, limit):
             self.records.append(Passage(text, self.place(start, end), self.heading))
         self._prose, self._items_in_prose = [], False
 
@@ -260,10 +259,10 @@ class Reader:
 
     def _item(self, item: Item) -> bool:
         """Whether the item is a record; otherwise it is prose."""
-        if self._older is not None:
+        if self._old_entry is not None:
             return True
         kind = ITEMS.get(self.kind)
-        if kind is None or self._older_level:
+        if kind is None or self._old_level:
             return False
         record = read_record(kind, item, self.path, self.heading, self.problem)
         if record is not None:
@@ -271,19 +270,20 @@ class Reader:
             self.records.append(record)
         return record is not None
 
-    # the older generation's entries: a heading with a time, then `- session:`, `- tags:`, `- summary:`
+    # entries in the format of an earlier tool: a heading with a time, then `- session:`, `- tags:`, `-
+    # summary:`
 
-    def _older_item(self, block: Block) -> bool:
-        if block.item is None or self._older is None:
+    def _take_old_item(self, block: Block) -> bool:
+        if block.item is None or self._old_entry is None:
             return False
         key = block.item.lines[0].words.partition(":")[0]
-        if key not in _OLDER_KEYS or key in self._older:
+        if key not in _OLD_KEYS or key in self._old_entry:
             return False
-        self._older[key] = block.item
+        self._old_entry[key] = block.item
         return True
 
-    def _end_older(self) -> None:
-        entry, self._older = self._older, None
+    def _end_old_entry(self) -> None:
+        entry, self._old_entry = self._old_entry, None
         if not entry:
             return
         values = {key: i.lines[0].words.partition(":")[2].strip(BLANK) for key, i in entry.items()}
@@ -309,11 +309,11 @@ class Reader:
 
     # whole files
 
-    def _front(self) -> None:
+    def _read_front(self) -> None:
         if self.kind is FileKind.LOG:
-            self._description()
+            self._read_description()
             return
-        needed = _FRONT_KEYS.get(self.kind)
+        needed = _REQUIRED_KEYS.get(self.kind)
         if needed is None or not self.lines:
             return
         missing = [key for key in needed if not self.header.text(key)]
@@ -335,8 +335,8 @@ class Reader:
                 SourceDocument(**texts, source=source, chunks=chunks, place=self.place(0, self.header.size))
             )
 
-    def _description(self) -> None:
-        """Claude Code's memory files say in `description` what their prose is about."""
+    def _read_description(self) -> None:
+        """Add the `description` in the front matter of Claude Code's memory files as a passage."""
         text = self.header.text("description")
         for at in range(1, self.header.size):
             if text and self.lines[at].startswith("description:"):
@@ -359,26 +359,28 @@ class Reader:
         self.records.append(CoreBlock(name, value, labelled, self.place(start, end)))
 
     def _is_intro(self, block: Block) -> bool:
-        """Whether that is the sentence a new file begins with, as we wrote it."""
+        """Whether a block is the sentence that `init` writes into new core memory."""
         return block.end == block.start + 1 and self.lines[block.start].strip(BLANK) == CORE_INTRO
 
-    def _end_top(self, end: int) -> None:
-        """What stands under a title, or under none, is a block if there are words in it."""
-        top, self._top = self._top, None
+    def _end_introduction(self, end: int) -> None:
+        """Add the text under a title, or above all headings, as a core block, if there is any."""
+        top, self._introduction = self._introduction, None
         if top is None or not any(isinstance(r, Passage) and r.place.line > top[0] for r in self.records):
             return
         start, name = top
-        while not self.lines[start].strip(BLANK) or start in self._intros:
+        while not self.lines[start].strip(BLANK) or start in self._our_intros:
             start += 1
         while not self.lines[end - 1].strip(BLANK):
             end -= 1
         value = decode_core(self.lines[start:end])
-        self._tops.append(CoreBlock(name or CORE_NAME, value, top=True, place=self.place(start, end)))
+        self._introductions.append(
+            CoreBlock(name or CORE_NAME, value, top=True, place=self.place(start, end))
+        )
 
-    def _name_tops(self) -> None:
-        """A section keeps its name: what stands under a title of the same name is its introduction."""
+    def _name_introductions(self) -> None:
+        """Give introductions names that differ from the sections'."""
         used = {name.casefold() for name in self._core_names}
-        for block in self._tops:
+        for block in self._introductions:
             name, number = block.name, 1
             while name.casefold() in used:
                 number += 1
@@ -386,7 +388,7 @@ class Reader:
             used.add(name.casefold())
             self.records.append(replace(block, name=name))
 
-    def _same_ids(self) -> None:
+    def _report_duplicate_ids(self) -> None:
         first: dict[str, Any] = {}
         for record in self.records:
             if isinstance(record, (Fact, Observation, Opinion)) and record.id is not None:
@@ -398,111 +400,116 @@ class Reader:
                     )
 
 
-def _whole(header: Header) -> Heading:
-    """What a file says for all that is in it: that it was copied from elsewhere, or that an agent keeps it.
-    Many copied notes have their title in their file's name alone, or in the front matter."""
-    source = header.text(IMPORTED)
+def _file_heading(header: Header) -> Heading:
+    """The heading for all records of a file: its origin, if it was imported or an agent keeps it, and its
+    title, which many imported notes have in the file name or front matter only."""
+    source = header.text(IMPORTED_KEY)
     if source is None:
-        return Heading(origin="agent", whole=True) if header.text(ORIGIN) == "agent" else Heading()
+        return Heading(origin="agent", whole=True) if header.text(ORIGIN_KEY) == "agent" else Heading()
     stem = source.rpartition("/")[2].removesuffix(".md")
     title = header.text("title") or ("" if day_of(f"{stem}.md") == stem or stem == "MEMORY" else stem)
     return Heading((title,) if title else (), origin="import", whole=True)
 
 
-QUERIES = frozenset(("dataview", "dataviewjs", "tasks", "query", "base", "kanban:settings", "tracker"))
-"""The languages of code fences by which Obsidian and its plugins are asked for what stands elsewhere."""
+QUERY_LANGUAGES = frozenset(
+    ("dataview", "dataviewjs", "tasks", "query", "base", "kanban:settings", "tracker")
+)
+"""Languages of code fences that are queries of Obsidian and its plugins."""
 
-_FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
+_REQUIRED_KEYS: Mapping[FileKind, tuple[str, ...]] = {
     FileKind.PAGE: ("id", "name", "source_query"),
     FileKind.MODEL: ("id", "name"),
     FileKind.DOCUMENT: ("document_id",),
 }
 
 
-# -- again -------------------------------------------------------------------------------------------------
-# A log read again, from about the line on which it differs from one that was just read.
+# -- incremental parsing -----------------------------------------------------------------------------------
+# Parsing a log again from near the first line that has changed.
 #
-# An insert adds a line to its day. Its revision reads the day as it was and as it will be, and whatever an
-# editor saves meanwhile; of a day of thousands of facts all but the end is the same each time.
+# One insert parses the log of its day several times: before and after it, and whatever an editor saves. Of
+# thousands of facts only the end differs.
 #
-# No block depends on a line behind the first one of the next block (`blocks`, `items`). So what was read
-# before a line stays as it was while that line and all before it are the same: records, problems, and the
-# headings that it stands under.
+# A block does not depend on lines after the first one of the next block (`blocks`). So records, problems and
+# headings before a line are the same if that line and all before it are.
 
 
-EVERY = 32
-"""Blocks between two marks."""
-KEPT = 4
-"""Readings that are kept: as it was, as it will be, and two of an editor's."""
+BLOCKS_BETWEEN_POINTS = 32
+"""There is a resume point after about so many blocks."""
+READERS_CACHED = 4
+"""Enough for the contents before and after an insert, and two saves of an editor."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """A line, from 0, that reading can go on from, and what was found before it."""
+    """A line (from 0) from which parsing can resume, and the numbers of results before it."""
 
     line: int
     records: int
     problems: int
     through: int
-    headings: tuple[Standing, ...]
+    headings: tuple[OpenHeading, ...]
 
 
 class RecentReaders:
-    """The latest readers of long files, newest first. Replaced as a whole, since threads read at once."""
+    """The latest readers of long files, newest first. The tuple is replaced, for thread safety."""
 
     def __init__(self) -> None:
         self.readers: tuple[IncrementalReader, ...] = ()
 
-    def keep(self, reader: IncrementalReader) -> None:
-        self.readers = (reader, *self.readers[: KEPT - 1])
+    def add(self, reader: IncrementalReader) -> None:
+        self.readers = (reader, *self.readers[: READERS_CACHED - 1])
 
 
 class IncrementalReader(Reader):
-    """A Reader that leaves marks, and goes on from those of a recent one."""
+    """A Reader that records resume points, and resumes from those of a recent reader."""
 
     def __init__(self, path: str, lines: Sequence[str], header: Header, recent: RecentReaders) -> None:
         super().__init__(path, lines, header)
         self._recent = recent
-        self._marks: list[ResumePoint] = []
-        self._since = 0
-        self._noted: tuple[Problem, ...] = ()
+        self._points: list[ResumePoint] = []
+        self._blocks_since = 0
+        self._problems_before_ids: tuple[Problem, ...] = ()
 
     def read(self) -> None:
-        """Reads the file, from the last mark that a kept reading has before the first difference."""
+        """Parse the file, from the last resume point of a recent reader before the first difference."""
         kept = self._recent.readers
-        best = max(((self._shared(like), like) for like in kept), key=lambda one: one[0], default=(-1, self))
+        best = max(
+            ((self._last_common_point(like), like) for like in kept),
+            key=lambda one: one[0],
+            default=(-1, self),
+        )
         if best[0] >= 0:
-            self._go_on(best[1], best[1]._marks[best[0]])
+            self._resume(best[1], best[1]._points[best[0]])
         super().read()
-        if self._marks:
-            self._recent.keep(self)
+        if self._points:
+            self._recent.add(self)
 
-    def _shared(self, like: IncrementalReader) -> int:
-        """The number of the last mark of another reading up to which, its line included, the two are the
-        same; -1 for none."""
+    def _last_common_point(self, like: IncrementalReader) -> int:
+        """The index of the last resume point of another reader whose line, and all before, are the same; -1
+        for none."""
         if like.path != self.path or like.header != Header() or self.header != Header():
             return -1
         same = alike(like.lines, self.lines)
-        return bisect_right(like._marks, same - 1, key=lambda mark: mark.line) - 1
+        return bisect_right(like._points, same - 1, key=lambda mark: mark.line) - 1
 
-    def _go_on(self, like: IncrementalReader, mark: ResumePoint) -> None:
+    def _resume(self, like: IncrementalReader, mark: ResumePoint) -> None:
         self.start = mark.line
         self.records = like.records[: mark.records]
-        self.problems = [*like._noted[: mark.problems]]
+        self.problems = [*like._problems_before_ids[: mark.problems]]
         self.through = like.through[: mark.through]
         self._headings = [*mark.headings]
-        self._marks = [each for each in like._marks if each.line < mark.line]
-        self._since = EVERY
+        self._points = [each for each in like._points if each.line < mark.line]
+        self._blocks_since = BLOCKS_BETWEEN_POINTS
 
     def _block(self, block: Block) -> None:
-        if self._since >= EVERY and self.at_rest:
+        if self._blocks_since >= BLOCKS_BETWEEN_POINTS and self.is_between_records:
             found = len(self.records), len(self.problems), len(self.through)
-            self._marks.append(ResumePoint(block.start, *found, tuple(self._headings)))
-            self._since = 0
-        self._since += 1
+            self._points.append(ResumePoint(block.start, *found, tuple(self._headings)))
+            self._blocks_since = 0
+        self._blocks_since += 1
         super()._block(block)
 
-    def _same_ids(self) -> None:
-        # Those of equal ids are found anew each time, and come last.
-        self._noted = tuple(self.problems)
-        super()._same_ids()
+    def _report_duplicate_ids(self) -> None:
+        # Duplicate ids are found again each time, and added last.
+        self._problems_before_ids = tuple(self.problems)
+        super()._report_duplicate_ids()
