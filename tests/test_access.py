@@ -28,7 +28,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.index import vectors as chroma
 from ua_memory.mcp import tools as mcp_server
 from ua_memory.mcp.memory_tool import MemoryTool, MemoryToolError
-from ua_memory.mcp.tools import permitted
+from ua_memory.mcp.tools import permitted_file
 from ua_memory.memory import Memory
 from ua_memory.text.wording import BY_COMMAND, untrusted
 
@@ -89,9 +89,9 @@ def _by_mcp(memory: Memory, path: str) -> list[str]:
         ("ingest", {"title": path, "content": "Tea is green."}),
         ("create_page", {"id": path, "name": "x", "source_query": "y"}), ("delete_page", {"id": path}),
     ]  # fmt: skip
-    said = [mcp_server.call(memory, tool, given, caller)[0] for tool, given in asked]
+    said = [mcp_server.call_tool(memory, tool, given, caller)[0] for tool, given in asked]
     for uri in (f"memory://page/{path}", f"memory://day/{path}", f"memory://core/{path}", path):
-        said.append(str(mcp_server.answer(memory, {"read": uri}, caller)))
+        said.append(str(mcp_server.answer_request(memory, {"read": uri}, caller)))
     return said
 
 
@@ -161,7 +161,7 @@ def test_an_agent_may_ingest_from_its_own_folder_alone(tmp_path: Path, given: st
     (project / ".env").write_text(CANARY)
     (project / "link.md").symlink_to("../b.md")
     with pytest.raises(UaMemoryError):
-        permitted(given, (project,))
+        permitted_file(given, (project,))
 
 
 USED = """

@@ -477,7 +477,7 @@ def test_the_relay_tells_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
 
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        relay, "ask", lambda words, request, mode, running: asked.append(request) or {"text": ""}
+        relay, "ask_memory", lambda words, request, mode, running: asked.append(request) or {"text": ""}
     )
     made = relay.Relay({}, [], "off")
     made._ask({"tool": "x"}, [])

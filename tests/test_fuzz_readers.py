@@ -33,7 +33,7 @@ from ua_memory.index.sync import Index
 from ua_memory.markdown import document as markdown
 from ua_memory.mcp import relay
 from ua_memory.mcp import tools as mcp_server
-from ua_memory.mcp.tools import Caller, checked
+from ua_memory.mcp.tools import Caller, check_arguments
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.retain.queue import TurnQueue as Queue
@@ -116,15 +116,15 @@ def test_a_request_for_a_command_is_whole_or_refused(more: dict[str, Any]) -> No
 @example(DEEP)
 @example(b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": [], "arguments": 1}}')
 def test_mcp_reads_any_line(line: bytes) -> None:
-    with suppress(relay.Fault):
-        message = relay._read(line)
+    with suppress(relay.JsonRpcError):
+        message = relay._parse_line(line)
         assert isinstance(message, dict)
 
 
 @given(st.sampled_from(sorted(mcp_server.TOOLS)), values)
 def test_mcp_checks_any_arguments(name: str, arguments: Any) -> None:
     with suppress(UaMemoryError):
-        assert isinstance(checked(mcp_server.TOOLS[name], arguments), dict)
+        assert isinstance(check_arguments(mcp_server.TOOLS[name], arguments), dict)
 
 
 READS = sorted(
@@ -143,7 +143,7 @@ def test_mcp_answers_any_call(bank: Memory, data: st.DataObject) -> None:
         for key, kind in mcp_server.TOOLS[name].takes.items()
         if key in mcp_server.TOOLS[name].needs or data.draw(st.booleans())
     }
-    text, failed = mcp_server.call(bank, name, given_, Caller())
+    text, failed = mcp_server.call_tool(bank, name, given_, Caller())
     assert isinstance(text, str) and (text or not failed)
     assert "Traceback" not in text and "root:" not in text
 

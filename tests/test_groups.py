@@ -108,7 +108,7 @@ def test_a_model_that_reads_a_group_has_no_hand_on_core_memory() -> None:
     ],
 )  # fmt: skip
 def test_an_import_of_sessions_leaves_groups_out(key: str, machine: str) -> None:
-    assert databases.machine_of(key) == machine
+    assert databases.automatic_speaker(key) == machine
 
 
 # -- OpenClaw's plugin ---------------------------------------------------------------------------------------

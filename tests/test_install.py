@@ -185,7 +185,9 @@ def test_each_client_is_given_the_tools_that_suit_it(
     assert found["args"] == ["mcp", *asked]
     named = {word for word in re.findall(r"`(\w+)`", " ".join(said.split())) if word in mcp_tools.TOOLS}
     sets = asked[1:] or ["default"]
-    assert len(named) == 2 and named <= set(mcp_tools.chosen(sets)), "the line for agents names its tools"
+    assert len(named) == 2 and named <= set(mcp_tools.expand_names(sets)), (
+        "the line for agents names its tools"
+    )
 
 
 def test_claude_codes_own_memory_is_pointed_at_the_bank(shell: Shell) -> None:
@@ -217,7 +219,7 @@ def test_openclaws_memory_slot_is_taken_and_given_back(shell: Shell) -> None:
         assert found["plugins"]["slots"]["memory"] == "ua-memory"
         assert found["plugins"]["entries"]["ua-memory"]["config"] == {"dreaming": {"enabled": False}}
         tools = found["mcp"]["servers"]["ua-memory"]["args"][2].split(",")
-        assert set(tools) | {"memory_search", "memory_get"} == set(mcp_tools.chosen(["openclaw"]))
+        assert set(tools) | {"memory_search", "memory_get"} == set(mcp_tools.expand_names(["openclaw"]))
         manifest = json.loads((folder / "extensions/ua-memory/openclaw.plugin.json").read_text())
         assert manifest["kind"] == "memory" and manifest["contracts"]["tools"] == [
             "memory_search",
@@ -302,8 +304,8 @@ def test_the_entry_for_any_client(shell: Shell, client: str) -> None:
     parsed = tomllib.loads(shown.out) if client == "codex" else json.loads(shown.out)
     where, (holder,) = schedule.SERVERS[client]
     entry = parsed[holder]["ua-memory"]
-    assert schedule.words_of(entry)[1:] == ["mcp"] and where in shown.err
-    assert Path(schedule.words_of(entry)[0]).is_absolute() and tree(shell.home) == before
+    assert schedule.our_arguments(entry)[1:] == ["mcp"] and where in shown.err
+    assert Path(schedule.our_arguments(entry)[0]).is_absolute() and tree(shell.home) == before
     assert shell("install", "mcp", "--client", "nobody").code == 2
 
 
@@ -442,11 +444,11 @@ def test_a_check_reads_the_time_of_every_kind(shell: Shell, kind: str, file: str
         kind, str(shell.cwd), ["u", "--bank", str(shell.cwd)], (6, 49), str(shell.home)
     )
     texts = [piece.put(None) or "" for piece in job.pieces if Path(piece.file).match(file)]
-    assert [schedule.time_of(kind, str(shell.cwd), text) for text in texts] == [(6, 49)]
+    assert [schedule.scheduled_time(kind, str(shell.cwd), text) for text in texts] == [(6, 49)]
 
 
 def test_an_older_line_of_cron_s_is_known_mended_and_taken_out(shell: Shell, crontab: Path) -> None:
-    name = schedule.name_of(str(shell.cwd))
+    name = schedule.job_name(str(shell.cwd))
     old = f"49 6 * * * /b/ua-memory --bank {shell.cwd} consolidate >/dev/null 2>&1 # {name}\n"
     crontab.write_text(f"0 5 * * * backup\n{old}")
     found = shell(*CRON, "--check")
@@ -528,13 +530,13 @@ def test_a_job_of_systemd(shell: Shell) -> None:
 
 def test_names_that_schedulers_would_read_as_something_else() -> None:
     bank, home = '/h/50% "off" $x', "/h"
-    for kind in schedule.KINDS:
+    for kind in schedule.SCHEDULERS:
         job = schedule.schedule_target(kind, bank, ["/b/ua-memory", "--bank", bank], (3, 30), home)
         text = job.pieces[0].put(None)
         assert text and job.pieces[0].put(text) == text
     cron, systemd, launchd = (
         schedule.schedule_target(kind, bank, ["u", "--bank", bank], (3, 30), home).pieces[0].put(None) or ""
-        for kind in schedule.KINDS
+        for kind in schedule.SCHEDULERS
     )
     assert r"'/h/50\% " in cron and '"/h/50%% \\"off\\" $$x"' in systemd
     assert plistlib.loads(launchd.encode())["ProgramArguments"] == ["u", "--bank", bank, "consolidate"]

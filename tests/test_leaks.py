@@ -89,7 +89,7 @@ def _mcp(shell: Shell, text: str, outside: Path) -> None:
     with memory(shell) as there:
         for name, arguments in given:
             if name in mcp_server.TOOLS:
-                mcp_server.call(there, name, arguments, caller)
+                mcp_server.call_tool(there, name, arguments, caller)
 
 
 def _tool(shell: Shell, text: str, _: Path) -> None:

@@ -230,11 +230,11 @@ def test_a_commit_names_so_many_facts() -> None:
 
 
 def test_json_in_json() -> None:
-    from ua_memory.clients.edit import DEEPEST, Broken, Scanner
+    from ua_memory.clients.edit import DEEPEST, EditError, JsonScanner
 
-    assert Scanner("[" * DEEPEST + "]" * DEEPEST).read()
-    with pytest.raises(Broken):
-        Scanner("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)).read()
+    assert JsonScanner("[" * DEEPEST + "]" * DEEPEST).parse()
+    with pytest.raises(EditError):
+        JsonScanner("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1)).parse()
 
 
 # -- what is asked and brought in ----------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def test_a_file_in_a_reply(shell: Shell, memory: Memory, monkeypatch: pytest.Mon
 
     shell.write("memory/2026-11-01.md", "- one\n- two\n")
     for most, lines in ((12, 2), (11, 1)):
-        monkeypatch.setattr(openclaw, "CHARACTERS", most)
+        monkeypatch.setattr(openclaw, "REPLY_CHARACTERS", most)
         told = json.loads(openclaw._openclaw_get(memory, {"path": "memory/2026-11-01.md"}, None))
         assert (told["lines"], "nextFrom" in told) == (lines, lines == 1)
 
@@ -560,5 +560,5 @@ def test_metadata_and_tags(memory: Memory) -> None:
     with pytest.raises(Usage, match="cannot be metadata"):
         memory.documents.item("x", metadata={"ticket": "y" * (LONGEST_VALUE + 1)})
     memory.insert("The gate is green.", tags=[f"t{n}" for n in range(MOST_TAGS + 2)])
-    shown = tools.call(memory, "list_tags", {}, tools.Caller())[0]
+    shown = tools.call_tool(memory, "list_tags", {}, tools.Caller())[0]
     assert shown.count("\n- ") == MOST_TAGS and "… and 2 more" in shown

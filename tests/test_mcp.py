@@ -23,7 +23,7 @@ from daemons import Place
 
 from ua_memory.mcp import relay
 from ua_memory.mcp import tools as mcp_server
-from ua_memory.mcp.tools import server
+from ua_memory.mcp.tools import make_server
 from ua_memory.memory import Memory
 from ua_memory.text import tokens
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 FILE = ROOT / "ua_memory" / "data" / "mcp.json"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 META = {
-    relay.MODERN: "2026-07-28",
+    relay.MODERN_KEY: "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
@@ -201,7 +201,7 @@ def test_the_sdks_server_hands_its_calls_on() -> None:
         return {"missing": "gone"} if given.get("read") == "memory://x" else {"text": "done", "failed": True}
 
     async def talk() -> None:
-        async with Client(server(answer, VERSION, ["memory_get"])) as client:
+        async with Client(make_server(answer, VERSION, ["memory_get"])) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["memory_get"]
             found = await client.call_tool("memory_get", {"path": "x", "from": 3})
             assert found.content[0].text == "done" and found.structured_content is None  # type: ignore[union-attr]
@@ -240,11 +240,13 @@ def test_where_memory_is_off_no_tool_does_anything(tmp_path: Path) -> None:
     before = {file: file.read_bytes() for file in (tmp_path / "bank").rglob("*") if file.is_file()}
     off = Memory.open(bank.root, config=replace(bank.store.config, enabled=False), door="mcp")
     for name in mcp_server.TOOLS:
-        text, failed = mcp_server.call(off, name, {}, mcp_server.Caller())
+        text, failed = mcp_server.call_tool(off, name, {}, mcp_server.Caller())
         assert failed and "Memory is off" in text, name
     caller = mcp_server.Caller()
-    assert mcp_server.answer(off, {"resources": True}, caller) == {"resources": []}
-    assert "Memory is off" in mcp_server.answer(off, {"read": "memory://MEMORY.md"}, caller)["missing"]
+    assert mcp_server.answer_request(off, {"resources": True}, caller) == {"resources": []}
+    assert (
+        "Memory is off" in mcp_server.answer_request(off, {"read": "memory://MEMORY.md"}, caller)["missing"]
+    )
     assert before == {file: file.read_bytes() for file in (tmp_path / "bank").rglob("*") if file.is_file()}
 
 
@@ -276,27 +278,29 @@ def test_what_is_not_trusted_is_said_once_a_server_beside_the_protocol(tmp_path:
 
 def test_tools_do_what_they_say(memory: Memory) -> None:
     who = mcp_server.Caller("claude-code", "8f2c")
-    said = [mcp_server.call(memory, name, given, who) for name, given in CALLS]
+    said = [mcp_server.call_tool(memory, name, given, who) for name, given in CALLS]
     assert not any(failed for _, failed in said)
     texts = [text for text, _ in said]
     assert texts[0].startswith("Remembered: ^") and "The gate is green" in texts[2]
     assert texts[2].startswith('<ua-memory-recall kind="search">') and "## Me\nShort answers." in texts[4]
     assert texts[3] == "Added core block 'Me'."
-    again = mcp_server.call(memory, "archival_memory_insert", CALLS[0][1], who)[0]
+    again = mcp_server.call_tool(memory, "archival_memory_insert", CALLS[0][1], who)[0]
     assert "Already known" in again
     day = (memory.store.bank.root / "memory").glob("*.md")
     assert "claude-code · session 8f2c" in "".join(file.read_text() for file in day)
     assert [r.trailer("Door") for r in memory.history.log(limit=4)] == ["mcp"] * 4
     for tags in ("people,drinks", "#people, #drinks", '["people", "drinks"]'):
         given = {"content": f"Bob likes tea, said as {len(tags)}", "tags": tags}
-        assert not mcp_server.call(memory, "archival_memory_insert", given, who)[1]
+        assert not mcp_server.call_tool(memory, "archival_memory_insert", given, who)[1]
         with_both = memory.filters(tags=["people", "drinks"], match="all_strict")
         hits = memory.search_many([given["content"]], filters=with_both, by_words=True)[0].hits
         assert given["content"] in [hit.item.text for hit in hits]
     secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
     assert (
         "Removed before writing: github-token."
-        in mcp_server.call(memory, "archival_memory_insert", {"content": f"the token is {secret}"}, who)[0]
+        in mcp_server.call_tool(memory, "archival_memory_insert", {"content": f"the token is {secret}"}, who)[
+            0
+        ]
     )
 
 
@@ -313,7 +317,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
     relay._start_daemon(["mcp"])
     assert "the daemon cannot be started: Resource temporarily unavailable" in capsys.readouterr().err
     monkeypatch.setattr(threading.Thread, "start", none)
-    one = relay.Relay(relay.read_known(), ["mcp"], "off")
+    one = relay.Relay(relay.read_tool_data(), ["mcp"], "off")
     asked = {"name": "archival_memory_search", "arguments": {"query": "x"}}
     one.take(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}).encode())
     one.finish()
@@ -351,12 +355,12 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
     ],
 )  # fmt: skip
 def test_an_error_gives_a_hint(memory: Memory, name: str, given: Any, says: str) -> None:
-    text, failed = mcp_server.call(memory, name, given, mcp_server.Caller())
+    text, failed = mcp_server.call_tool(memory, name, given, mcp_server.Caller())
     assert failed and says in text and text.startswith(f"{name} failed: ") and "Hint" in text, text
 
 
 def said(memory: Memory, tool: str, caller: mcp_server.Caller | None = None, /, **given: Any) -> str:
-    text, failed = mcp_server.call(memory, tool, given, caller or mcp_server.Caller())
+    text, failed = mcp_server.call_tool(memory, tool, given, caller or mcp_server.Caller())
     assert not failed, text
     return text
 
@@ -376,13 +380,13 @@ def test_a_page_is_declared_and_memory_writes_it(memory: Memory) -> None:
     assert "refresh_page rewrites it" in said(memory, "get_page", id="hosting")
     assert "- hosting: Hosting. Tracks: where does the API run?" in said(memory, "list_pages")
     assert "Changed" in said(memory, "update_page", id="hosting", name="Where things run")
-    found = mcp_server.answer(memory, {"resources": True}, mcp_server.Caller())["resources"]
+    found = mcp_server.answer_request(memory, {"resources": True}, mcp_server.Caller())["resources"]
     uris = [row["uri"] for row in found]
     assert uris[0] == "memory://core" and "memory://page/hosting" in uris and "memory://day/" in uris[-1]
     for uri in uris:
-        assert mcp_server.answer(memory, {"read": uri}, mcp_server.Caller())["text"]
+        assert mcp_server.answer_request(memory, {"read": uri}, mcp_server.Caller())["text"]
     for odd in ("memory://page/../../etc/passwd", "file:///etc/passwd", "memory://day/2001-01-01", "x"):
-        assert "missing" in mcp_server.answer(memory, {"read": odd}, mcp_server.Caller())
+        assert "missing" in mcp_server.answer_request(memory, {"read": odd}, mcp_server.Caller())
     assert "Deleted" in said(memory, "delete_page", id="hosting")
 
 
@@ -402,7 +406,7 @@ def test_what_models_write_in_another_form_is_understood(memory: Memory) -> None
     assert said(memory, "recall", query="gate", tags="harbour", max_tokens="500", limit=3.0)
     assert "green" in said(memory, "recall", query="gate", budget="LOW", kinds="world")
     assert said(memory, "archival_memory_insert", content=42).startswith("Remembered")
-    text = mcp_server.call(memory, "retire", json.dumps({"id": block, "why": 7}), mcp_server.Caller())
+    text = mcp_server.call_tool(memory, "retire", json.dumps({"id": block, "why": 7}), mcp_server.Caller())
     assert not text[1] and f"Retired ^{block}" in text[0]
     for form in (f"^{block}", f" ^{block} ", f"`{block}`", f"#^{block}", f"[^{block}]"):
         assert f"Retired ^{block}" in said(memory, "retire", id=form)
@@ -427,7 +431,7 @@ def test_facts_are_listed_corrected_and_retired(memory: Memory) -> None:
     assert memory.history.log(limit=1)[0].trailer("Memory-Op") == "correct"
     file = memory.store.bank.root / "memory/notes.md"
     file.write_text("- Carol sails. ^typedbyher1\n- Dave sails. ^daves8ails\n")
-    refused, failed = mcp_server.call(
+    refused, failed = mcp_server.call_tool(
         memory, "correct_fact", {"id": "daves8ails", "content": "Dave rows."}, mcp_server.Caller()
     )
     assert failed and "a person wrote this line" in refused and "retire ^daves8ails by that" in refused
@@ -537,10 +541,10 @@ def test_a_file_is_read_from_the_callers_folder_alone(memory: Memory, tmp_path: 
         "none.md",
         "\0",
     ):
-        text, failed = mcp_server.call(memory, "ingest_file", {"file_path": name}, who)
+        text, failed = mcp_server.call_tool(memory, "ingest_file", {"file_path": name}, who)
         assert failed and "Hint" in text, (name, text)
     root = mcp_server.Caller(folders=(Path("/"),))
-    assert mcp_server.call(memory, "ingest_file", {"file_path": str(project / "notes.md")}, root)[1]
+    assert mcp_server.call_tool(memory, "ingest_file", {"file_path": str(project / "notes.md")}, root)[1]
 
 
 def test_python_recalls_as_the_command_does(memory: Memory) -> None:
@@ -552,15 +556,17 @@ def test_python_recalls_as_the_command_does(memory: Memory) -> None:
 
 def test_settings_take_tools_away(memory: Memory) -> None:
     memory.store.config = replace(memory.config, mcp_read_only=True)
-    assert set(mcp_server.offered(memory.config, ["all"])) == set(mcp_server.switched_on(memory.config))
-    assert "retain" not in mcp_server.offered(memory.config, ["documents"])
-    assert set(mcp_server.switched_on(memory.config)) == {
+    assert set(mcp_server.offered_tools(memory.config, ["all"])) == set(
+        mcp_server.enabled_tools(memory.config)
+    )
+    assert "retain" not in mcp_server.offered_tools(memory.config, ["documents"])
+    assert set(mcp_server.enabled_tools(memory.config)) == {
         tool["name"] for tool in tools() if tool["annotations"]["readOnlyHint"]
     }
-    text, failed = mcp_server.call(memory, "retain", {"content": "x"}, mcp_server.Caller())
+    text, failed = mcp_server.call_tool(memory, "retain", {"content": "x"}, mcp_server.Caller())
     assert failed and "disabled in the user's settings" in text
     memory.store.config = replace(memory.config, mcp_tools=("recall", "retain"))
-    assert mcp_server.switched_on(memory.config) == ["recall"]
+    assert mcp_server.enabled_tools(memory.config) == ["recall"]
 
 
 # -- the relay ---------------------------------------------------------------------------------------------
@@ -604,7 +610,11 @@ def test_a_broken_line_is_answered_and_the_next_too(place: Place) -> None:
         '{"jsonrpc": "2.0", "id": 3, "method": "x", "params": []}',
         '{"jsonrpc": "2.0", "id": 9, "result": {}}',
     ]
-    rows += ["[" * 100_000, '{"jsonrpc": "2.0", "id": {}, "method": "no/such"}', "x" * (relay.LARGEST + 1)]
+    rows += [
+        "[" * 100_000,
+        '{"jsonrpc": "2.0", "id": {}, "method": "no/such"}',
+        "x" * (relay.LARGEST_LINE + 1),
+    ]
     rows += [json.dumps(asks("tools/call", 4, name="nope")), json.dumps(asks("ping", 5))]
     said = relayed(place, rows, "off")
     codes = [each["error"]["code"] if "error" in each else each["id"] for each in said]
@@ -654,10 +664,10 @@ def test_it_lists_the_tools_that_settings_leave(place: Place) -> None:
     ("asked", "settings", "names"),
     [
         (["--tools", "all"], None, list(mcp_server.TOOLS)),
-        (["--tools=recall, pages"], None, mcp_server.chosen(["recall", "pages"])),
-        (["--tools", "openclaw"], None, mcp_server.chosen(["openclaw"])),
-        ([], "core,recall", mcp_server.chosen(["core", "recall"])),
-        (["--tools", "core,retain"], "core,recall", mcp_server.chosen(["core"])),
+        (["--tools=recall, pages"], None, mcp_server.expand_names(["recall", "pages"])),
+        (["--tools", "openclaw"], None, mcp_server.expand_names(["openclaw"])),
+        ([], "core,recall", mcp_server.expand_names(["core", "recall"])),
+        (["--tools", "core,retain"], "core,recall", mcp_server.expand_names(["core"])),
     ],
 )
 def test_a_client_asks_for_tools_by_name_or_set(
@@ -722,8 +732,8 @@ def test_a_call_that_waits_for_a_model_holds_up_no_other(
             assert go.wait(10)
         return {"text": request["client"], "failed": False}
 
-    monkeypatch.setattr(relay, "ask", ask)
-    one = relay.Relay(relay.read_known(), ["mcp"], "off")
+    monkeypatch.setattr(relay, "ask_memory", ask)
+    one = relay.Relay(relay.read_tool_data(), ["mcp"], "off")
     hello = HELLO["params"] | {"clientInfo": {"name": "codex-mcp-client", "version": "1"}}
     call = {"name": "recall", "arguments": {}}
     rows = [asks("initialize", 0, **hello), asks("tools/call", 1, name="reflect")]
@@ -777,7 +787,7 @@ def test_a_call_that_a_daemon_works_on_is_cancelled_by_closing_its_connection(
     pid = place.up()["pid"]
     for name, value in place.environment("auto").items():
         monkeypatch.setenv(name, value)
-    one = relay.Relay(relay.read_known(), ["mcp", "--bank", str(place.root)], "auto")
+    one = relay.Relay(relay.read_tool_data(), ["mcp", "--bank", str(place.root)], "auto")
     monkeypatch.setattr(relay, "_ask_child", lambda *_: pytest.fail("a cancelled call is not begun again"))
     os.kill(pid, signal.SIGSTOP)
     try:

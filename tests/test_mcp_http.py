@@ -13,7 +13,7 @@ from terminal import new_shell
 
 from ua_memory.errors import Busy, Malformed
 from ua_memory.mcp import tools as loopback
-from ua_memory.mcp.tools import server
+from ua_memory.mcp.tools import make_server
 
 TOKEN = "a-token-of-forty-characters-for-the-test"
 HELLO = {
@@ -30,8 +30,8 @@ HELLO = {
 
 def answered(headers: list[dict[str, str]]) -> list[int]:
     """The status that the application gives to a first request with each of these sets of headers."""
-    made = server(lambda asked: {"text": "x", "failed": False}, "1")
-    app = loopback.application(made, TOKEN, 8765)
+    made = make_server(lambda asked: {"text": "x", "failed": False}, "1")
+    app = loopback.asgi_app(made, TOKEN, 8765)
     found: list[int] = []
     plain = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
@@ -86,17 +86,17 @@ def test_only_who_has_the_token_and_means_this_machine_is_let_in() -> None:
 
 
 def test_the_token_is_its_owners_alone(tmp_path: Path) -> None:
-    first, new = loopback.token(tmp_path / "local")
-    file = tmp_path / "local" / loopback.COOKIE_NAME
+    first, new = loopback.read_or_make_token(tmp_path / "local")
+    file = tmp_path / "local" / loopback.TOKEN_FILE
     assert new and len(first) >= 40 and file.stat().st_mode & 0o777 == 0o600
-    assert loopback.token(tmp_path / "local") == (first, False)
+    assert loopback.read_or_make_token(tmp_path / "local") == (first, False)
     file.chmod(0o644)
     with pytest.raises(Malformed, match="others can read"):
-        loopback.token(tmp_path / "local")
+        loopback.read_or_make_token(tmp_path / "local")
     file.chmod(0o600)
     file.write_text("short")
     with pytest.raises(Malformed, match="not a valid token"):
-        loopback.token(tmp_path / "local")
+        loopback.read_or_make_token(tmp_path / "local")
 
 
 def test_a_port_that_is_taken_is_said() -> None:
@@ -104,8 +104,8 @@ def test_a_port_that_is_taken_is_said() -> None:
         taken.bind((loopback.HOST, 0))
         taken.listen()
         with pytest.raises(Busy, match="port"):
-            loopback.bound(taken.getsockname()[1])
-    with loopback.bound(0) as free:
+            loopback.listen(taken.getsockname()[1])
+    with loopback.listen(0) as free:
         assert free.getsockname()[0] == "127.0.0.1"
         with socket.create_connection(free.getsockname(), 1):
             pass  # its address is told before the SDK is loaded: who comes early waits

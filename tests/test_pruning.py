@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from terminal import Shell, new_shell
 
-from ua_memory.clients.sessions import PRUNED, pruned
+from ua_memory.clients.sessions import PRUNED_TEXT, prune_line
 from ua_memory.text import noise as fence
 from ua_memory.transcripts.reader import read
 
@@ -41,11 +41,11 @@ INJECTED = [
 
 @pytest.mark.parametrize("raw", INJECTED)
 def test_a_block_goes_from_what_was_injected_and_no_other_byte_of_its_line(raw: bytes) -> None:
-    new = pruned(raw)
+    new = prune_line(raw)
     assert new and len(new) == len(raw) and new.endswith(b" \n") and b"Noor" not in new
     cut = raw.index(b"<ua-memory-recall")
-    assert new.startswith(raw[:cut] + PRUNED.encode() + raw[raw.index(b"</ua-memory-recall>") + 19 : -1])
-    assert pruned(new) is None
+    assert new.startswith(raw[:cut] + PRUNED_TEXT.encode() + raw[raw.index(b"</ua-memory-recall>") + 19 : -1])
+    assert prune_line(new) is None
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_a_block_goes_from_what_was_injected_and_no_other_byte_of_its_line(raw: 
      line(type="custom_message", customType="other", content="<ua-memory-recall kind=x> without an end")],
 )  # fmt: skip
 def test_what_anybody_said_stays(raw: bytes) -> None:
-    assert pruned(raw) is None
+    assert prune_line(raw) is None
 
 
 def test_a_block_that_somebody_quotes_in_the_same_line_stays_too() -> None:
     raw = line(type="attachment", attachment={"content": BLOCK}, about=BLOCK)
-    new = pruned(raw)
+    new = prune_line(raw)
     assert new and len(new) == len(raw)
-    assert json.loads(new) == {"type": "attachment", "attachment": {"content": PRUNED}, "about": BLOCK}
+    assert json.loads(new) == {"type": "attachment", "attachment": {"content": PRUNED_TEXT}, "about": BLOCK}
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_what_a_tool_keeps_and_what_a_flush_keeps_say_so_under_headings_of_their
     with Memory(bank.store, door="mcp") as memory:
 
         def call(tool: str, **given: object) -> None:
-            text, failed = mcp_server.call(memory, tool, given, caller)
+            text, failed = mcp_server.call_tool(memory, tool, given, caller)
             assert not failed, text
 
         call("archival_memory_insert", content="The shop is in Lisbon.")

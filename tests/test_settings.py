@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ua_memory.clients import settings as claude_settings
 from ua_memory.clients import settings as codex_settings
 from ua_memory.clients import settings as pi_settings
-from ua_memory.clients.edit import Broken
+from ua_memory.clients.edit import EditError
 from ua_memory.clients.edit import JsonDocument as Document
-from ua_memory.clients.settings import LINE, agents_line, mcp_server
+from ua_memory.clients.settings import AGENTS_LINE, agents_line_piece, mcp_server
 from ua_memory.clients.settings import SettingsPiece as Piece
 
 GOLDEN = Path(__file__).parent / "golden" / "settings"
@@ -33,7 +33,7 @@ PIECES = {
     "codex-hooks": CODEX.pieces[0],
     "codex-mcp": CODEX.pieces[1],
     "loose-mcp": LOOSE,
-    "agents": agents_line("/h/AGENTS.md", "claude-code"),
+    "agents": agents_line_piece("/h/AGENTS.md", "claude-code"),
 }
 FILES = sorted(file for file in GOLDEN.rglob("*.before*"))
 
@@ -80,7 +80,7 @@ def test_what_was_not_there_is_gone_again(name: str, before: str | None) -> None
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_line(name: str, text: str, line: int) -> None:
-    with pytest.raises(Broken) as refused:
+    with pytest.raises(EditError) as refused:
         PIECES[name].put(text)
     assert refused.value.line == line
 
@@ -123,10 +123,10 @@ def test_a_table_that_its_owner_changed_is_found_and_taken_out_whole() -> None:
 def test_the_line_is_written_once_and_brought_up_to_date() -> None:
     piece = PIECES["agents"]
     once = piece.put("# Rules\n")
-    assert once == f"# Rules\n\n{LINE} <!-- ua-memory -->\n" and piece.put(once) == once
+    assert once == f"# Rules\n\n{AGENTS_LINE} <!-- ua-memory -->\n" and piece.put(once) == once
     assert (
         piece.put("- an older wording <!-- ua-memory -->\r\n- b\r\n")
-        == f"{LINE} <!-- ua-memory -->\r\n- b\r\n"
+        == f"{AGENTS_LINE} <!-- ua-memory -->\r\n- b\r\n"
     )
     assert piece.cut(once + "- more\n") == "# Rules\n- more\n"
 
@@ -136,7 +136,7 @@ def test_the_shim_of_pi_is_known_by_its_first_line() -> None:
     put = extension.put(None)
     assert put and '["/bin/ua-memory", "--bank", "a \\"b\\""]' in put
     assert extension.put("// ua-memory for pi. 0.0.1") == put and extension.cut(put) is None
-    with pytest.raises(Broken, match="not our file"):
+    with pytest.raises(EditError, match="not our file"):
         extension.cut("export default 1")
 
 
@@ -190,7 +190,7 @@ def test_put_and_cut_are_each_others_undoing(text: str, name: str) -> None:
     piece = PIECES[name]
     try:
         after = piece.put(text)
-    except Broken:
+    except EditError:
         assert name == "loose-mcp" and "mcp" in text
         return
     assert after is not None and piece.put(after) == after
@@ -226,7 +226,7 @@ def test_a_table_comes_and_goes(rows: list[str], newline: str, ended: bool) -> N
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        with pytest.raises(Broken):
+        with pytest.raises(EditError):
             piece.put(text)
         return
     after = piece.put(text)

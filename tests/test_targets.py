@@ -16,7 +16,7 @@ from ua_memory.knowledge import statements as excerpts
 from ua_memory.knowledge.observations import ProofText as Ground
 from ua_memory.knowledge.statements import NamedTarget as Named
 from ua_memory.markdown import document as markdown
-from ua_memory.mcp.tools import Caller, call
+from ua_memory.mcp.tools import Caller, call_tool
 from ua_memory.memory import Memory
 from ua_memory.paths import LinkNames
 from ua_memory.records import Fact
@@ -147,7 +147,7 @@ def test_an_agent_reads_by_the_forms_it_was_given(full: Shell) -> None:
     with Memory.open(full.cwd) as memory:
 
         def read(path: str) -> dict[str, Any]:
-            found: dict[str, Any] = json.loads(call(memory, "memory_get", {"path": path}, Caller())[0])
+            found: dict[str, Any] = json.loads(call_tool(memory, "memory_get", {"path": path}, Caller())[0])
             return found
 
         assert (

@@ -45,7 +45,7 @@ from ua_memory.git.repository import MACHINE, Commit
 from ua_memory.knowledge import facts, observations, opinions
 from ua_memory.knowledge.facts import Provenance
 from ua_memory.knowledge.observations import ProofText
-from ua_memory.mcp.tools import bound
+from ua_memory.mcp.tools import listen
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.store.scan import SnapshotCache
@@ -1210,7 +1210,7 @@ def test_the_command_serves_opens_again_and_stops(tmp_path: Path) -> None:
 def test_a_connection_without_a_request_is_closed(fresh: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither silence nor a byte now and then keeps one of the few connections; a web socket is no way in."""
     monkeypatch.setattr(app, "SLOWEST", 1)
-    served, at = fresh.web.served, bound(0)
+    served, at = fresh.web.served, listen(0)
     port = at.getsockname()[1]
     thread = threading.Thread(target=app.serve, args=(served, fresh.link, at, 8.0))
     monkeypatch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", lambda *_: None)
@@ -1247,7 +1247,7 @@ def test_memory_is_given_back_once_nobody_asks(fresh: Browser, monkeypatch: pyte
     monkeypatch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", lambda *_: None)
     rested: list[float] = []
     served = replace(fresh.web.served, rest=lambda: rested.append(time.monotonic()))
-    began, at = time.monotonic(), bound(0)
+    began, at = time.monotonic(), listen(0)
     app.serve(served, fresh.link, at, 1.5)
     assert len(rested) == 1 and rested[0] - began > 0.3
 

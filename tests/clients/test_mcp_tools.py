@@ -29,13 +29,12 @@ SCENARIOS = (
 """Those that need no tools of the suite's own. `server-stateless` asks for some in 4 of its 25 checks."""
 UNGUARDED = """
 import sys, uvicorn
-from ua_memory.mcp import relay
-from ua_memory.mcp import tools as loopback
-from ua_memory.mcp import tools as sdk
-at = loopback.bound(0)
+from ua_memory.mcp import relay, tools
+at = tools.listen(0)
 print(at.getsockname()[1], flush=True)
-made = sdk.server(lambda asked: relay.ask(["--bank", sys.argv[1], "mcp"], dict(asked), "off", []), "0.1.0")
-app = loopback.application(made, "x" * 40, at.getsockname()[1]).inner
+words = ["--bank", sys.argv[1], "mcp"]
+made = tools.make_server(lambda asked: relay.ask_memory(words, dict(asked), "off", []), "0.1.0")
+app = tools.asgi_app(made, "x" * 40, at.getsockname()[1]).inner
 uvicorn.Server(uvicorn.Config(app, log_level="warning", http="h11", ws="none")).run(sockets=[at])
 """
 """The server over HTTP, without the guard that asks for a token, which the suite cannot give."""

@@ -225,7 +225,7 @@ def doctor(
     from ua_memory.upkeep.doctor import Check
 
     checks = [*memory.health.doctor(mend=mend), *spawn.daemon_checks(memory.store.bank, call.env)]
-    if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_known()):
+    if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_tool_data()):
         hint = f"correct mcp.tools in {memory.config.sources['mcp_tools']}"
         checks.append(Check("mcp.tools", False, wrong, hint))
     show_result(call, checks, views.checks_json, views.show_checks)

@@ -28,7 +28,7 @@ from ua_memory.errors import Busy, Usage
 from ua_memory.hooks.context import placeholder_values, records_of_caller
 from ua_memory.index import embedding
 from ua_memory.mcp import relay, tools
-from ua_memory.mcp.tools import offered
+from ua_memory.mcp.tools import offered_tools
 from ua_memory.paths import default_bank, is_bank
 from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
@@ -190,7 +190,7 @@ def mcp(
     is stopped, and prints where its token is.
     """
     names = relay.split_names(tools_ or "")
-    tools.chosen(names)
+    tools.expand_names(names)
     if http and not once:
         return _serve_http(call, port, names)
     if not once:  # the fast path serves; this is reached by who calls in other ways
@@ -198,7 +198,7 @@ def mcp(
     with caller.opened(call) as memory:
         memory.door = "mcp"
         given = json.loads(call.stdin.read())
-        found = tools.answer(memory, given, _make_caller(call, memory, given))
+        found = tools.answer_request(memory, given, _make_caller(call, memory, given))
         call.stdout.write(json.dumps(found) + "\n")
     return None
 
@@ -209,23 +209,23 @@ def _serve_http(call: Call, port: int, asked: Sequence[str]) -> None:
         raise Usage("serving over HTTP needs the MCP SDK", hint="pip install 'ua-memory[http]'")
     with caller.opened(call) as memory:
         root, folder = memory.store.bank.root, memory.store.bank.local
-        names = offered(memory.config, asked)
-        if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_known()):
+        names = offered_tools(memory.config, asked)
+        if wrong := relay.unknown_names(memory.config.mcp_tools, relay.read_tool_data()):
             note(call, f"mcp.tools: {wrong}")
     mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
     words = ["--bank", str(root), "mcp"]
-    listening = tools.bound(port)
-    token, new = tools.token(folder)
+    listening = tools.listen(port)
+    token, new = tools.read_or_make_token(folder)
     url = f"http://{tools.HOST}:{listening.getsockname()[1]}/mcp"
     call.stdout.write(f"Serving {root} at {url}\n")
     call.stdout.write(f"Token, shown this once: {token}\n" if new else "")
-    file = folder / tools.COOKIE_NAME
+    file = folder / tools.TOKEN_FILE
     call.stdout.write(f"Clients send it as `Authorization: Bearer …`; it is kept in {file}\n")
     call.stdout.flush()
     note(call, f"process {os.getpid()}; Ctrl-C stops it")
-    version = relay.read_known()["legacy"]["initialize"]["serverInfo"]["version"]
-    server = tools.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
-    tools.serve(server, token, listening)
+    version = relay.read_tool_data()["legacy"]["initialize"]["serverInfo"]["version"]
+    server = tools.make_server(lambda asked: relay.ask_memory(words, dict(asked), mode, []), version, names)
+    tools.serve_http(server, token, listening)
 
 
 def _make_caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:

@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     if verb == "mcp" and "--call" not in words:
         from ua_memory.mcp import relay
 
-        if relay.serve(words, mode):
+        if relay.serve_stdio(words, mode):
             _exit(0)
         from ua_memory.cli import app
 

@@ -143,7 +143,7 @@ def _import_sessions(
 ) -> None:  # fmt: skip
     """Find sessions below `path`, by default on this machine, show them, and flush them unless it is a dry
     run. `since`, clients and project restrict them."""
-    sessions.require_known(clients)
+    sessions.require_readable(clients)
     if not memory.config.enabled:
         off = memory.flush().notes  # that memory is switched off
         emit_json(call, views_retain.survey_json(dry_run, notes=off))
@@ -152,10 +152,10 @@ def _import_sessions(
     if not dry_run:  # turns that hooks captured go before those of the transcripts
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
     if path is None:
-        transcripts = sessions.on_machine(call, clients or sessions.READ)
-        places = sessions.shown_places(call, clients)
+        transcripts = sessions.all_transcripts(call, clients or sessions.READABLE_CLIENTS)
+        places = sessions.folder_names(call, clients)
     else:
-        transcripts, places = sessions.below(caller.absolute(call, path)), [path]
+        transcripts, places = sessions.transcripts_in(caller.absolute(call, path)), [path]
     there = list(transcripts)
     with progress(call, "Reading sessions") as tell:
         open_ones = context.open_sessions(memory.store.bank.pending)

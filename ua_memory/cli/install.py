@@ -17,8 +17,8 @@ from typer import Argument, Option
 from ua_memory import caller, discovery
 from ua_memory.cli import app
 from ua_memory.clients import settings
-from ua_memory.clients.edit import Broken
-from ua_memory.clients.sessions import pruned
+from ua_memory.clients.edit import EditError
+from ua_memory.clients.sessions import prune_line
 from ua_memory.config import as_typed
 from ua_memory.errors import (
     CannotWrite,
@@ -112,7 +112,7 @@ def _recalled_lines(path: Path) -> RecalledLines:
     lines, at = RecalledLines(), 0
     with discovery.open_regular(path) as file:
         while line := file.readline(LONGEST_LINE):
-            new = pruned(line) if line.endswith(b"\n") else None
+            new = prune_line(line) if line.endswith(b"\n") else None
             if new is not None:
                 lines.append((at, line, new))
             at += len(line)
@@ -209,7 +209,7 @@ def plan_steps(pieces: Sequence[SettingsPiece], *, remove: bool = False) -> list
         except UnicodeDecodeError as error:
             line = (before or b"").count(b"\n", 0, error.start) + 1
             raise _malformed_error(file, line, "not UTF-8") from error
-        except Broken as error:
+        except EditError as error:
             raise _malformed_error(file, error.line, error.why) from error
         contents[file] = None if new is None else new.encode("utf-8")
         steps.append(InstallStep(piece, before, contents[file]))
@@ -283,7 +283,7 @@ def show_steps(
         for step in steps
     ]
     told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
-    emit_json(call, told | ({"line": settings.line_for(target.client)} if line else {}))
+    emit_json(call, told | ({"line": settings.agents_text(target.client)} if line else {}))
     screen = Screen(call)
     if dry:
         for step in steps:
@@ -301,7 +301,7 @@ def show_steps(
     if line and changed:
         screen.heading("Agents use it only if their instructions say so. Add this line")
         screen.line("to AGENTS.md or CLAUDE.md, or have it added by --agents-md FILE:")
-        screen.item("  ", (settings.line_for(target.client), "strong"))
+        screen.item("  ", (settings.agents_text(target.client), "strong"))
 
 
 SET_UP_TWICE = "hooks a second time"
@@ -353,8 +353,8 @@ DEFAULT_TIME = "03:30"
 
 def cron_target(call: Call, kind: str, at: str = DEFAULT_TIME) -> ClientTarget:
     """The nightly job for the caller's bank. Usage for an invalid time or kind."""
-    if kind not in settings.KINDS:
-        raise Usage(f"unknown kind {kind!r}", hint=f"--kind {', '.join(settings.KINDS)}")
+    if kind not in settings.SCHEDULERS:
+        raise Usage(f"unknown kind {kind!r}", hint=f"--kind {', '.join(settings.SCHEDULERS)}")
     bank = str(caller.bank_root(call).resolve())
     if not bank.isprintable():
         raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
@@ -365,11 +365,11 @@ def cron_target(call: Call, kind: str, at: str = DEFAULT_TIME) -> ClientTarget:
 def installed_cron_target(call: Call, kind: str | None) -> ClientTarget:
     """The job as it is installed, with its own kind and time; else the default job."""
     bank = str(caller.bank_root(call).resolve())
-    for each in (kind,) if kind else settings.KINDS:
+    for each in (kind,) if kind else settings.SCHEDULERS:
         steps = plan_cron(call, cron_target(call, each), remove=True)
         if any(step.action != "keep" for step in steps):
             texts = (step.before.decode("utf-8", CRONTAB_ERRORS) for step in steps if step.before)
-            times = filter(None, (settings.time_of(each, bank, text) for text in texts))
+            times = filter(None, (settings.scheduled_time(each, bank, text) for text in texts))
             at = next((f"{hour:02}:{minute:02}" for hour, minute in times), DEFAULT_TIME)
             return cron_target(call, each, at)
     return cron_target(call, kind or default_scheduler(call))
@@ -584,7 +584,7 @@ def install_mcp(
     if client not in settings.SERVERS:
         known = ", ".join(filter(None, settings.SERVERS))
         raise Usage(f"unknown client {client!r}", hint=f"without --client, or one of {known}")
-    _show_pieces(call, settings.recipe(client, settings.command_of(call)))
+    _show_pieces(call, settings.print_target(client, settings.command_of(call)))
 
 
 install_app.registered_commands.insert(2, install_app.registered_commands.pop())  # where help has it
@@ -619,7 +619,7 @@ def install_cron(
 def uninstall_cron(call: Call, dry_run: bool = DryRun) -> None:
     """Remove the bank's nightly job."""
     done = []
-    for kind in settings.KINDS:
+    for kind in settings.SCHEDULERS:
         job = cron_target(call, kind)
         steps = [step for step in plan_cron(call, job, remove=True) if step.action != "keep"]
         if not dry_run:
@@ -656,5 +656,5 @@ def _add_model_piece(call: Call, target: ClientTarget, model: str | None) -> Cli
 def _add_agents_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:
     if agents_md is None:
         return target
-    line = settings.agents_line(str(caller.absolute(call, agents_md)), target.client)
+    line = settings.agents_line_piece(str(caller.absolute(call, agents_md)), target.client)
     return target._replace(pieces=(*target.pieces, line))

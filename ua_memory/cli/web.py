@@ -28,7 +28,7 @@ from ua_memory.daemon.watch import Watch
 from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy, Usage
 from ua_memory.index.embedding import clear_caches, trim, use_one_arena
-from ua_memory.mcp.tools import HOST, bound
+from ua_memory.mcp.tools import HOST, listen
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.text import tokens
@@ -124,8 +124,8 @@ def _bind(port: int, last: int) -> socket.socket:
     """A socket on `port`; if that is 0, on the `last` port or, if it is taken, any."""
     with contextlib.suppress(Busy):
         if last and not port:
-            return bound(last, PORT_HINT)
-    return bound(port, PORT_HINT)
+            return listen(last, PORT_HINT)
+    return listen(port, PORT_HINT)
 
 
 def _open_browser(call: Call, local: Path, port: int, *, no_open: bool) -> None:

@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 # unpacks: Python does from 3.14 on only.
 
 
-HELD = 4 << 20
+MEMORY_LIMIT = 4 << 20
 """Bytes of a session that are held in memory; of a longer one they go through a temporary file."""
-SECONDS = 60
-MACHINES = ("subagent", "cron", "hook", "acp", "heartbeat")
+UNPACK_TIMEOUT = 60
+AUTOMATIC_KEYS = ("subagent", "cron", "hook", "acp", "heartbeat")
 """Parts of OpenClaw's session keys (`agent:main:cron:…`) that no person speaks in."""
-GROUPS = frozenset({"group", "channel", "room"})
-PACKED = b"\x28\xb5\x2f\xfd"
+GROUP_KEYS = frozenset({"group", "channel", "room"})
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 Row = dict[str, Any]
 
 
-_STORED = {
+_DATABASES = {
     "hermes": ({"sessions", "messages"},
         "SELECT session_id AS id, max(timestamp) AS at, '' AS machine FROM messages GROUP BY session_id"),
     "opencode": ({"session", "message", "part"},
@@ -62,16 +62,16 @@ _STORED = {
 in one."""
 
 
-def stored(path: Path) -> list[Transcript]:
+def database_sessions(path: Path) -> list[Transcript]:
     """The sessions in a database; none where it is not one that is known. OSError where it cannot be read."""
     with open_database(path) as there:
         names = {str(row["name"]) for row in _rows(there, "SELECT name FROM sqlite_master")}
-        for client, (tables, query) in _STORED.items():
+        for client, (tables, query) in _DATABASES.items():
             if tables <= names:
-                machines, found = _machines(there, names), []
+                machines, found = _automatic_sessions(there, names), []
                 for row in _rows(there, query):
                     id, at = str(row["id"]), datetime.fromtimestamp(float(row["at"] or 0), UTC)
-                    where, lines = f"{path} session {id}", partial(stream, path, client, id)
+                    where, lines = f"{path} session {id}", partial(open_session, path, client, id)
                     machine = row["machine"] or machines.get(id, "")
                     found.append(Transcript(where, client, at, lines, machine))
                 return found
@@ -79,22 +79,22 @@ def stored(path: Path) -> list[Transcript]:
 
 
 @contextmanager
-def stream(path: Path, client: str, session: str) -> Iterator[IO[bytes]]:
+def open_session(path: Path, client: str, session: str) -> Iterator[IO[bytes]]:
     """A session's lines. OSError; Malformed where they are packed and nothing here unpacks them."""
-    with open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=HELD) as lines:
+    with open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=MEMORY_LIMIT) as lines:
         for row in _LINES[client](there, session):
             lines.write(row + b"\n")
         lines.seek(0)
         yield cast(IO[bytes], lines)
 
 
-def unpacked(packed: bytes) -> bytes:
+def unpack_zstd(packed: bytes) -> bytes:
     """What is packed with zstd, one or more frames. Malformed."""
     command = shutil.which("zstd")
     if not command:
         raise Malformed("it is packed with zstd, which is not installed", hint="install zstd")
     try:
-        done = subprocess.run([command, "-dc"], input=packed, capture_output=True, timeout=SECONDS)
+        done = subprocess.run([command, "-dc"], input=packed, capture_output=True, timeout=UNPACK_TIMEOUT)
     except (OSError, subprocess.SubprocessError) as error:
         raise Malformed(f"zstd: {error}") from error
     if done.returncode:
@@ -102,7 +102,7 @@ def unpacked(packed: bytes) -> bytes:
     return done.stdout
 
 
-def _hermes(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+def _hermes_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
     for row in _rows(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
         yield _line({key: value for key, value in row.items() if key != "system_prompt"})
     for row in _rows(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
@@ -110,12 +110,12 @@ def _hermes(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
         yield _line({key: value for key, value in kept.items() if value is not None})
 
 
-def _openclaw(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+def _openclaw_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
     query = "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY seq"
     rows = _rows(there, query, (session,))
     packed = [row for row in rows if row.get("event_json") is None and row.get("event_zstd") is not None]
     # All at once: a process for each line would take longer than everything else.
-    text = unpacked(b"".join(row["event_zstd"] for row in packed)) if packed else b""
+    text = unpack_zstd(b"".join(row["event_zstd"] for row in packed)) if packed else b""
     at = 0
     for row in rows:
         if row.get("event_json") is not None:
@@ -126,7 +126,7 @@ def _openclaw(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
             at += size
 
 
-def _opencode(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+def _opencode_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
     for row in _rows(there, "SELECT * FROM session WHERE id = ?", (session,)):
         yield _line(row)
     parts: dict[str, list[str]] = {}
@@ -136,10 +136,10 @@ def _opencode(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
         yield _line({**row, "parts": parts.get(str(row["id"]), [])})
 
 
-_LINES = {"hermes": _hermes, "openclaw": _openclaw, "opencode": _opencode}
+_LINES = {"hermes": _hermes_lines, "openclaw": _openclaw_lines, "opencode": _opencode_lines}
 
 
-def _machines(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
+def _automatic_sessions(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
     """Which sessions no person speaks in, and what does instead."""
     found: dict[str, str] = {}
     if not {"session_windows", "session_nodes"} <= names:
@@ -149,17 +149,17 @@ def _machines(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
         "FROM session_windows w LEFT JOIN session_nodes n ON n.session_key = w.session_key"
     )
     for row in _rows(there, query):
-        machine = machine_of(str(row["name"]))
+        machine = automatic_speaker(str(row["name"]))
         if machine or row["spawned"]:
             found[str(row["id"])] = machine or "sub-agent"
     return found
 
 
-def machine_of(key: str) -> str:
+def automatic_speaker(key: str) -> str:
     """What speaks in an OpenClaw session by its key, '' where its owner does."""
     parts = key.split(":")[2:]
-    found = next((part for part in parts if part in MACHINES), "")
-    if not found and GROUPS.intersection(parts[:-1]):
+    found = next((part for part in parts if part in AUTOMATIC_KEYS), "")
+    if not found and GROUP_KEYS.intersection(parts[:-1]):
         return "group chat"  # strangers' words are no memory of its owner's
     return "sub-agent" if found == "subagent" else found
 
@@ -172,12 +172,12 @@ def _line(row: Row) -> bytes:
     return json.dumps(row, default=lambda value: None).encode()
 
 
-def keys_of(index: object) -> dict[str, str]:
+def index_speakers(index: object) -> dict[str, str]:
     """Which sessions of an OpenClaw `sessions.json` no person speaks in, and what does instead."""
     found: dict[str, str] = {}
     for key, entry in index.items() if isinstance(index, dict) else ():
         if isinstance(entry, dict) and isinstance(id := entry.get("sessionId"), str):
-            machine = machine_of(key) or ("sub-agent" if entry.get("spawnedBy") else "")
+            machine = automatic_speaker(key) or ("sub-agent" if entry.get("spawnedBy") else "")
             found |= {id: machine} if machine else {}
     return found
 
@@ -186,108 +186,113 @@ def keys_of(index: object) -> dict[str, str]:
 # Where clients keep the transcripts of their sessions on this machine, and those that are there.
 
 
-READ = [client for client, known in CLIENTS.items() if known.transcripts]
+READABLE_CLIENTS = [client for client, known in CLIENTS.items() if known.transcripts]
 """The clients whose transcripts are found."""
-DATABASES = (".db", ".sqlite", ".sqlite3")
-LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+LINE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 OPENCLAW_ARCHIVES = (".jsonl.reset.", ".jsonl.deleted.")
-LOOKED_AT = 64 << 10
-Indexes = dict[Path, dict[str, str]]
+SNIFFED_BYTES = 64 << 10
+SpeakersByFolder = dict[Path, dict[str, str]]
 """By folder: which of its sessions no person speaks in, and what does instead."""
 
 
-def places(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
+def session_folders(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """The folders in which these clients keep what they keep, as far as there are any."""
     for client in clients:
         yield from ((client, folder) for folder in folders(call, client) if folder.is_dir())
 
 
-def shown_places(call: Call, clients: Iterable[str]) -> list[str]:
+def folder_names(call: Call, clients: Iterable[str]) -> list[str]:
     """The same folders as a person writes them; of all clients where none is named."""
-    home, each = call.home, dict.fromkeys(folder for _, folder in places(call, clients or READ))
+    home, each = (
+        call.home,
+        dict.fromkeys(folder for _, folder in session_folders(call, clients or READABLE_CLIENTS)),
+    )
     return [f"~/{one.relative_to(home)}" if one.is_relative_to(home) else str(one) for one in each]
 
 
-def require_known(clients: Iterable[str]) -> None:
+def require_readable(clients: Iterable[str]) -> None:
     """Usage for a client whose transcripts cannot be read."""
-    unknown = set(clients) - set(READ)
+    unknown = set(clients) - set(READABLE_CLIENTS)
     if "gemini" in unknown:
         what = "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen"
         raise Usage(what, hint="ua-memory install gemini")
     if unknown:
-        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {', '.join(READ)}")
+        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {', '.join(READABLE_CLIENTS)}")
 
 
-def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
+def all_transcripts(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
     """All transcripts in these clients' own folders."""
-    indexes: Indexes = {}
-    for client, home in places(call, clients):
+    indexes: SpeakersByFolder = {}
+    for client, home in session_folders(call, clients):
         for pattern in CLIENTS[client].transcripts:
             for path in sorted(home.glob(pattern)):
-                yield from _in(path, client, indexes)
+                yield from _file_transcripts(path, client, indexes)
 
 
-def below(root: Path) -> Iterator[Transcript]:
+def transcripts_in(root: Path) -> Iterator[Transcript]:
     """All that may be a transcript in a folder, or the one that a path names. NotFound."""
     if not root.exists():
         hint = "give a folder with transcripts, or leave it out"
         raise NotFound("no such file or folder", where=str(root), hint=hint)
-    indexes: Indexes = {}
+    indexes: SpeakersByFolder = {}
     if not root.is_dir():
-        yield from _in(root, None, indexes)
+        yield from _file_transcripts(root, None, indexes)
     for folder, names, files in os.walk(root):  # nothing where that is a file
         names.sort()
         for name in sorted(files):
-            if name.endswith((*LINES, *DATABASES)) or any(part in name for part in OPENCLAW_ARCHIVES):
-                yield from _in(Path(folder, name), None, indexes)
+            if name.endswith((*LINE_SUFFIXES, *DATABASE_SUFFIXES)) or any(
+                part in name for part in OPENCLAW_ARCHIVES
+            ):
+                yield from _file_transcripts(Path(folder, name), None, indexes)
 
 
-def _in(path: Path, client: str | None, indexes: Indexes) -> Iterator[Transcript]:
+def _file_transcripts(path: Path, client: str | None, indexes: SpeakersByFolder) -> Iterator[Transcript]:
     """The transcripts in a file: one, or as many as a database has sessions."""
     try:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError:  # it went while we looked
         return
-    if path.name.endswith(DATABASES):
+    if path.name.endswith(DATABASE_SUFFIXES):
         try:
-            yield from stored(path)
+            yield from database_sessions(path)
         except OSError:
-            yield Transcript(str(path), client, changed, _file(path))  # whose error is told then
+            yield Transcript(str(path), client, changed, _opener(path))  # whose error is told then
     elif not path.is_dir() and not path.name.endswith((".lock", ".json")):
-        machine = _machine(path, indexes) if client in (None, "openclaw") else ""
+        machine = _session_speaker(path, indexes) if client in (None, "openclaw") else ""
         machine = machine or ("sub-agent" if "subagents" in path.parts else "")
-        yield Transcript(str(path), _reader(path, client), changed, _file(path), machine)
+        yield Transcript(str(path), _detect_reader(path, client), changed, _opener(path), machine)
 
 
-def _reader(path: Path, client: str | None) -> str | None:
+def _detect_reader(path: Path, client: str | None) -> str | None:
     """Whose reader takes a file: in OpenClaw's folder what looks like pi's is Clawdbot's."""
     if client != "openclaw":
         return client
     try:
         with discovery.open_regular(path) as file:
-            return {"pi": "clawdbot"}.get(sniff(file.read(LOOKED_AT)))
+            return {"pi": "clawdbot"}.get(sniff(file.read(SNIFFED_BYTES)))
     except (OSError, UaMemoryError):
         return None
 
 
-def _machine(path: Path, indexes: Indexes) -> str:
+def _session_speaker(path: Path, indexes: SpeakersByFolder) -> str:
     """What speaks in an OpenClaw session's file, by the index beside it."""
     if path.parent not in indexes:
         try:
             index = json.loads(discovery.read(path.parent / "sessions.json"))
         except (OSError, ValueError, RecursionError):
             index = None
-        indexes[path.parent] = keys_of(index)
+        indexes[path.parent] = index_speakers(index)
     return indexes[path.parent].get(path.name.partition(".jsonl")[0].partition("-topic-")[0], "")
 
 
-def _file(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
+def _opener(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
     @contextmanager
     def opened() -> Iterator[IO[bytes]]:
         with discovery.open_regular(path) as file:
-            packed = file.read(4) == PACKED
+            packed = file.read(4) == ZSTD_MAGIC
             file.seek(0)
-            yield BytesIO(unpacked(file.read())) if packed else file
+            yield BytesIO(unpack_zstd(file.read())) if packed else file
 
     return opened
 
@@ -300,63 +305,67 @@ def _file(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
 # stay. Pure: bytes in, bytes out.
 
 
-TYPED = ("hindsight-recall",)
+RECALL_TYPES = ("hindsight-recall",)
 """What a message of recalled memory is called where messages have types."""
-PRUNED = "(recalled memory was pruned)"
+PRUNED_TEXT = "(recalled memory was pruned)"
 """Stands where a block stood: some endpoints refuse a text without turns in it."""
-SIGNS = (RECALL_OPEN.encode(), *(f'"{name}"'.encode() for name in TYPED))
-_BLOCK = re.compile(re.escape(RECALL_OPEN) + r"(?=[\s>])[^<>]*>.*?" + re.escape(RECALL_CLOSE), re.DOTALL)
+RECALL_MARKERS = (RECALL_OPEN.encode(), *(f'"{name}"'.encode() for name in RECALL_TYPES))
+_RECALL_BLOCK = re.compile(
+    re.escape(RECALL_OPEN) + r"(?=[\s>])[^<>]*>.*?" + re.escape(RECALL_CLOSE), re.DOTALL
+)
 
 
-def pruned(line: bytes) -> bytes | None:
+def prune_line(line: bytes) -> bytes | None:
     """A line of a session file without its recalled memory, blanks behind it, as long as it was: whoever
     appends to the file meanwhile is not disturbed. None where nothing of it is to go, or it cannot."""
-    if not any(sign in line for sign in SIGNS):
+    if not any(sign in line for sign in RECALL_MARKERS):
         return None
     text = line.rstrip(b"\r\n")
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    wanted = _typed(record) if isinstance(record, dict) else None
-    new = _shown(wanted) if wanted else _cut(text)
+    wanted = _prune_pi_message(record) if isinstance(record, dict) else None
+    new = _dump(wanted) if wanted else _remove_blocks(text)
     if new is None or len(new) > len(text):
         return None
     return new + b" " * (len(text) - len(new)) + line[len(text) :]
 
 
-def _typed(record: dict[str, Any]) -> dict[str, Any] | None:
+def _prune_pi_message(record: dict[str, Any]) -> dict[str, Any] | None:
     """pi's entry of a typed message as one that is no part of the conversation: what follows it in the tree
     still hangs on it. None for all others."""
     message = record.get("message") if record.get("type") == "message" else None
     found = message if isinstance(message, dict) and message.get("role") == "custom" else record
     if found is record and record.get("type") != "custom_message":
         return None
-    if found.get("customType") not in TYPED:
+    if found.get("customType") not in RECALL_TYPES:
         return None
     kept: dict[str, Any] = {key: record[key] for key in ("id", "parentId", "timestamp") if key in record}
     return {"type": "custom", **kept, "customType": found["customType"]}
 
 
-def _cut(text: bytes) -> bytes | None:
+def _remove_blocks(text: bytes) -> bytes | None:
     """The JSON text without the blocks in what hooks and extensions said. Every other byte is the same, but
     where one stands elsewhere in it, too. None where there are none."""
     wanted, record = json.loads(text), json.loads(text)
     if not isinstance(wanted, dict):
         return None
-    for holder, key in list(_places(wanted)):
-        holder[key] = _without(holder[key])
+    for holder, key in list(_injected_parts(wanted)):
+        holder[key] = _without_block(holder[key])
     if wanted == record:
         return None
-    new = _BLOCK.sub(PRUNED, text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    return new if json.loads(new) == wanted else _shown(wanted)
+    new = _RECALL_BLOCK.sub(PRUNED_TEXT, text.decode("utf-8", "surrogateescape")).encode(
+        "utf-8", "surrogateescape"
+    )
+    return new if json.loads(new) == wanted else _dump(wanted)
 
 
-def _shown(record: dict[str, Any]) -> bytes:
+def _dump(record: dict[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def _places(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+def _injected_parts(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """(object, key) of each part of a record in which a client keeps what was injected."""
     payload = record.get("payload")
     if record.get("type") == "attachment":
@@ -370,9 +379,9 @@ def _places(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
                 yield message, "content"
 
 
-def _without(value: Any) -> Any:
+def _without_block(value: Any) -> Any:
     if isinstance(value, str):
-        return _BLOCK.sub(PRUNED, value)
+        return _RECALL_BLOCK.sub(PRUNED_TEXT, value)
     if isinstance(value, list):
-        return [_without(each) for each in value]
-    return {key: _without(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [_without_block(each) for each in value]
+    return {key: _without_block(each) for key, each in value.items()} if isinstance(value, dict) else value

@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 
 from ua_memory import caller, config, discovery
 from ua_memory.clients import edit
-from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
+from ua_memory.clients.edit import EditError, JsonDocument, append_lines, remove_lines, split_lines
 from ua_memory.errors import Usage
 from ua_memory.text.patterns import data_text
 
@@ -53,7 +53,7 @@ def command_of(call: Call, *, shared: bool = False) -> list[str]:
     return [os.path.abspath(found) if found else "ua-memory", *bank]  # noqa: PTH100 (no link is followed)
 
 
-def _texts(client: str) -> dict[str, str]:
+def _client_files(client: str) -> dict[str, str]:
     """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
     folder = Path(__file__).parent.parent / "data" / "plugins" / client
     files = (each for each in sorted(folder.rglob("*")) if each.is_file())
@@ -67,15 +67,15 @@ def _texts(client: str) -> dict[str, str]:
 #
 # A `SettingsPiece` is one entry of ours in one file. `put` and `cut` take the file's text (None: no file) and
 # return the new text (None: delete the file). Text that needs no change comes back equal, to the byte. All
-# else in the file stays. `Broken` where it cannot be parsed: nothing is changed then.
+# else in the file stays. `EditError` where it cannot be parsed: nothing is changed then.
 
 
-NAME = "ua-memory"
+SERVER_NAME = "ua-memory"
 """Our name among a client's MCP servers, plugins and extensions, and that of the command."""
 
-CALL = ("command", "args")
+COMMAND_PLACEHOLDER = ("command", "args")
 """The keys of an entry that say what is run."""
-Change = Callable[[str | None], str | None]
+TextChange = Callable[[str | None], str | None]
 
 
 class SettingsPiece(NamedTuple):
@@ -86,8 +86,8 @@ class SettingsPiece(NamedTuple):
 
     file: str
     what: str
-    put: Change
-    cut: Change
+    put: TextChange
+    cut: TextChange
     folder: str = ""
 
 
@@ -135,7 +135,7 @@ def json_value(
         there = document.at(path)
         if there is not None and there.value != value:
             name = ".".join(map(str, path))
-            raise Broken(document.line(path), f"{name} is already {there.value!r}; remove it first")
+            raise EditError(document.line(path), f"{name} is already {there.value!r}; remove it first")
         if there is None:
             document.put(path, value)
         more(document)
@@ -151,18 +151,20 @@ def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, An
     """A table in a file of TOML. One of this name that runs something else is its owner's, and stays."""
 
     def theirs(text: str) -> bool:
-        found = edit.table(text, name)
-        return found is not None and not runs_us(found)
+        found = edit.read_table(text, name)
+        return found is not None and not is_our_command(found)
 
     def put(text: str | None) -> str | None:
         if text and theirs(text):
             return text
-        there = edit.table(text or "", name) or {}
-        wanted = {key: value for key, value in values.items() if key in CALL or key not in there}
-        return edit.put(text, name, wanted)
+        there = edit.read_table(text or "", name) or {}
+        wanted = {
+            key: value for key, value in values.items() if key in COMMAND_PLACEHOLDER or key not in there
+        }
+        return edit.put_table(text, name, wanted)
 
     def cut(text: str | None) -> str | None:
-        return text if not text or theirs(text) else edit.cut(text, name)
+        return text if not text or theirs(text) else edit.remove_table(text, name)
 
     return SettingsPiece(file, what, put, cut)
 
@@ -191,7 +193,7 @@ MODEL_NOTE = (
 )
 
 
-def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") -> SettingsPiece:
+def own_file(file: str, what: str, content: str, mark: str, folder: str = "") -> SettingsPiece:
     """A file that is ours altogether; one without our mark in it is somebody else's: Broken."""
 
     def put(text: str | None) -> str | None:
@@ -202,7 +204,7 @@ def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") 
 
     def ours(text: str) -> bool:
         if mark not in text:
-            raise Broken(1, f"not our file (it has no {mark!r}); move it away")
+            raise EditError(1, f"not our file (it has no {mark!r}); move it away")
         return True
 
     return SettingsPiece(file, what, put, cut, folder)
@@ -215,38 +217,38 @@ def mcp_server(
     file: str, holder: tuple[str, ...], entry: dict[str, Any], *, loose: bool = False
 ) -> SettingsPiece:
     """Our server in the object `holder` of a file. What its owner has added to the entry stays."""
-    path = (*holder, NAME)
+    path = (*holder, SERVER_NAME)
 
     def put(document: JsonDocument) -> None:
         there = document.at(path)
         if there is None:
             document.put(path, entry)
-        elif runs_us(there.value):
-            _amend(document, path, entry)
+        elif is_our_command(there.value):
+            _update_entry(document, path, entry)
 
     def cut(document: JsonDocument) -> None:
         there = document.at(path)
-        if there is not None and runs_us(there.value):
+        if there is not None and is_our_command(there.value):
             document.cut(path)
 
     return json_piece(file, "MCP server", put, cut, loose=loose)
 
 
-def _amend(document: JsonDocument, path: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+def _update_entry(document: JsonDocument, path: tuple[str | int, ...], entry: dict[str, Any]) -> None:
     """Bring an entry of ours up to date: what it calls, and what is missing. What its owner set stays."""
     there = document.at(path)
     assert there is not None
     for key, value in entry.items():
-        if key not in there.value or (key in CALL and there.value[key] != value):
+        if key not in there.value or (key in COMMAND_PLACEHOLDER and there.value[key] != value):
             document.put((*path, key), value)
 
 
-def runs_us(entry: Any) -> bool:
+def is_our_command(entry: Any) -> bool:
     """Whether an entry of a client's settings calls ua-memory: by `command` and `args`, in whatever form."""
-    return bool(words_of(entry))
+    return bool(our_arguments(entry))
 
 
-def words_of(entry: Any) -> list[str]:
+def our_arguments(entry: Any) -> list[str]:
     """The words behind our command that an entry calls it with (the command itself first); [] for others."""
     command = entry.get("command") if isinstance(entry, dict) else None
     if isinstance(command, list):  # OpenCode's are one list
@@ -262,7 +264,7 @@ def words_of(entry: Any) -> list[str]:
     else:
         return []
     for at, word in enumerate(words[:4]):  # `python -P -m ua_memory` is we, too
-        if os.path.basename(word) in (NAME, "ua_memory"):  # noqa: PTH119 (no file, a word)
+        if os.path.basename(word) in (SERVER_NAME, "ua_memory"):  # noqa: PTH119 (no file, a word)
             return words[at:]
     return []
 
@@ -288,12 +290,12 @@ SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 files `install` does not write are here by their documentation."""
 
 
-def recipe(client: str, command: Sequence[str]) -> ClientTarget:
+def print_target(client: str, command: Sequence[str]) -> ClientTarget:
     """Our MCP server as a client's settings have it, to be put there by hand; '' for most clients' form."""
     where, holder = SERVERS[client]
-    entry = opencode_server(command) if client == "opencode" else call_of(command, "mcp")
+    entry = opencode_server(command) if client == "opencode" else command_entry(command, "mcp")
     if client == "codex":
-        piece = toml_table(where, "MCP server", ("mcp_servers", NAME), entry)
+        piece = toml_table(where, "MCP server", ("mcp_servers", SERVER_NAME), entry)
     else:
         piece = mcp_server(where, holder, {"type": "stdio", **entry} if client == "vscode" else entry)
     return ClientTarget(client or "mcp", (piece,), (f"it belongs into {where}",))
@@ -307,54 +309,56 @@ schemas with each request: they get the default set."""
 # -- hooks in Claude Code's form ---------------------------------------------------------------------------
 
 
-def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) -> SettingsPiece:
+def hooks_piece(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) -> SettingsPiece:
     """Our hooks, one for each event, beside those of others. `wanted`: event → the hook's own object."""
 
     def put(document: JsonDocument) -> None:
-        for event, places in _ours(document).items():
+        for event, places in _our_hooks(document).items():
             for place in reversed(places[1:] if event in wanted else places):
-                _cut(document, place)
+                _remove_hook(document, place)
         for event, hook in wanted.items():
-            places = _ours(document).get(event, [])
+            places = _our_hooks(document).get(event, [])
             if places:
-                _amend(document, places[0], hook)
+                _update_entry(document, places[0], hook)
                 continue
             groups = document.at(("hooks", event))
             number = len(groups.members or ()) if groups else 0
             document.put(("hooks", event, number), {"hooks": [hook]})
 
     def cut(document: JsonDocument) -> None:
-        for places in _ours(document).values():
+        for places in _our_hooks(document).values():
             for place in reversed(places):
-                _cut(document, place)
+                _remove_hook(document, place)
 
     return json_piece(file, "hooks", put, cut, loose=loose)
 
 
-def _lines(command: Sequence[str], client: str, timeouts: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+def _shell_hooks(
+    command: Sequence[str], client: str, timeouts: Mapping[str, int]
+) -> dict[str, dict[str, Any]]:
     """The hooks of a client that runs a line of the shell."""
     line = shlex.join([*command, "hook", "--client", client])
     return {event: {"type": "command", "command": line, "timeout": n} for event, n in timeouts.items()}
 
 
-def _ours(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
+def _our_hooks(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
     """Where hooks of ours stand, by event."""
     held = document.value.get("hooks", {})
     if not isinstance(held, dict):
-        raise Broken(document.line(("hooks",)), "hooks is not an object")
+        raise EditError(document.line(("hooks",)), "hooks is not an object")
     found: dict[str, list[tuple[str | int, ...]]] = {}
     for event, groups in held.items():
         if not isinstance(groups, list):
-            raise Broken(document.line(("hooks", event)), f"hooks.{event} is not a list")
+            raise EditError(document.line(("hooks", event)), f"hooks.{event} is not a list")
         for number, group in enumerate(groups):
             inner = group.get("hooks") if isinstance(group, dict) else None
             for place, hook in enumerate(inner if isinstance(inner, list) else ()):
-                if "hook" in words_of(hook)[1:]:
+                if "hook" in our_arguments(hook)[1:]:
                     found.setdefault(event, []).append(("hooks", event, number, "hooks", place))
     return found
 
 
-def _cut(document: JsonDocument, place: tuple[str | int, ...]) -> None:
+def _remove_hook(document: JsonDocument, place: tuple[str | int, ...]) -> None:
     """Take a hook out; its group goes along if it was the only one there, whatever else stands in that."""
     group = document.at(place[:-2])
     assert group is not None
@@ -363,8 +367,8 @@ def _cut(document: JsonDocument, place: tuple[str | int, ...]) -> None:
 
 # -- a line for agents -------------------------------------------------------------------------------------
 
-MARK = "<!-- ua-memory -->"
-LINE = (
+LINE_MARK = "<!-- ua-memory -->"
+AGENTS_LINE = (
     "Search ua-memory (the tool `archival_memory_search`) before you answer anything about earlier work,"
     " decisions, people or preferences, and save what later sessions will need with `archival_memory_insert`."
 )
@@ -372,40 +376,45 @@ LINE = (
 their instructions, 40 of 40 with it."""
 
 
-def line_for(client: str) -> str:
+def agents_text(client: str) -> str:
     """The line, with the tools that the client has."""
-    return LINE.replace("archival_memory_search", "memory_search") if client == "openclaw" else LINE
+    return (
+        AGENTS_LINE.replace("archival_memory_search", "memory_search")
+        if client == "openclaw"
+        else AGENTS_LINE
+    )
 
 
-def agents_line(file: str, client: str) -> SettingsPiece:
+def agents_line_piece(file: str, client: str) -> SettingsPiece:
     """The line in AGENTS.md, CLAUDE.md or their like, behind an empty line at the end; known by its mark."""
-    line = f"{line_for(client)} {MARK}"
+    line = f"{agents_text(client)} {LINE_MARK}"
 
     def put(text: str | None) -> str | None:
-        if text and MARK in text:
+        if text and LINE_MARK in text:
             return "".join(
-                line + row[len(row.rstrip("\r\n")) :] if MARK in row else row for row in rows_of(text)
+                line + row[len(row.rstrip("\r\n")) :] if LINE_MARK in row else row
+                for row in split_lines(text)
             )
-        return added(text, [line])
+        return append_lines(text, [line])
 
     def cut(text: str | None) -> str | None:
-        rows = rows_of(text or "")
-        at = next((n for n, row in enumerate(rows) if MARK in row), None)
+        rows = split_lines(text or "")
+        at = next((n for n, row in enumerate(rows) if LINE_MARK in row), None)
         if text is None or at is None:
             return text
-        return "".join(removed(rows, at, at + 1)) if text != line + "\n" else None
+        return "".join(remove_lines(rows, at, at + 1)) if text != line + "\n" else None
 
     return SettingsPiece(file, "line for agents", put, cut)
 
 
-def call_of(command: Sequence[str], *more: str) -> dict[str, Any]:
+def command_entry(command: Sequence[str], *more: str) -> dict[str, Any]:
     """`command` and `args` of an entry: the words that start ua-memory, and what it is to do."""
     return {"command": command[0], "args": [*command[1:], *more]}
 
 
 def with_command(text: str, command: Sequence[str]) -> str:
     """A shim's text with these words in the place where it says how ua-memory is called."""
-    usual = f'["{NAME}"]'
+    usual = f'["{SERVER_NAME}"]'
     assert text.count(usual) == 1, "a shim must name the ua-memory command exactly once"
     return text.replace(usual, json.dumps(list(command)))
 
@@ -417,7 +426,7 @@ def _plugin_files(
     pieces = []
     for name, text in sorted(texts.items()):
         shown = with_command(text, command) if name.endswith((".py", ".js")) else text
-        pieces.append(whole_file(f"{folder}/{name}", what, shown, NAME, folder))
+        pieces.append(own_file(f"{folder}/{name}", what, shown, SERVER_NAME, folder))
     return pieces
 
 
@@ -434,9 +443,9 @@ CLAUDE_TIMEOUTS = {
     "PreCompact": 30, "SessionEnd": 10,
 }  # fmt: skip
 """The events we answer, and seconds for each. A hook of ours takes a fraction of one; machines are busy."""
-OWN_MEMORY = "autoMemoryDirectory"
+AUTO_MEMORY_KEY = "autoMemoryDirectory"
 """Where Claude Code keeps what it notes by itself, a file a fact; read in a person's settings only."""
-MARKET = "ua-memory-local"
+MARKETPLACE = "ua-memory-local"
 DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
 
 
@@ -450,21 +459,21 @@ def claude_code(
     home = folders(call, "claude-code")[0]
     if plugin is not None:
         found = claude_plugin(str(caller.absolute(call, plugin)), command_of(call, shared=True))
-        return found._replace(twice=_twice(call, home, "plugin"))
+        return found._replace(twice=_other_hooks(call, home, "plugin"))
     if project:
         found = claude_project(str(call.cwd), command_of(call, shared=True))
     else:
         state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
         found = claude_target(str(home), str(state), command_of(call))
-    found = found._replace(twice=_twice(call, home, found.pieces[0].file))
+    found = found._replace(twice=_other_hooks(call, home, found.pieces[0].file))
     if not auto_memory:
         return found
     folder = str(caller.bank_root(call) / "memory" / "claude-code")
-    more = json_value(f"{home}/settings.json", "its own memory's folder", (OWN_MEMORY,), folder)
+    more = json_value(f"{home}/settings.json", "its own memory's folder", (AUTO_MEMORY_KEY,), folder)
     return found._replace(pieces=(*found.pieces, more))
 
 
-def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
+def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
     """What else has Claude Code call our hooks in this folder, and where that stands: all but the hooks in
     the file `but`, or all but the plugin."""
     here = call.cwd / ".claude"
@@ -472,8 +481,12 @@ def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
     found = []
     for file in files:
         try:
-            ways = set_up(discovery.read(file).decode("utf-8-sig"))
-        except (OSError, ValueError, Broken):  # none there, or what has it made right says where it is wrong
+            ways = enabled_hooks(discovery.read(file).decode("utf-8-sig"))
+        except (
+            OSError,
+            ValueError,
+            EditError,
+        ):  # none there, or what has it made right says where it is wrong
             continue
         mine = {"hooks": str(file)}  # else a plugin of ours
         found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
@@ -482,19 +495,22 @@ def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
 
 def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings: `home` is ~/.claude, `state` the file .claude.json."""
-    server = {"type": "stdio", **call_of(command, "mcp", *EVERY_TOOL), "env": {}}
+    server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL), "env": {}}
     return ClientTarget(
         "claude-code",
-        (hooks(f"{home}/settings.json", _hooks(command)), mcp_server(state, ("mcpServers",), server)),
+        (
+            hooks_piece(f"{home}/settings.json", _claude_hooks(command)),
+            mcp_server(state, ("mcpServers",), server),
+        ),
         ("restart open sessions; /hooks and /mcp show it there",),
     )
 
 
 def claude_project(folder: str, command: Sequence[str]) -> ClientTarget:
     """A project's settings, which go to everybody who has a checkout."""
-    server = {"type": "stdio", **call_of(command, "mcp", *EVERY_TOOL)}
+    server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL)}
     pieces = (
-        hooks(f"{folder}/.claude/settings.json", _hooks(command)),
+        hooks_piece(f"{folder}/.claude/settings.json", _claude_hooks(command)),
         mcp_server(f"{folder}/.mcp.json", ("mcpServers",), server),
     )
     return ClientTarget(
@@ -507,54 +523,61 @@ def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:
     for this bank and version takes the place of a text that comes with us."""
     from ua_memory import __version__ as version
 
-    inner = f"{folder}/plugins/{NAME}"
+    inner = f"{folder}/plugins/{SERVER_NAME}"
     owner = {"name": "ua-memory contributors"}
     manifest = {
-        "name": NAME, "version": version, "description": DESCRIPTION, "author": owner, "license": "MIT",
-        "keywords": ["memory", "recall", "markdown"],
+        "name": SERVER_NAME, "version": version, "description": DESCRIPTION, "author": owner,
+        "license": "MIT", "keywords": ["memory", "recall", "markdown"],
     }  # fmt: skip
     market = {
-        "name": MARKET,
+        "name": MARKETPLACE,
         "owner": owner,
         "metadata": {"description": "ua-memory from this machine"},
         "plugins": [
-            {"name": NAME, "source": f"./plugins/{NAME}", "description": DESCRIPTION, "version": version}
+            {
+                "name": SERVER_NAME,
+                "source": f"./plugins/{SERVER_NAME}",
+                "description": DESCRIPTION,
+                "version": version,
+            }
         ],
     }
-    events = {event: [{"hooks": [hook]}] for event, hook in _hooks(command).items()}
+    events = {event: [{"hooks": [hook]}] for event, hook in _claude_hooks(command).items()}
     files = {
-        **{f"{inner}/{path}": text for path, text in _texts("claude-code").items()},
-        f"{folder}/.claude-plugin/marketplace.json": _shown(market),
-        f"{inner}/.claude-plugin/plugin.json": _shown(manifest),
-        f"{inner}/hooks/hooks.json": _shown({"description": DESCRIPTION, "hooks": events}),
-        f"{inner}/.mcp.json": _shown({"mcpServers": {"memory": call_of(command, "mcp", *EVERY_TOOL)}}),
+        **{f"{inner}/{path}": text for path, text in _client_files("claude-code").items()},
+        f"{folder}/.claude-plugin/marketplace.json": _to_json(market),
+        f"{inner}/.claude-plugin/plugin.json": _to_json(manifest),
+        f"{inner}/hooks/hooks.json": _to_json({"description": DESCRIPTION, "hooks": events}),
+        f"{inner}/.mcp.json": _to_json(
+            {"mcpServers": {"memory": command_entry(command, "mcp", *EVERY_TOOL)}}
+        ),
     }
-    pieces = [whole_file(file, "plugin", text, NAME, folder) for file, text in files.items()]
+    pieces = [own_file(file, "plugin", text, SERVER_NAME, folder) for file, text in files.items()]
     notes = (
-        f"in Claude Code: /plugin marketplace add {folder}, then /plugin install {NAME}@{MARKET}",
+        f"in Claude Code: /plugin marketplace add {folder}, then /plugin install {SERVER_NAME}@{MARKETPLACE}",
         "a plugin has 1.5 s at the end of a session",
     )
     return ClientTarget("claude-code", tuple(pieces), notes)
 
 
-def set_up(text: str) -> list[str]:
+def enabled_hooks(text: str) -> list[str]:
     """What in a settings.json has our hooks called: itself ('hooks'), and our plugin by its full name. Broken
     where it cannot be read."""
     document = JsonDocument(text)
     switched = document.value.get("enabledPlugins")
     plugins = switched.items() if isinstance(switched, dict) else ()
-    named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == NAME]
-    return [*(["hooks"] if _ours(document) else []), *named]
+    named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == SERVER_NAME]
+    return [*(["hooks"] if _our_hooks(document) else []), *named]
 
 
-def _hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:
-    call = call_of(command, "hook", "--client", "claude-code")
+def _claude_hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:
+    call = command_entry(command, "hook", "--client", "claude-code")
     return {
         event: {"type": "command", **call, "timeout": seconds} for event, seconds in CLAUDE_TIMEOUTS.items()
     }
 
 
-def _shown(value: dict[str, Any]) -> str:
+def _to_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
@@ -568,10 +591,10 @@ CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCo
 
 def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings; `home` is ~/.codex."""
-    server = {**call_of(command, "mcp"), "startup_timeout_sec": 20}
+    server = {**command_entry(command, "mcp"), "startup_timeout_sec": 20}
     pieces = (
-        hooks(f"{home}/hooks.json", _lines(command, "codex", CODEX_TIMEOUTS)),
-        toml_table(f"{home}/config.toml", "MCP server", ("mcp_servers", NAME), server),
+        hooks_piece(f"{home}/hooks.json", _shell_hooks(command, "codex", CODEX_TIMEOUTS)),
+        toml_table(f"{home}/config.toml", "MCP server", ("mcp_servers", SERVER_NAME), server),
     )
     notes = ("Codex runs hooks only after you trust them: start codex, type /hooks, and trust the five",)
     return ClientTarget("codex", pieces, notes)
@@ -589,10 +612,10 @@ GEMINI_TIMEOUTS = {"SessionStart": 10_000, "BeforeAgent": 10_000, "AfterAgent": 
 
 def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings; `home` is ~/.gemini."""
-    file, wanted = f"{home}/settings.json", _lines(command, "gemini", GEMINI_TIMEOUTS)
-    server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"), loose=True)
+    file, wanted = f"{home}/settings.json", _shell_hooks(command, "gemini", GEMINI_TIMEOUTS)
+    server = mcp_server(file, ("mcpServers",), command_entry(command, "mcp"), loose=True)
     notes = ("restart open sessions",)
-    return ClientTarget("gemini", (hooks(file, wanted, loose=True), server), notes)
+    return ClientTarget("gemini", (hooks_piece(file, wanted, loose=True), server), notes)
 
 
 # -- cursor settings ---------------------------------------------------------------------------------------
@@ -602,7 +625,7 @@ def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
 def cursor(call: Call, project: bool = False) -> ClientTarget:
     """Cursor: the person's settings, or the folder's."""
     folder = str((call.cwd if project else call.home) / ".cursor")
-    entry = call_of(command_of(call, shared=project), "mcp")
+    entry = command_entry(command_of(call, shared=project), "mcp")
     server = mcp_server(f"{folder}/mcp.json", ("mcpServers",), entry)._replace(folder=folder)
     notes = ("Cursor has no hooks that recall or save: its agent does, by the tools; see the line below",)
     return ClientTarget("cursor", (server,), notes)
@@ -621,10 +644,10 @@ def opencode(call: Call) -> ClientTarget:
     names = (folder / f"opencode.{end}" for end in ("json", "jsonc"))
     file = next((name for name in names if name.exists()), folder / "opencode.json")
     command, plugins = command_of(call), f"{folder}/plugin"
-    whole = with_command(_texts("opencode")["ua-memory.js"], command)
+    whole = with_command(_client_files("opencode")["ua-memory.js"], command)
     pieces = (
         mcp_server(str(file), ("mcp",), opencode_server(command), loose=True),
-        whole_file(f"{plugins}/{NAME}.js", "plugin", whole, "ua-memory for OpenCode.", plugins),
+        own_file(f"{plugins}/{SERVER_NAME}.js", "plugin", whole, "ua-memory for OpenCode.", plugins),
     )
     return ClientTarget("opencode", pieces, ("restart open sessions",))
 
@@ -637,22 +660,22 @@ def opencode(call: Call) -> ClientTarget:
 
 
 _HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
-_OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){NAME}\2[ \t]*(?:#.*)?[\r\n]*")
+_OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){SERVER_NAME}\2[ \t]*(?:#.*)?[\r\n]*")
 
 
 def hermes_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own provider; `home` is ~/.hermes."""
-    folder = f"{home}/plugins/{NAME}"
-    pieces = _plugin_files(folder, "memory provider", _texts("hermes"), command)
-    notes = (f"to use it in Hermes: hermes config set memory.provider {NAME}",)
-    chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _unchosen)
+    folder = f"{home}/plugins/{SERVER_NAME}"
+    pieces = _plugin_files(folder, "memory provider", _client_files("hermes"), command)
+    notes = (f"to use it in Hermes: hermes config set memory.provider {SERVER_NAME}",)
+    chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _without_choice)
     return ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
 
 
-def _unchosen(text: str | None) -> str | None:
+def _without_choice(text: str | None) -> str | None:
     """config.yaml without its choice of our provider, and without the `memory:` that held nothing else; every
     other line as it was."""
-    rows = rows_of(text or "")
+    rows = split_lines(text or "")
     start = next((n for n, row in enumerate(rows) if _HEAD.fullmatch(row)), len(rows))
     below = [*takewhile(lambda n: rows[n][0] in " \t#\r\n", range(start + 1, len(rows)))]
     values = [n for n in below if rows[n].strip() and rows[n].strip()[0] != "#"]
@@ -670,12 +693,12 @@ def _unchosen(text: str | None) -> str | None:
 # strict.
 
 
-ENTRY = ("plugins", "entries", NAME)
+ENTRY = ("plugins", "entries", SERVER_NAME)
 ALLOWED = ("plugins", "allow")
 SLOT = ("plugins", "slots", "memory")
 SLOT_TOOLS = ("memory_search", "memory_get")
 """What the plugin registers itself when it has the slot: the server leaves them out then."""
-BESIDE_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "ingest")
+WITHOUT_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "ingest")
 MANIFEST = "openclaw.plugin.json"
 
 
@@ -684,40 +707,40 @@ def openclaw(call: Call, memory_slot: bool = False) -> ClientTarget:
     is asked for (`memory_slot`) or is so."""
     state, command = folders(call, "openclaw")[0], command_of(call)
     file = str(caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json"))
-    with suppress(OSError, ValueError, Broken):  # none there, or what writes it says what is wrong
+    with suppress(OSError, ValueError, EditError):  # none there, or what writes it says what is wrong
         slot = JsonDocument(discovery.read(file).decode("utf-8-sig"), loose=True).at(SLOT)
-        memory_slot = memory_slot or (slot is not None and slot.value == NAME)
-    tools, texts = ",".join(BESIDE_SLOT) if memory_slot else "openclaw", _texts("openclaw")
+        memory_slot = memory_slot or (slot is not None and slot.value == SERVER_NAME)
+    tools, texts = ",".join(WITHOUT_SLOT) if memory_slot else "openclaw", _client_files("openclaw")
     pieces = [
-        mcp_server(file, ("mcp", "servers"), call_of(command, "mcp", "--tools", tools), loose=True),
-        json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
+        mcp_server(file, ("mcp", "servers"), command_entry(command, "mcp", "--tools", tools), loose=True),
+        json_piece(file, "permission for the plugin", _allow_plugin, _remove_plugin, loose=True),
     ]
     if memory_slot:
-        pieces.append(json_value(file, "memory slot", SLOT, NAME, loose=True, more=_no_dreams))
+        pieces.append(json_value(file, "memory slot", SLOT, SERVER_NAME, loose=True, more=_disable_dreaming))
         # Of two plugins of this kind only the selected one is loaded.
         kind = {"kind": "memory", "categories": ["memory"], "contracts": {"tools": SLOT_TOOLS}}
-        texts[MANIFEST] = _shown(json.loads(texts[MANIFEST]) | kind)
-    pieces += _plugin_files(f"{state}/extensions/{NAME}", "plugin", texts, command)
+        texts[MANIFEST] = _to_json(json.loads(texts[MANIFEST]) | kind)
+    pieces += _plugin_files(f"{state}/extensions/{SERVER_NAME}", "plugin", texts, command)
     return ClientTarget("openclaw", tuple(pieces), ("restart a running gateway: openclaw gateway restart",))
 
 
-def _allow(document: JsonDocument) -> None:
+def _allow_plugin(document: JsonDocument) -> None:
     if document.at(ENTRY) is None:
         document.put(ENTRY, {"enabled": True, "hooks": {"allowConversationAccess": True}})
     allowed = document.at(ALLOWED)
-    if allowed is not None and isinstance(allowed.value, list) and NAME not in allowed.value:
-        document.put((*ALLOWED, len(allowed.value)), NAME)
+    if allowed is not None and isinstance(allowed.value, list) and SERVER_NAME not in allowed.value:
+        document.put((*ALLOWED, len(allowed.value)), SERVER_NAME)
 
 
-def _forbid(document: JsonDocument) -> None:
+def _remove_plugin(document: JsonDocument) -> None:
     allowed = document.at(ALLOWED)
-    if allowed is not None and isinstance(allowed.value, list) and NAME in allowed.value:
-        document.cut((*ALLOWED, allowed.value.index(NAME)))
+    if allowed is not None and isinstance(allowed.value, list) and SERVER_NAME in allowed.value:
+        document.cut((*ALLOWED, allowed.value.index(SERVER_NAME)))
     if document.at(ENTRY) is not None:
         document.cut(ENTRY)
 
 
-def _no_dreams(document: JsonDocument) -> None:
+def _disable_dreaming(document: JsonDocument) -> None:
     if document.at((*ENTRY, "config")) is None:  # else memory-core dreams on, and writes MEMORY.md at night
         document.put((*ENTRY, "config"), {"dreaming": {"enabled": False}})
 
@@ -728,10 +751,15 @@ def _no_dreams(document: JsonDocument) -> None:
 
 def pi_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings; `home` is ~/.pi/agent."""
-    file, extension = f"{home}/extensions/{NAME}.ts", with_command(_texts("pi")["ua-memory.ts"], command)
+    file, extension = (
+        f"{home}/extensions/{SERVER_NAME}.ts",
+        with_command(_client_files("pi")["ua-memory.ts"], command),
+    )
     pieces = (
-        whole_file(file, "extension", extension, "ua-memory for pi."),
-        mcp_server(f"{home}/mcp.json", ("mcpServers",), {**call_of(command, "mcp"), "exposure": "direct"}),
+        own_file(file, "extension", extension, "ua-memory for pi."),
+        mcp_server(
+            f"{home}/mcp.json", ("mcpServers",), {**command_entry(command, "mcp"), "exposure": "direct"}
+        ),
     )
     return ClientTarget("pi", pieces, ("in open sessions type /reload",))
 
@@ -757,7 +785,7 @@ class Client(NamedTuple):
     out: str = "Remove"
 
 
-def of_home(
+def home_target(
     client: str, target: Callable[[str, Sequence[str]], ClientTarget]
 ) -> Callable[[Call], ClientTarget]:
     """What a client with nothing but its folder has: a target of that and of our command."""
@@ -771,11 +799,12 @@ CLIENTS: Mapping[str, Client] = {
     ),
     "cursor": Client("the MCP server of Cursor", cursor, model=False),
     "codex": Client(
-        "hooks and the MCP server of Codex", of_home("codex", codex_target), (("CODEX_HOME", "~/.codex"),),
+        "hooks and the MCP server of Codex", home_target("codex", codex_target),
+        (("CODEX_HOME", "~/.codex"),),
         ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
     ),
     "pi": Client(
-        "the extension and the MCP server of pi", of_home("pi", pi_target),
+        "the extension and the MCP server of pi", home_target("pi", pi_target),
         (("PI_CODING_AGENT_DIR", "~/.pi/agent"),), ("sessions/*/*.jsonl",),
     ),
     "opencode": Client(
@@ -788,10 +817,11 @@ CLIENTS: Mapping[str, Client] = {
         ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"),
     ),
     "gemini": Client(
-        "hooks and the MCP server of Gemini CLI", of_home("gemini", gemini_target), (("", "~/.gemini"),),
+        "hooks and the MCP server of Gemini CLI", home_target("gemini", gemini_target), (("", "~/.gemini"),),
     ),
     "hermes": Client(
-        "the memory provider of Hermes", of_home("hermes", hermes_target), (("HERMES_HOME", "~/.hermes"),),
+        "the memory provider of Hermes", home_target("hermes", hermes_target),
+        (("HERMES_HOME", "~/.hermes"),),
         ("state.db", "profiles/*/state.db"),
     ),
 }  # fmt: skip
@@ -803,38 +833,45 @@ CLIENTS: Mapping[str, Client] = {
 # Each bank has a job of its own, known by a name with a hash of the bank's path.
 
 
-KINDS = ("cron", "systemd", "launchd")
+SCHEDULERS = ("cron", "systemd", "launchd")
 CRONTAB = "crontab"
 """The file of a line of cron's: none, but what `crontab -l` shows and `crontab -` takes."""
 
 
-def name_of(bank: str) -> str:
+def job_name(bank: str) -> str:
     """The job's name: `ua-memory-1a2b3c4d`."""
-    return f"{NAME}-{hashlib.sha256(bank.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+    return f"{SERVER_NAME}-{hashlib.sha256(bank.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
 def schedule_target(
     kind: str, bank: str, command: Sequence[str], at: tuple[int, int], home: str
 ) -> ClientTarget:
     """The job of a kind for a bank, at an hour and minute; `command` starts ua-memory with `--bank`."""
-    name, words = name_of(bank), [*command, "consolidate"]
+    name, words = job_name(bank), [*command, "consolidate"]
     if kind == "cron":
-        key = KEY.format("the head of the crontab: ANTHROPIC_API_KEY=…")
-        return ClientTarget("cron", (_line(name, [*words, "--log"], at),), (key,))
+        key = MODEL_KEY_NOTE.format("the head of the crontab: ANTHROPIC_API_KEY=…")
+        return ClientTarget("cron", (_crontab_piece(name, [*words, "--log"], at),), (key,))
     if kind == "systemd":
         units = f"{home}/.config/systemd/user/{name}"
-        said = {"bank": _unit(bank), "words": " ".join(map(_quoted, words)), "hour": at[0], "minute": at[1]}
+        said = {
+            "bank": _unit(bank),
+            "words": " ".join(map(_quote_systemd, words)),
+            "hour": at[0],
+            "minute": at[1],
+        }
         pieces = tuple(
-            whole_file(f"{units}.{kind}", kind, data_text(f"schedule/unit.{kind}").format(**said), NAME)
+            own_file(f"{units}.{kind}", kind, data_text(f"schedule/unit.{kind}").format(**said), SERVER_NAME)
             for kind in ("service", "timer")
         )
-        key = KEY.format(f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…")
+        key = MODEL_KEY_NOTE.format(
+            f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…"
+        )
         return ClientTarget("cron", pieces, (key,))
     file = f"{home}/Library/LaunchAgents/{name}.plist"
     strings = "".join(f"    <string>{escape(word)}</string>\n" for word in words)
     plist = data_text("schedule/agent.plist").format(name=name, words=strings, hour=at[0], minute=at[1])
-    key = KEY.format("its EnvironmentVariables")
-    return ClientTarget("cron", (whole_file(file, "agent", plist, NAME),), (key,))
+    key = MODEL_KEY_NOTE.format("its EnvironmentVariables")
+    return ClientTarget("cron", (own_file(file, "agent", plist, SERVER_NAME),), (key,))
 
 
 _TIMES = {
@@ -844,35 +881,35 @@ _TIMES = {
 }
 
 
-def time_of(kind: str, bank: str, text: str) -> tuple[int, int] | None:
+def scheduled_time(kind: str, bank: str, text: str) -> tuple[int, int] | None:
     """The hour and minute at which the job in a file runs, None where it does not say them as we do."""
-    found = re.search(_TIMES[kind].replace("{name}", name_of(bank)), text)
+    found = re.search(_TIMES[kind].replace("{name}", job_name(bank)), text)
     return (int(found["hour"]), int(found["minute"])) if found else None
 
 
-KEY = "the job runs without your shell's environment; put a model's key into {}"
+MODEL_KEY_NOTE = "the job runs without your shell's environment; put a model's key into {}"
 
 
-def _line(name: str, words: Sequence[str], at: tuple[int, int]) -> SettingsPiece:
+def _crontab_piece(name: str, words: Sequence[str], at: tuple[int, int]) -> SettingsPiece:
     """A line of the crontab, known by the job's name behind it."""
     mark = f" # {name}\n"
     # Cron takes a bare percent sign for the end of the line.
     line = f"{at[1]} {at[0]} * * * {shlex.join(words)}".replace("%", r"\%") + mark
 
     def put(text: str | None) -> str | None:
-        rows = rows_of(text or "")
+        rows = split_lines(text or "")
         if any(row.endswith(mark) for row in rows):
             return "".join(line if row.endswith(mark) else row for row in rows)
         end = "\n" if rows and not rows[-1].endswith("\n") else ""
         return f"{text or ''}{end}{line}"
 
     def cut(text: str | None) -> str | None:
-        return None if text is None else "".join(row for row in rows_of(text) if not row.endswith(mark))
+        return None if text is None else "".join(row for row in split_lines(text) if not row.endswith(mark))
 
     return SettingsPiece(CRONTAB, "line", put, cut)
 
 
-def _quoted(word: str) -> str:
+def _quote_systemd(word: str) -> str:
     """A word as systemd reads it: specifiers and variables are not meant."""
     plain = _unit(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{plain}"' if plain != word or any(c.isspace() or c in "';" for c in word) else word

@@ -38,26 +38,26 @@ from ua_memory.text.wording import OFF
 
 
 ROOT = "/memories"
-CHARACTERS = 64_000
+REPLY_CHARACTERS = 64_000
 """Of a file in one reply; the rest is asked for with `view_range`."""
-DAYS, ROWS = 14, 400
+LISTED_DAYS, LISTED_ROWS = 14, 400
 """Day logs, the latest, and rows in all that a listing shows."""
-DEPTH = 2
+LISTING_DEPTH = 2
 
 
 class MemoryToolError(Exception):
     """What the model did wrong, in words that it can act on: the text of a result with `is_error`."""
 
 
-def shown(path: str) -> str:
+def model_path(path: str) -> str:
     """A file of the bank by the path that the model knows it by."""
     return f"{ROOT}/MEMORY.md" if path in CORE_NAMES else f"{ROOT}/{path.removeprefix(f'{LOGS}/')}"
 
 
-def failure(error: UaMemoryError) -> str:
+def error_text(error: UaMemoryError) -> str:
     """An error of the bank's for the model: where, what, and what to do."""
     where = error.where if error.where and error.where.startswith((f"{LOGS}/", *CORE_NAMES)) else None
-    what = f"{shown(where)}: {error.what}" if where else error.what
+    what = f"{model_path(where)}: {error.what}" if where else error.what
     return f"{what}. Hint: {error.hint}." if error.hint else f"{what}."
 
 
@@ -68,27 +68,27 @@ def with_notes(said: str, result: Result, warnings: Sequence[str] = ()) -> str:
     return "\n".join([said, *(f"Note: {note}." for note in (*left_out, *result.notes, *warnings))])
 
 
-def row(number: int, line: str) -> str:
+def numbered_line(number: int, line: str) -> str:
     """A line with its number, as wide as six digits."""
     return f"{number:>6}\t{line}"
 
 
-def numbered(path: str, lines: Sequence[str], view_range: object) -> str:
+def number_lines(path: str, lines: Sequence[str], view_range: object) -> str:
     """The lines of a file, of a range of them, or as many as one reply holds; then what is left out is told.
     MemoryToolError for a range that is none."""
-    first, last = _range(view_range, len(lines))
+    first, last = _line_range(view_range, len(lines))
     rows: list[str] = []
-    room = CHARACTERS
+    left = REPLY_CHARACTERS
     for number in range(first, last + 1):
-        room -= len(lines[number - 1]) + 8
-        if room < 0 and rows:
+        left -= len(lines[number - 1]) + 8
+        if left < 0 and rows:
             rows.append(f"(lines {number} to {last} are not shown: view them with `view_range`)")
             break
-        rows.append(row(number, lines[number - 1][:CHARACTERS]))
+        rows.append(numbered_line(number, lines[number - 1][:REPLY_CHARACTERS]))
     return f"Here's the content of {path} with line numbers:\n" + "\n".join(rows)
 
 
-def _range(asked: object, last: int) -> tuple[int, int]:
+def _line_range(asked: object, last: int) -> tuple[int, int]:
     if asked is None:
         return 1, last
     if not isinstance(asked, list | tuple) or len(asked) != 2 or not all(type(n) is int for n in asked):
@@ -99,25 +99,28 @@ def _range(asked: object, last: int) -> tuple[int, int]:
     return first, end
 
 
-def listing(path: str, files: Mapping[str, int]) -> str:
+def directory_listing(path: str, files: Mapping[str, int]) -> str:
     """A folder's files and folders, two levels deep; `files` are {path within it: bytes}. Of day logs only
     the latest are shown, since there is one for each day."""
-    rows = _rows(files, "", 1)
+    rows = _listing_rows(files, "", 1)
     left = ""
-    if len(rows) > ROWS:
-        rows, left = rows[:ROWS], f"\n({len(rows) - ROWS} more are not shown: view one of the directories)"
+    if len(rows) > LISTED_ROWS:
+        rows, left = (
+            rows[:LISTED_ROWS],
+            f"\n({len(rows) - LISTED_ROWS} more are not shown: view one of the directories)",
+        )
     days = sorted(name for name in files if day_of(name) and "/" not in name)
-    older = set(days[:-DAYS])
+    older = set(days[:-LISTED_DAYS])
     if older:
         rows = [each for each in rows if each[1] not in older]
-        left += f"\n({len(older)} older day logs are not shown, {days[0]} to {days[-DAYS - 1]})"
-    total = f"{_size(sum(files.values()))}\t{path}"
-    lines = [total, *(f"{_size(size)}\t{path}/{name}" for size, name in rows)]
+        left += f"\n({len(older)} older day logs are not shown, {days[0]} to {days[-LISTED_DAYS - 1]})"
+    total = f"{_size_text(sum(files.values()))}\t{path}"
+    lines = [total, *(f"{_size_text(size)}\t{path}/{name}" for size, name in rows)]
     head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
     return "\n".join([head, *lines]) + left
 
 
-def _rows(files: Mapping[str, int], start: str, depth: int) -> list[tuple[int, str]]:
+def _listing_rows(files: Mapping[str, int], start: str, depth: int) -> list[tuple[int, str]]:
     """(Bytes, name) of what stands in a folder, each folder with a slash and followed by what is in it."""
     here: dict[str, int] = {}
     for name, size in files.items():
@@ -127,19 +130,19 @@ def _rows(files: Mapping[str, int], start: str, depth: int) -> list[tuple[int, s
     rows: list[tuple[int, str]] = []
     for name in sorted(here):
         rows.append((here[name], start + name))
-        if name.endswith("/") and depth < DEPTH:
-            rows += _rows(files, start + name, depth + 1)
+        if name.endswith("/") and depth < LISTING_DEPTH:
+            rows += _listing_rows(files, start + name, depth + 1)
     return rows
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     size, units = float(count), ["B", "K", "M", "G"]
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]
     return f"{size:.0f}{units[0]}" if size == int(size) else f"{size:.1f}{units[0]}"
 
 
-def position(text: str, old: str, path: str) -> int:
+def find_once(text: str, old: str, path: str) -> int:
     """Where the one occurrence of `old` begins. MemoryToolError where there is none, or more."""
     if not old:
         raise MemoryToolError("`old_str` is empty. To add text, use `insert`.")
@@ -169,22 +172,23 @@ def position(text: str, old: str, path: str) -> int:
 _MODULE = "anthropic.lib.tools"
 
 
-def declare(tool: type, *, waits: bool) -> None:
-    """Tell the SDK, if it is loaded, that a class is a tool of its kind, with `waits` an asynchronous one."""
-    name = "BetaAsyncBuiltinFunctionTool" if waits else "BetaBuiltinFunctionTool"
+def register_with_sdk(tool: type, *, is_async: bool) -> None:
+    """Tell the SDK, if it is loaded, that a class is a tool of its kind, with `is_async` an asynchronous
+    one."""
+    name = "BetaAsyncBuiltinFunctionTool" if is_async else "BetaBuiltinFunctionTool"
     kind = getattr(sys.modules.get(_MODULE), name, None)
     if isinstance(kind, ABCMeta):
         kind.register(tool)
 
 
-def refusal(text: str) -> MemoryToolError:
+def tool_error(text: str) -> MemoryToolError:
     """The error to raise, which is the SDK's `ToolError`, too, where that is loaded."""
     known = getattr(sys.modules.get(_MODULE), "ToolError", None)
-    return _both(known)(text) if isinstance(known, type) else MemoryToolError(text)
+    return _combined_error(known)(text) if isinstance(known, type) else MemoryToolError(text)
 
 
 @cache
-def _both(known: type) -> type[MemoryToolError]:
+def _combined_error(known: type) -> type[MemoryToolError]:
     return type("MemoryToolError", (MemoryToolError, known), {})
 
 
@@ -197,9 +201,9 @@ def _both(known: type) -> type[MemoryToolError]:
 # lines are neither changed nor taken away, and no text of an agent's can say that a person said it.
 
 
-MARK = {"origin": "agent"}
+AGENT_FRONT = {"origin": "agent"}
 """The front matter of a note that an agent made."""
-KEPT: Mapping[FileKind, str] = {
+NOT_FOR_AGENTS: Mapping[FileKind, str] = {
     FileKind.PAGE: "a knowledge page is written by `refresh` from facts and observations",
     FileKind.MODEL: "a mental model is written only by its owner",
     FileKind.OBSERVATIONS: "observations are created from facts by `consolidate`",
@@ -239,17 +243,17 @@ class NoteChange:
     new: tuple[str, ...]
 
 
-def note(path: str, data: bytes) -> NoteFile:
+def parse_note(path: str, data: bytes) -> NoteFile:
     """The note in a file's bytes."""
     document = markdown_document.parse(data, path)
-    return NoteFile(path, data, document, document.front_end if document.front == MARK else 0)
+    return NoteFile(path, data, document, document.front_end if document.front == AGENT_FRONT else 0)
 
 
 def refusal_reason(path: str, data: bytes) -> str:
     """Why an agent may not change a file; '' if it may."""
     kind = markdown_lines.kind_of(path)
     if kind is not FileKind.LOG:
-        return KEPT.get(kind, "")
+        return NOT_FOR_AGENTS.get(kind, "")
     front = markdown_document.parse(data, path).front
     if "imported_from" in front:
         return "this is a copy of a file elsewhere"
@@ -259,44 +263,44 @@ def refusal_reason(path: str, data: bytes) -> str:
     return ""
 
 
-def create(draft: Draft, path: str, text: str) -> None:
+def create_note(draft: Draft, path: str, text: str) -> None:
     """Make a note of an agent's text. Usage where the file is another's to write, or the text forges."""
     try:
-        data = markdown_document.set_front(text.encode("utf-8", "replace"), MARK)
+        data = markdown_document.set_front(text.encode("utf-8", "replace"), AGENT_FRONT)
     except Malformed as error:
         raise Usage(
             f"front matter at the start of the text: {error.what}", hint="leave it out, or correct it"
         ) from error
-    _permitted(path, data)
-    _keep(draft, path, data, NoteChange(0, 0, markdown_document.parse(data, path).lines), ())
+    _require_permitted(path, data)
+    _write_note(draft, path, data, NoteChange(0, 0, markdown_document.parse(data, path).lines), ())
 
 
-def change(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
+def change_note(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
     """Give a note another text, as `NoteFile.text` shows it: lines that stay keep their bytes. Returns
     warnings about budgets. Usage where a person's line would change, or the file is not an agent's."""
-    before = note(path, draft.read(path))
-    _permitted(path, before.data)
-    step = _step(before, text)
-    persons = _persons(store, path, before.data)
-    _spared(before, step, persons, "cannot be changed")
-    data = _spliced(before.data, step)
+    before = parse_note(path, draft.read(path))
+    _require_permitted(path, before.data)
+    step = _difference(before, text)
+    persons = _person_lines(store, path, before.data)
+    _require_no_person_lines(before, step, persons, "cannot be changed")
+    data = _apply_change(before.data, step)
     if markdown_lines.kind_of(path) is FileKind.CORE:
-        return _keep_core(store, draft, path, data, step)
-    _keep(draft, path, data, step, persons)
+        return _write_core(store, draft, path, data, step)
+    _write_note(draft, path, data, step, persons)
     return ()
 
 
-def remove(store: Store, draft: Draft, path: str) -> None:
+def remove_note(store: Store, draft: Draft, path: str) -> None:
     """Delete a note. Usage where a person wrote in it, or it is not an agent's."""
-    document = markdown_document.parse(_removable(store, draft, path), path)
+    document = markdown_document.parse(_require_removable(store, draft, path), path)
     draft.facts += [name_of(fact) for fact in document.of(Fact)]
     draft.delete(path)
 
 
-def move(store: Store, draft: Draft, path: str, to: str) -> None:
+def move_note(store: Store, draft: Draft, path: str, to: str) -> None:
     """Give a note another name, its bytes and ids as they are. Usage as for `remove`."""
-    data = _removable(store, draft, path)
-    _permitted(to, data)
+    data = _require_removable(store, draft, path)
+    _require_permitted(to, data)
     draft.delete(path)
     draft.write(to, data, restored=True)
 
@@ -304,34 +308,34 @@ def move(store: Store, draft: Draft, path: str, to: str) -> None:
 # -- permissions ---------------------------------------------------------------------------------------------
 
 
-def _permitted(path: str, data: bytes) -> None:
+def _require_permitted(path: str, data: bytes) -> None:
     if why := refusal_reason(path, data):
         raise Usage(why, where=path, hint="write what you know in a note of your own")
 
 
-def _persons(store: Store, path: str, data: bytes) -> frozenset[int]:
+def _person_lines(store: Store, path: str, data: bytes) -> frozenset[int]:
     """The numbers (from 0) of the lines that a person wrote, those that are not committed yet among them."""
     return frozenset(b.line - 1 for b in store.history.blame(path, data) if b.author != MACHINE[0])
 
 
-def _removable(store: Store, draft: Draft, path: str) -> bytes:
+def _require_removable(store: Store, draft: Draft, path: str) -> bytes:
     data = draft.read(path)
     if markdown_lines.kind_of(path) is FileKind.CORE:
         raise Usage("core memory cannot be deleted or moved; its text can be changed", where=path)
-    _permitted(path, data)
-    before = note(path, data)
+    _require_permitted(path, data)
+    before = parse_note(path, data)
     whole = NoteChange(before.hidden, len(before.document.lines), ())
-    _spared(before, whole, _persons(store, path, data), "cannot be moved or deleted")
+    _require_no_person_lines(before, whole, _person_lines(store, path, data), "cannot be moved or deleted")
     return data
 
 
-def _spared(before: NoteFile, step: NoteChange, persons: frozenset[int], then: str) -> None:
+def _require_no_person_lines(before: NoteFile, step: NoteChange, persons: frozenset[int], what: str) -> None:
     lines = before.document.lines
     theirs = [n for n in range(step.start, step.end) if n in persons and lines[n].strip()]
     if theirs:
         shown = f"line{'s' * (len(theirs) > 1)} {', '.join(str(n - before.hidden + 1) for n in theirs[:10])}"
         raise Usage(
-            f"what a person wrote ({shown}) {then}", where=before.path,
+            f"what a person wrote ({shown}) {what}", where=before.path,
             hint="insert a line of your own that says what changed, or ask the person to change theirs",
         )  # fmt: skip
 
@@ -339,7 +343,7 @@ def _spared(before: NoteFile, step: NoteChange, persons: frozenset[int], then: s
 # -- lines ---------------------------------------------------------------------------------------------------
 
 
-def _step(before: NoteFile, text: str) -> NoteChange:
+def _difference(before: NoteFile, text: str) -> NoteChange:
     """The one stretch in which a text differs from what is there."""
     old = before.lines
     new = text.removesuffix("\n").split("\n") if text else []
@@ -350,13 +354,13 @@ def _step(before: NoteFile, text: str) -> NoteChange:
     return NoteChange(at + head, at + len(old) - tail, tuple(new[head : len(new) - tail]))
 
 
-def _spliced(data: bytes, step: NoteChange) -> bytes:
+def _apply_change(data: bytes, step: NoteChange) -> bytes:
     if step.end == step.start:
         return markdown_lines.insert_after(data, step.start, step.new) if step.new else data
     return markdown_lines.replace_lines(data, Place("", step.start + 1, step.end), step.new)
 
 
-def _inside(step: NoteChange, record: Record) -> bool:
+def _touches(step: NoteChange, record: Record) -> bool:
     """Whether a change is of a record's lines, or puts lines among them."""
     start, end = record.place.line - 1, record.place.end
     return step.start < end and start < step.end
@@ -365,33 +369,33 @@ def _inside(step: NoteChange, record: Record) -> bool:
 # -- what is written -----------------------------------------------------------------------------------------
 
 
-def _keep_core(store: Store, draft: Draft, path: str, data: bytes, step: NoteChange) -> tuple[str, ...]:
+def _write_core(store: Store, draft: Draft, path: str, data: bytes, step: NoteChange) -> tuple[str, ...]:
     old = markdown_document.parse(draft.read(path), path)
     trust.require(store, data.decode("utf-8", "replace"), draft.read(path).decode("utf-8", "replace"))
     warnings = core.check_budgets(store, path, draft.read(path), data)
-    removes = [block for block in old.of(CoreBlock) if _inside(step, block)]
+    removes = [block for block in old.of(CoreBlock) if _touches(step, block)]
     _write(draft, path, data, removes)
     return warnings
 
 
-def _keep(
+def _write_note(
     draft: Draft, path: str, data: bytes, step: NoteChange, persons: frozenset[int] | tuple[()]
 ) -> None:
     old = markdown_document.parse(draft.read(path), path)
-    data = _stamped(old, data, path, step)
+    data = _stamp_origin(old, data, path, step)
     removes = [
         record for record in old.records
-        if not isinstance(record, Passage) and _inside(step, record) and record.place.line - 1 not in persons
+        if not isinstance(record, Passage) and _touches(step, record) and record.place.line - 1 not in persons
     ]  # fmt: skip
     _write(draft, path, data, removes)
     if "origin" not in markdown_document.parse(data, path).front:
-        _all_facts(data, path, step)
+        _require_list_items(data, path, step)
     there = {name_of(fact) for fact in old.of(Fact)}
     named = (name_of(fact) for fact in markdown_document.parse(draft.read(path), path).of(Fact))
     draft.facts += [name for name in named if name not in there]
 
 
-def _all_facts(data: bytes, path: str, step: NoteChange) -> None:
+def _require_list_items(data: bytes, path: str, step: NoteChange) -> None:
     """Usage where anything but list items comes into a person's note: prose cannot say whose it is."""
     document = markdown_document.parse(data, path)
     items = {n for fact in document.of(Fact) for n in range(fact.place.line, fact.place.end + 1)}
@@ -413,9 +417,9 @@ def _write(draft: Draft, path: str, data: bytes, removes: Sequence[Record]) -> N
         ) from error  # fmt: skip
 
 
-def _stamped(old: Document, data: bytes, path: str, step: NoteChange) -> bytes:
+def _stamp_origin(old: Document, data: bytes, path: str, step: NoteChange) -> bytes:
     """The bytes with `- origin: agent` below each new fact that nothing else says it of."""
-    for fact in reversed(list(_unsigned(old, markdown_document.parse(data, path), step))):
+    for fact in reversed(list(_unattributed_facts(old, markdown_document.parse(data, path), step))):
         data = markdown_lines.insert_after(data, fact.place.end, ["  - origin: agent"])
     if _said_by_others(markdown_document.parse(data, path)) - _said_by_others(old):
         raise Usage(
@@ -429,18 +433,18 @@ def _said_by_others(document: Document) -> Counter[tuple[Fact, str]]:
     return Counter((fact, fact.said_by) for fact in document.of(Fact) if fact.said_by != "agent")
 
 
-def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
+def _unattributed_facts(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
     """The facts of a changed file that are not said by the agent and were not there before. Usage for what
     only memory itself may write: an origin, an id, a mark of what was read."""
     if set(new.through) - set(old.through):
         raise Usage("`<!-- through: … -->` is reserved for memory", where=new.path, hint="leave it out")
-    grown = len(step.new) - (step.end - step.start)
+    shift = len(step.new) - (step.end - step.start)
     before = {fact.place.line: fact for fact in old.of(Fact)}
     ids = {fact.id for fact in before.values() if fact.id}
     for fact in new.of(Fact):
         line = fact.place.line
-        fresh = step.start < line <= step.start + len(step.new)
-        was = None if fresh else before.get(line if line <= step.start else line - grown)
+        is_new = step.start < line <= step.start + len(step.new)
+        was = None if is_new else before.get(line if line <= step.start else line - shift)
         if fact.id and fact.id not in ids:
             raise Usage(
                 f"`^{fact.id}` at the end of a list item is an id: memory assigns ids", where=new.path,
@@ -448,7 +452,7 @@ def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
             )  # fmt: skip
         if fact.said_by == "agent" or (was is not None and was.said_by == fact.said_by):
             continue
-        if fact.origin or not fresh:
+        if fact.origin or not is_new:
             raise Usage(
                 f"{fact.text[:60]!r} would be attributed to somebody else: memory records who said what",
                 where=new.path, hint="leave `origin:` out, and headings that name a speaker",
@@ -466,7 +470,7 @@ def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
 
 TYPE, NAME = "memory_20250818", "memory"
 DOOR = "memory-tool"
-AROUND = 2
+CONTEXT_LINES = 2
 """Lines shown on either side of an edit."""
 
 
@@ -479,7 +483,7 @@ class _Tool:
         self, memory: Memory, *, session: str | None = None, cache_control: Mapping[str, str] | None = None
     ) -> None:
         self.memory, self.session, self._cache_control = memory, session, cache_control
-        declare(type(self), waits=isinstance(self, AsyncMemoryTool))
+        register_with_sdk(type(self), is_async=isinstance(self, AsyncMemoryTool))
 
     def to_dict(self) -> dict[str, Any]:
         """What stands in `tools` of a request."""
@@ -491,19 +495,19 @@ class _Tool:
         given = tool_use if isinstance(tool_use, Mapping) else vars(tool_use)
         result = {"type": "tool_result", "tool_use_id": given["id"]}
         try:
-            return {**result, "content": self._carried_out(given["input"])}
+            return {**result, "content": self._run_command(given["input"])}
         except MemoryToolError as error:
             return {**result, "content": str(error), "is_error": True}
 
-    def _carried_out(self, input: object) -> str:
+    def _run_command(self, input: object) -> str:
         try:
-            return self._command(input)
+            return self._dispatch(input)
         except UaMemoryError as error:
-            raise refusal(failure(error)) from error
+            raise tool_error(error_text(error)) from error
         except MemoryToolError as error:
-            raise refusal(str(error)) from None
+            raise tool_error(str(error)) from None
 
-    def _command(self, input: object) -> str:
+    def _dispatch(self, input: object) -> str:
         if not self.memory.config.enabled:
             raise MemoryToolError(OFF)
         given = input if isinstance(input, Mapping) else {}
@@ -515,7 +519,7 @@ class _Tool:
         for key, kind in wanted.items():
             value = given.get(key)
             if not isinstance(value, kind) or isinstance(value, bool):
-                raise MemoryToolError(f"`{command}` needs `{key}`, {_KINDS[kind]}.")
+                raise MemoryToolError(f"`{command}` needs `{key}`, {_TYPE_NAMES[kind]}.")
             values.append(value.replace("\r\n", "\n") if isinstance(value, str) else value)
         if command == "view":
             values.append(given.get("view_range"))
@@ -525,40 +529,42 @@ class _Tool:
 
     def _view(self, path: str, view_range: object) -> str:
         files = {f.path: f.size for f in self.memory.store.files()}
-        here = _inner(path)
+        here = _relative_path(path)
         folder = f"{LOGS}/{here}/" if here else f"{LOGS}/"
         if not here or any(name.startswith(folder) for name in files):
             found = {name.removeprefix(folder): n for name, n in files.items() if name.startswith(folder)}
             if not here:
                 found |= {CORE_NAMES[0]: n for name, n in files.items() if name in CORE_NAMES}  # noqa: B035
-            return listing(path.rstrip("/"), found)
+            return directory_listing(path.rstrip("/"), found)
         file = self._file(path)
         if file not in files:
             raise MemoryToolError(f"The path {path} does not exist. Please provide a valid path.")
-        return numbered(path, self._shown(note(file, self.memory.store.truth(file))), view_range)
+        return number_lines(
+            path, self._visible_lines(parse_note(file, self.memory.store.truth(file))), view_range
+        )
 
     def _create(self, path: str, file_text: str) -> str:
         with self._revision("create") as draft:
             file = self._file(path)
             if draft.exists(file):
                 raise MemoryToolError(f"File {path} already exists")
-            if self._folder(path):
+            if self._files_below(path):
                 raise MemoryToolError(f"The path {path} is a directory.")
-            create(draft, file, file_text)
+            create_note(draft, file, file_text)
         return with_notes(f"File created successfully at: {path}", draft.result)
 
     def _str_replace(self, path: str, old_str: str, new_str: str) -> str:
         with self._revision("edit") as draft:
             before = self._note(draft, path)
             text = before.text
-            at = position(text, old_str, path)
+            at = find_once(text, old_str, path)
             text = text[:at] + new_str + text[at + len(old_str) :]
-            warnings = change(self.memory.store, draft, before.path, text)
-            after = note(before.path, draft.read(before.path))
+            warnings = change_note(self.memory.store, draft, before.path, text)
+            after = parse_note(before.path, draft.read(before.path))
         line = text.count("\n", 0, at)
-        lines = self._shown(after)
-        rows = range(max(0, line - AROUND), min(len(lines), line + AROUND + 1))
-        snippet = "\n".join(row(n + 1, lines[n]) for n in rows)
+        lines = self._visible_lines(after)
+        rows = range(max(0, line - CONTEXT_LINES), min(len(lines), line + CONTEXT_LINES + 1))
+        snippet = "\n".join(numbered_line(n + 1, lines[n]) for n in rows)
         said = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
         return with_notes(f"{said}\n{snippet}", draft.result, warnings)
 
@@ -572,31 +578,33 @@ class _Tool:
                     f"It should be within the range [0, {len(lines)}]."
                 )
             lines.insert(insert_line, insert_text.rstrip("\n"))
-            warnings = change(self.memory.store, draft, before.path, "\n".join(lines) + "\n")
+            warnings = change_note(self.memory.store, draft, before.path, "\n".join(lines) + "\n")
         return with_notes(f"The file {path} has been edited.", draft.result, warnings)
 
     def _delete(self, path: str) -> str:
-        if not _inner(path):
+        if not _relative_path(path):
             raise MemoryToolError(f"Cannot delete the {ROOT} directory itself")
         with self._revision("delete") as draft:
-            for file in self._all(draft, path):
-                remove(self.memory.store, draft, file)
+            for file in self._files_at(draft, path):
+                remove_note(self.memory.store, draft, file)
         return with_notes(f"Successfully deleted {path}", draft.result)
 
     def _rename(self, old_path: str, new_path: str) -> str:
-        if not _inner(old_path):
+        if not _relative_path(old_path):
             raise MemoryToolError(f"Cannot rename the {ROOT} directory itself")
         with self._revision("rename") as draft:
-            draft.subject = f"memory tool: rename {_inner(old_path)} to {_inner(new_path)}"[:200]
-            for file in self._all(draft, old_path):
-                inner = file.removeprefix(f"{LOGS}/{_inner(old_path)}/")
+            draft.subject = f"memory tool: rename {_relative_path(old_path)} to {_relative_path(new_path)}"[
+                :200
+            ]
+            for file in self._files_at(draft, old_path):
+                inner = file.removeprefix(f"{LOGS}/{_relative_path(old_path)}/")
                 to = self._file(new_path if inner == file else f"{new_path.rstrip('/')}/{inner}")
-                if draft.exists(to) or self._folder(new_path):
+                if draft.exists(to) or self._files_below(new_path):
                     raise MemoryToolError(f"The destination {new_path} already exists")
-                move(self.memory.store, draft, file, to)
+                move_note(self.memory.store, draft, file, to)
         return with_notes(f"Successfully renamed {old_path} to {new_path}", draft.result)
 
-    def _shown(self, note: NoteFile) -> list[str]:
+    def _visible_lines(self, note: NoteFile) -> list[str]:
         """The lines of a note without what a model should not see."""
         text = redaction.masked(readable("\n".join(note.lines)), self.memory.config.redact)
         return text.split("\n") if note.lines else []
@@ -612,7 +620,7 @@ class _Tool:
 
     def _file(self, path: str) -> str:
         """The file of the bank that a path means, whether it is there or not."""
-        inner = _inner(path)
+        inner = _relative_path(path)
         if inner == CORE_NAMES[0]:
             return core.core_path(self.memory.store)
         file = f"{LOGS}/{inner}" if inner.endswith(".md") else f"{LOGS}/{inner}.md"
@@ -625,22 +633,22 @@ class _Tool:
         confined(self.memory.store.bank.root, file)
         return file
 
-    def _folder(self, path: str) -> list[str]:
+    def _files_below(self, path: str) -> list[str]:
         """The files below a path that is a folder; none where it is none."""
-        start = f"{LOGS}/{_inner(path)}/"
+        start = f"{LOGS}/{_relative_path(path)}/"
         return [f.path for f in self.memory.store.files() if f.path.startswith(start)]
 
     def _note(self, draft: Draft, path: str) -> NoteFile:
-        file = self._file(path) if _inner(path) else ""
-        if not file or (not draft.exists(file) and self._folder(path)):
+        file = self._file(path) if _relative_path(path) else ""
+        if not file or (not draft.exists(file) and self._files_below(path)):
             raise MemoryToolError(f"The path {path} is not a file.")
         if not draft.exists(file):
             raise MemoryToolError(f"The path {path} does not exist. Please provide a valid path.")
-        return note(file, draft.read(file))
+        return parse_note(file, draft.read(file))
 
-    def _all(self, draft: Draft, path: str) -> list[str]:
+    def _files_at(self, draft: Draft, path: str) -> list[str]:
         """The file that a path means, or those below it."""
-        file, below = self._file(path), self._folder(path)
+        file, below = self._file(path), self._files_below(path)
         if below and draft.exists(file):
             raise MemoryToolError(f"{path} is a directory and also a file: name the file {path}.md")
         if not below and not draft.exists(file):
@@ -655,7 +663,7 @@ class MemoryTool(_Tool):
     def call(self, input: object) -> str:
         """Carry out one command, as the model gave it. MemoryToolError, which is the SDK's `ToolError`, too,
         where the SDK is loaded."""
-        return self._carried_out(input)
+        return self._run_command(input)
 
 
 class AsyncMemoryTool(_Tool):
@@ -663,7 +671,7 @@ class AsyncMemoryTool(_Tool):
 
     async def call(self, input: object) -> str:
         """As `MemoryTool.call`."""
-        return await asyncio.to_thread(self._carried_out, input)
+        return await asyncio.to_thread(self._run_command, input)
 
 
 _COMMANDS: Mapping[str, tuple[Callable[..., str], Mapping[str, type]]] = {
@@ -674,10 +682,10 @@ _COMMANDS: Mapping[str, tuple[Callable[..., str], Mapping[str, type]]] = {
     "delete": (_Tool._delete, {"path": str}),
     "rename": (_Tool._rename, {"old_path": str, "new_path": str}),
 }
-_KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
+_TYPE_NAMES: Mapping[type, str] = {str: "a string", int: "an integer"}
 
 
-def _inner(path: str) -> str:
+def _relative_path(path: str) -> str:
     """A path below `/memories`, empty for that itself. MemoryToolError where it leads out."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise MemoryToolError(f"Path must start with {ROOT}, got: {path}")

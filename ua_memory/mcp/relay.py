@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ua_memory.daemon.connect import Chunks
 
 
-MODERN = "io.modelcontextprotocol/protocolVersion"
+MODERN_KEY = "io.modelcontextprotocol/protocolVersion"
 """What a request of the era without a handshake has in its `_meta`."""
-CLIENT, MODE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
-LARGEST = 2 << 20
+CLIENT_KEY, MODE_VARIABLE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
+LARGEST_LINE = 2 << 20
 """Characters of a line: what is forwarded must fit into one message to the daemon."""
 MAY_ASK_A_MODEL = frozenset(
     "retain ingest ingest_file create_page update_page refresh_page reflect".split()  # noqa: SIM905
@@ -38,12 +38,12 @@ MAY_ASK_A_MODEL = frozenset(
 IN_THREADS = frozenset(("reflect", "resources/list", "resources/read"))
 """What others do not wait for: a model, and what a client asks for before it lists the tools."""
 MOST_THREADS = 8
-FIRST = (b'"initialize"', b'"server/discover"', b'"notifications/')
+BEFORE_TOOLS = (b'"initialize"', b'"server/discover"', b'"notifications/')
 """What a client sends before it asks for the tools."""
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
 
 
-class Fault(Exception):
+class JsonRpcError(Exception):
     """An `error` of JSON-RPC: its code, and what is wrong."""
 
     def __init__(self, code: int, what: str, data: Any = None) -> None:
@@ -51,28 +51,28 @@ class Fault(Exception):
         self.error = {"code": code, "message": what, **({"data": data} if data is not None else {})}
 
 
-def serve(words: list[str], mode: str) -> bool:
+def serve_stdio(words: list[str], mode: str) -> bool:
     """Answer a client's lines until there are no more. False, and nothing is read, for a command line that
     is not to be served or cannot be."""
-    known = read_known()
-    names = _tools_named(words, known)
+    known = read_tool_data()
+    names = _parse_tools_option(words, known)
     if names is None:
         return False
     relay = Relay(known, words, mode, names)
-    woken = mode != "auto"
+    started = mode != "auto"
     for line in sys.stdin.buffer:
-        relay.take(line)
+        relay.handle_line(line)
         # The tools are asked for next: nobody is to wait meanwhile for a process to be started.
-        if not woken and not any(name in line for name in FIRST):
-            woken = True
+        if not started and not any(name in line for name in BEFORE_TOOLS):
+            started = True
             _start_daemon(words)
-    if not woken:
+    if not started:
         _start_daemon(words)
     relay.finish()
     return True
 
 
-def _tools_named(words: list[str], known: dict[str, Any]) -> list[str] | None:
+def _parse_tools_option(words: list[str], known: dict[str, Any]) -> list[str] | None:
     """What --tools names, [] without it; None where a word is unknown here or a name to the SDK's list."""
     rest = iter(words)
     found: list[str] = []
@@ -104,7 +104,7 @@ def split_names(text: str) -> list[str]:
     return [name for each in text.split(",") if (name := each.strip())]
 
 
-def read_known() -> dict[str, Any]:
+def read_tool_data() -> dict[str, Any]:
     """What the SDK says of us."""
     folder = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 (pathlib takes 4 ms)
     with open(f"{folder}/data/mcp.json", "rb") as file:  # noqa: PTH123
@@ -119,30 +119,30 @@ class Relay:
     def __init__(self, known: dict[str, Any], words: list[str], mode: str, names: Sequence[str] = ()) -> None:
         self.known, self.words, self.mode, self.names = known, words, mode, names
         self.client = ""
-        self._noted: set[str] = set()
+        self._printed: set[str] = set()
         self._running: dict[Any, list[Any]] = {}
         self._threads: list[Any] = []
 
-    def take(self, line: bytes) -> None:
+    def handle_line(self, line: bytes) -> None:
         """Answer one line, or begin to."""
         number: Any = None
         try:
             if not line.strip():
                 return
-            message = _read(line)
+            message = _parse_line(line)
             if message.get("method") == "notifications/cancelled":
                 self._cancel(message.get("params"))
             if "id" not in message:
                 return
             if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
                 number = message["id"]
-            method, params, era = _parts(message)
-            does = params.get("name") if method == "tools/call" else method
-            if str(does) in IN_THREADS and len(self._running) < MOST_THREADS:
+            method, params, era = _request_parts(message)
+            action = params.get("name") if method == "tools/call" else method
+            if str(action) in IN_THREADS and len(self._running) < MOST_THREADS:
                 self._start_thread(number, method, params, era)
                 return
             answer = {"result": self.result(method, params, era, [])}
-        except Fault as fault:
+        except JsonRpcError as fault:
             answer = {"error": fault.error}
         self._send(number, answer)
 
@@ -159,7 +159,7 @@ class Relay:
         def work() -> None:
             try:
                 answer = {"result": self.result(method, params, era, running)}
-            except Fault as fault:
+            except JsonRpcError as fault:
                 answer = {"error": fault.error}
             if self._running.pop(number, None) is not None:  # a cancelled request has no answer
                 self._send(number, answer)
@@ -193,13 +193,13 @@ class Relay:
     def result(self, method: str, params: dict[str, Any], era: str, running: list[Any]) -> Any:
         """The result of a request; `running` as `ask` has it. Fault."""
         answers = self.known[era]
-        info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT)
+        info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT_KEY)
         if isinstance(info, dict) and isinstance(info.get("name"), str):
             self.client = _client_name(info["name"])
         if method == "tools/call":
             return self._call_tool(params, answers, running)
         if method not in answers:
-            raise Fault(NO_METHOD, f"unknown method {method[:50]}")
+            raise JsonRpcError(NO_METHOD, f"unknown method {method[:50]}")
         found = answers[method]
         if method == "initialize":
             asked = params.get("protocolVersion")
@@ -216,14 +216,14 @@ class Relay:
         left, reads = _enabled_tools(self.words)
         if wrong := unknown_names(left, self.known):
             self._note(f"ua-memory: mcp.tools: {wrong}")
-        names = self._expanded(self.names or left or ["default"]) & self._expanded(left or ["all"])
+        names = self._expand_names(self.names or left or ["default"]) & self._expand_names(left or ["all"])
         return [
             tool
             for tool in self.known["tools"]
             if tool["name"] in names and (not reads or tool["annotations"]["readOnlyHint"])
         ]
 
-    def _expanded(self, names: Sequence[str]) -> set[str]:
+    def _expand_names(self, names: Sequence[str]) -> set[str]:
         sets = self.known["sets"]
         return {each for name in names for each in sets.get(name, (name,))}
 
@@ -233,10 +233,10 @@ class Relay:
         """What a tool answers. Fault for a tool that there is not."""
         name, listing = params.get("name"), answers["tools/list"]
         # By what was asked for alone: what the settings took away is told as such.
-        asked = self._expanded(self.names or ["all"])
+        asked = self._expand_names(self.names or ["all"])
         names = [tool["name"] for tool in self.known["tools"] if tool["name"] in asked]
         if name not in names:
-            raise Fault(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
+            raise JsonRpcError(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
         found = self._ask({"tool": name, "arguments": params.get("arguments")}, running)
         content = [{"type": "text", "text": found["text"]}]
         more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
@@ -245,27 +245,27 @@ class Relay:
     def _read_resource(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
         uri = params.get("uri")
         if not isinstance(uri, str):
-            raise Fault(BAD_PARAMS, "uri is required")
+            raise JsonRpcError(BAD_PARAMS, "uri is required")
         found = self._ask({"read": uri}, running)
         if "missing" in found or found.get("failed"):
-            raise Fault(BAD_PARAMS, found.get("missing") or found["text"], {"uri": uri})
+            raise JsonRpcError(BAD_PARAMS, found.get("missing") or found["text"], {"uri": uri})
         return {**envelope, "contents": [{"uri": uri, "mimeType": "text/markdown", "text": found["text"]}]}
 
     def _ask(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
         session = os.environ.get("CLAUDE_CODE_SESSION_ID")
         who = {"client": self.client, "session": session, "process": os.getppid()}
-        found = ask(self.words, {**request, **who}, self.mode, running)
+        found = ask_memory(self.words, {**request, **who}, self.mode, running)
         for line in found.pop("notes", ()):
             self._note(line)
         return found
 
     def _note(self, line: str) -> None:
-        if line not in self._noted:  # each call is a command of its own and would repeat it
-            self._noted.add(line)
+        if line not in self._printed:  # each call is a command of its own and would repeat it
+            self._printed.add(line)
             _log(line)
 
 
-def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
+def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
     """The answer to a request, as `mcp.tools.answer` gives it: from the daemon, else from a child process, so
     that nothing heavy is imported here. `notes` are lines for the user.
 
@@ -294,7 +294,7 @@ def _ask_daemon(words: list[str], data: bytes, running: list[Any]) -> tuple[dict
             texts[stream] += text
         return 0
 
-    def begun(daemon: Any) -> None:
+    def on_connect(daemon: Any) -> None:
         running.append(lambda: daemon.shutdown(2))
         if None in running:
             daemon.shutdown(2)
@@ -302,7 +302,7 @@ def _ask_daemon(words: list[str], data: bytes, running: list[Any]) -> tuple[dict
     if len(data) > MOST_INPUT:
         return None, "the request is too large"
     try:
-        code, _, why = run_in_daemon(words, data, 0, write, begun)
+        code, _, why = run_in_daemon(words, data, 0, write, on_connect)
     except NoAnswer:  # it may be done: not a second time
         return {"text": f"Memory cannot be used: {LOST_ANSWER} (see: ua-memory log)", "failed": True}, ""
     return (None, why) if code is None else (_result(code, texts[1], texts[2]), "")
@@ -313,7 +313,7 @@ def _ask_child(words: list[str], data: bytes, mode: str, running: list[Any]) -> 
 
     try:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ua_memory", *words], env={**os.environ, MODE: mode},
+            [sys.executable, "-P", "-m", "ua_memory", *words], env={**os.environ, MODE_VARIABLE: mode},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
     except OSError as error:
@@ -346,28 +346,28 @@ def _log(line: str) -> None:
 # -- reading requests --------------------------------------------------------------------------------------
 
 
-def _read(line: bytes) -> dict[str, Any]:
-    if len(line) > LARGEST:
-        raise Fault(BAD_REQUEST, f"a line has at most {LARGEST} bytes")
+def _parse_line(line: bytes) -> dict[str, Any]:
+    if len(line) > LARGEST_LINE:
+        raise JsonRpcError(BAD_REQUEST, f"a line has at most {LARGEST_LINE} bytes")
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        raise Fault(BAD_JSON, "not JSON") from None
+        raise JsonRpcError(BAD_JSON, "not JSON") from None
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise Fault(BAD_REQUEST, "not a request of JSON-RPC 2.0")
+        raise JsonRpcError(BAD_REQUEST, "not a request of JSON-RPC 2.0")
     if "method" not in message and ("result" in message or "error" in message):
         return {}  # an answer to something we have not asked
     return message
 
 
-def _parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+def _request_parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
     """(method, parameters, era) of a request. Fault."""
     method, params = message.get("method"), message.get("params")
     params = {} if params is None else params
     if not isinstance(method, str) or not isinstance(params, dict):
-        raise Fault(BAD_REQUEST, "a method's name and an object of parameters are needed")
+        raise JsonRpcError(BAD_REQUEST, "a method's name and an object of parameters are needed")
     meta = params.get("_meta")
-    modern = method == "server/discover" or (isinstance(meta, dict) and MODERN in meta)
+    modern = method == "server/discover" or (isinstance(meta, dict) and MODERN_KEY in meta)
     return method, params, "modern" if modern else "legacy"
 
 
