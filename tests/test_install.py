@@ -246,10 +246,10 @@ def test_openclaws_two_tools_take_what_ours_take() -> None:
     said = re.sub(r'" \+\s+"', "", source)
     for name in schedule.SLOT_TOOLS:
         tool = mcp_tools.TOOLS[name]
-        assert tool.shown["description"] in said
+        assert tool.declaration["description"] in said
         block = source[source.index(f"  {name}: {{") :]
         block = block[: block.index("additionalProperties")]
-        assert all(re.search(rf"\b{param}\b", block) for param in tool.takes)
+        assert all(re.search(rf"\b{param}\b", block) for param in tool.parameters)
 
 
 def test_a_project_calls_the_command_by_its_name(shell: Shell) -> None:

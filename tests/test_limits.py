@@ -488,7 +488,9 @@ def test_calls_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(at, "_send", lambda *_: None)
     for number in (1, 2):
         call = {"name": "reflect", "arguments": {"question": "why"}}
-        at.take(json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode())
+        at.handle_line(
+            json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode()
+        )
     assert done == ["later", "at once"]
 
 

@@ -319,7 +319,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
     monkeypatch.setattr(threading.Thread, "start", none)
     one = relay.Relay(relay.read_tool_data(), ["mcp"], "off")
     asked = {"name": "archival_memory_search", "arguments": {"query": "x"}}
-    one.take(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}).encode())
+    one.handle_line(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}).encode())
     one.finish()
     assert "Memory cannot be used now" in capsys.readouterr().out
 
@@ -517,7 +517,9 @@ def test_a_text_is_retained_now_or_behind_the_call(memory: Memory) -> None:
         and "has not changed" in said(memory, "ingest", title="Minutes", content=text)
     )
     begun: list[Any] = []
-    who = mcp_server.Caller(model=memory.endpoint("key"), behind=lambda words: begun.append(words) or "log")
+    who = mcp_server.Caller(
+        model=memory.endpoint("key"), run_detached=lambda words: begun.append(words) or "log"
+    )
     assert "is saved" in said(memory, "retain", who, content=text + " Bob agreed.")
     assert "being written" in said(memory, "create_page", who, id="a", name="A", source_query="what?")
     waits = memory.queue.texts()
@@ -739,9 +741,9 @@ def test_a_call_that_waits_for_a_model_holds_up_no_other(
     rows = [asks("initialize", 0, **hello), asks("tools/call", 1, name="reflect")]
     rows += [asks("tools/call", 2, name="reflect"), asks("tools/call", 3, **call)]
     for row in rows:
-        one.take(json.dumps(row).encode())
+        one.handle_line(json.dumps(row).encode())
     assert begun.acquire(timeout=10) and begun.acquire(timeout=10)
-    one.take(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
+    one.handle_line(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
     assert killed.is_set()
     go.set()
     one.finish()
@@ -791,13 +793,13 @@ def test_a_call_that_a_daemon_works_on_is_cancelled_by_closing_its_connection(
     monkeypatch.setattr(relay, "_ask_child", lambda *_: pytest.fail("a cancelled call is not begun again"))
     os.kill(pid, signal.SIGSTOP)
     try:
-        one.take(json.dumps(asks("resources/list", 1)).encode())
+        one.handle_line(json.dumps(asks("resources/list", 1)).encode())
         deadline = time.monotonic() + 10
         while not one._running[1]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         began = time.monotonic()
-        one.take(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
+        one.handle_line(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
         one.finish()
     finally:
         os.kill(pid, signal.SIGCONT)
