@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ua_memory.retain.extract import extract, sentences
-from ua_memory.text.grounding import ungrounded
+from ua_memory.text.grounding import ungrounded_claims
 from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -31,7 +31,7 @@ def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> No
     for candidate in extract(said):
         turn = next(turn for turn in said if turn.id == candidate.turn)
         assert candidate.quote in " ".join(turn.text.split())
-        assert not ungrounded(" ".join(candidate.entities), [turn.text], FRIDAY.date())
+        assert not ungrounded_claims(" ".join(candidate.entities), [turn.text], FRIDAY.date())
 
 
 @pytest.mark.few(4)

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.text.grounding import around, claims, locate, named, supported, ungrounded
+from ua_memory.text.grounding import (
+    claims,
+    is_grounded_name,
+    is_supported,
+    locate,
+    nearby_turns,
+    ungrounded_claims,
+)
 
 SAID = date(2026, 11, 20)
 
@@ -89,7 +96,7 @@ SAID = date(2026, 11, 20)
     ],
 )
 def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
-    assert ungrounded(text, [evidence], SAID) == ()
+    assert ungrounded_claims(text, [evidence], SAID) == ()
 
 
 @pytest.mark.parametrize(
@@ -160,17 +167,17 @@ def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
     ],
 )
 def test_what_it_lacks_is_named(text: str, evidence: str, missing: tuple[str, ...]) -> None:
-    assert ungrounded(text, [evidence], SAID) == missing
+    assert ungrounded_claims(text, [evidence], SAID) == missing
 
 
 def test_without_a_day_only_dates_with_a_year_are_dates() -> None:
-    assert ungrounded("It moved on 2026-11-19.", ["it moved on November 19, 2026"]) == ()
-    assert ungrounded("It moved on 2026-11-19.", ["it moved yesterday"]) == ("2026-11-19",)
-    assert ungrounded("It moved yesterday.", ["it moved yesterday"]) == ()
+    assert ungrounded_claims("It moved on 2026-11-19.", ["it moved on November 19, 2026"]) == ()
+    assert ungrounded_claims("It moved on 2026-11-19.", ["it moved yesterday"]) == ("2026-11-19",)
+    assert ungrounded_claims("It moved yesterday.", ["it moved yesterday"]) == ()
 
 
 def test_the_day_it_was_said_is_known() -> None:
-    assert ungrounded("On 2026-11-20 it moved.", ["it moved"], SAID) == ()
+    assert ungrounded_claims("On 2026-11-20 it moved.", ["it moved"], SAID) == ()
 
 
 def test_claims_are_told_by_kind() -> None:
@@ -206,13 +213,13 @@ def test_claims_are_told_by_kind() -> None:
     ],
 )
 def test_a_statement_says_about_what_its_evidence_says(text: str, evidence: str, holds: bool) -> None:
-    assert supported(text, ["", evidence]) is holds
+    assert is_supported(text, ["", evidence]) is holds
 
 
 def test_the_words_of_a_question_prove_nothing() -> None:
     asked, said = "Which host does the API use?", ["Alice moved the API to Fly.io"]
-    assert supported("The API uses the host Fly.io.", said, asked) and supported("Yes.", said, asked)
-    assert not supported("The API uses the host for its unique creativity.", said, asked)
+    assert is_supported("The API uses the host Fly.io.", said, asked) and is_supported("Yes.", said, asked)
+    assert not is_supported("The API uses the host for its unique creativity.", said, asked)
 
 
 def test_a_quote_is_found_white_space_and_quotation_marks_aside() -> None:
@@ -225,7 +232,12 @@ def test_a_quote_is_found_white_space_and_quotation_marks_aside() -> None:
 
 def test_around_is_the_turn_and_its_neighbours() -> None:
     turns = ["a", "b", "c", "d"]
-    assert [around(n, turns) for n in range(4)] == [["a", "b"], ["a", "b", "c"], ["b", "c", "d"], ["c", "d"]]
+    assert [nearby_turns(n, turns) for n in range(4)] == [
+        ["a", "b"],
+        ["a", "b", "c"],
+        ["b", "c", "d"],
+        ["c", "d"],
+    ]
 
 
 SAYING = (
@@ -237,7 +249,7 @@ WORDS = st.lists(st.sampled_from(SAYING.split()), max_size=20).map(" ".join)
 
 @given(WORDS)
 def test_what_was_said_is_grounded_in_itself(text: str) -> None:
-    assert ungrounded(text, [text], SAID) == ()
+    assert ungrounded_claims(text, [text], SAID) == ()
 
 
 @given(
@@ -245,12 +257,12 @@ def test_what_was_said_is_grounded_in_itself(text: str) -> None:
     st.sampled_from(["Zelda", "4711", "2031-05-06", "src/zz.py", "https://z.org/q", "zz@z.org", "zz_top"]),
 )
 def test_what_was_not_said_never_is(text: str, invented: str) -> None:
-    assert ungrounded(f"{text} and {invented}", [text], SAID)
+    assert ungrounded_claims(f"{text} and {invented}", [text], SAID)
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_can_be_judged(text: str, evidence: str) -> None:
-    assert isinstance(ungrounded(text, [evidence], SAID), tuple)
+    assert isinstance(ungrounded_claims(text, [evidence], SAID), tuple)
     assert locate(text, [evidence]) in (0, None)
 
 
@@ -269,4 +281,4 @@ def test_any_text_can_be_judged(text: str, evidence: str) -> None:
     ],
 )
 def test_a_listed_name_is_one_and_stands_there(name: str, evidence: str, stands: bool) -> None:
-    assert named(name, [evidence]) is stands
+    assert is_grounded_name(name, [evidence]) is stands

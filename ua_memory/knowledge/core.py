@@ -320,7 +320,7 @@ def _size(data: bytes) -> int:
 
 
 _TELLING = "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
-ORDERS = grounding.clauses(_TELLING)
+ORDERS = grounding.tokenize(_TELLING)
 """Words that make an order of a statement, or turn it around: a person has said them, or they stay out."""
 _SPEAKERS = frozenset({"user", "person", "assistant", "agent"})
 _SHORT = re.compile(r"(\w{3,})\.[a-z]{2,3}")
@@ -338,10 +338,11 @@ def find_ungrounded(value: str, kept: Sequence[str], said: Sequence[str], others
     `kept` is what stood there, `said` the persons' turns, `others` all else that the model was shown.
     """
     ours = "\n".join((*kept, *said))
-    was, here, words = grounding.flat("\n".join(kept)), grounding.flat(ours), grounding.clauses(ours)
-    plain, theirs = grounding.plain_text(ours), grounding.clauses("\n".join(others)) - words
+    was, here = grounding.words_only("\n".join(kept)), grounding.words_only(ours)
+    words = grounding.tokenize(ours)
+    plain, theirs = grounding.plain_text(ours), grounding.tokenize("\n".join(others)) - words
     for one in grounding.sentences(value):
-        if grounding.within(grounding.flat(one), was):
+        if grounding.occurs_in(grounding.words_only(one), was):
             continue
         if why := _why(one, here, plain, words, theirs):
             return f"“{one.strip()[:80]}”: {why}"
@@ -349,13 +350,14 @@ def find_ungrounded(value: str, kept: Sequence[str], said: Sequence[str], others
 
 
 def _why(one: str, here: str, plain: str, words: frozenset[str], theirs: frozenset[str]) -> str:
-    units = grounding.clauses(one) - _SPEAKERS
-    if things := [each for each in grounding.content_words(one) if not _was_said(plain, each)]:
+    units = grounding.tokenize(one) - _SPEAKERS
+    if things := [each for each in grounding.distinctive_tokens(one) if not _was_said(plain, each)]:
         return f"no person said {', '.join(sorted(things))}"
     if orders := (units & ORDERS) - words:
-        return f"no person said {', '.join(word for word in one.split() if grounding.clauses(word) & orders)}"
-    mine, strange = units & words, (units & theirs) - grounding.clauses(" ".join(_CAPITAL.findall(one)))
-    if not units and not grounding.within(grounding.flat(one), here):
+        return f"no person said {', '.join(w for w in one.split() if grounding.tokenize(w) & orders)}"
+    capitals = grounding.tokenize(" ".join(_CAPITAL.findall(one)))
+    mine, strange = units & words, (units & theirs) - capitals
+    if not units and not grounding.occurs_in(grounding.words_only(one), here):
         return "no person said it"
     if 2 * len(strange) > len(mine) or 2 * len(mine) < len(units):
         return "no person said so in such words"
@@ -365,7 +367,7 @@ def _why(one: str, here: str, plain: str, words: frozenset[str], theirs: frozens
 def _was_said(plain: str, thing: str) -> bool:
     """Whether a thing is named there: `fly.io` also by who says Fly."""
     short = _SHORT.fullmatch(thing)
-    return grounding.names(plain, thing) or (short is not None and grounding.names(plain, short[1]))
+    return grounding.has_token(plain, thing) or (short is not None and grounding.has_token(plain, short[1]))
 
 
 # -- words of a tool ---------------------------------------------------------------------------------------
@@ -379,16 +381,15 @@ def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[
     """What of `value` a tool printed and no person said: a sentence that shares a run of words with an
     output, or an address, path, file or flag; '' where there is nothing. `kept` is what the block had."""
     persons = "\n".join((kept, *said))
-    flat, plain = grounding.flat(persons), grounding.plain_text(persons)
-    runs = [
-        (one, run) for one in grounding.sentences(value) for run in grounding.runs(one) if run not in flat
-    ]
-    things = [each for each in sorted(grounding.content_words(value)) if not _was_said(plain, each)]
+    flat, plain = grounding.words_only(persons), grounding.plain_text(persons)
+    runs = [(one, run) for one in grounding.sentences(value) for run in grounding.word_runs(one)]
+    runs = [(one, run) for one, run in runs if run not in flat]
+    things = [each for each in sorted(grounding.distinctive_tokens(value)) if not _was_said(plain, each)]
     for output in outputs if runs or things else ():
-        theirs = grounding.flat(output)
+        theirs = grounding.words_only(output)
         if found := next((one for one, run in runs if run in theirs), ""):
             return found.strip()
         seen = grounding.plain_text(output) if things else ""
-        if found := next((each for each in things if grounding.names(seen, each)), ""):
+        if found := next((each for each in things if grounding.has_token(seen, each)), ""):
             return found
     return ""

@@ -180,12 +180,12 @@ class CoreProposals:
         for path, data in texts(self._store, paths=self._among()):
             for fact in document.parse(data, path).of(Fact) if b"preference" in data else ():
                 if _is_persons_rule(fact):
-                    groups.setdefault(grounding.flat(fact.text), []).append(fact)
+                    groups.setdefault(grounding.words_only(fact.text), []).append(fact)
         decided = self._names(ACCEPTED) | self._names(REJECTED) if groups else set()
-        stands = grounding.flat("\n".join(block.value for block in core.blocks(self._store)))
+        stands = grounding.words_only("\n".join(block.value for block in core.blocks(self._store)))
         found = []
         for words, facts in groups.items():
-            if grounding.within(words, stands) or any(_name(fact) in decided for fact in facts):
+            if grounding.occurs_in(words, stands) or any(_name(fact) in decided for fact in facts):
                 continue
             if why := self._why(facts):
                 found.append(_of(facts, why))

@@ -68,7 +68,7 @@ def borrowed_from(store: Store, text: str, before: str = "") -> Fact | None:
     """
     fresh, things = (
         list(_fresh(text, before)),
-        grounding.content_words(text) - grounding.content_words(before),
+        grounding.distinctive_tokens(text) - grounding.distinctive_tokens(before),
     )
     named: dict[str, Fact] = {}
     persons: dict[str, float] = {}
@@ -81,9 +81,9 @@ def borrowed_from(store: Store, text: str, before: str = "") -> Fact | None:
             if how > persons.get(new.flat, 0.0):
                 return fact
         plain = grounding.plain_text(_text(fact))
-        named |= {thing: fact for thing in things if grounding.names(plain, thing)}
+        named |= {thing: fact for thing in things if grounding.has_token(plain, thing)}
     for plain in map(grounding.plain_text, _house(store) if named else ()):
-        named = {thing: fact for thing, fact in named.items() if not grounding.names(plain, thing)}
+        named = {thing: fact for thing, fact in named.items() if not grounding.has_token(plain, thing)}
     return next(iter(named.values()), None)
 
 
@@ -99,18 +99,17 @@ def require(store: Store, text: str, before: str = "") -> None:
 
 def _fresh(text: str, before: str) -> Iterator[_Sentence]:
     """The sentences that were not there, and neighbours of them together: a line break hides nothing."""
-    was = grounding.flat(before)
-    new = [one for one in grounding.sentences(text) if not grounding.within(grounding.flat(one), was)]
+    was, ours = grounding.words_only(before), grounding.sentences(text)
+    new = [one for one in ours if not grounding.occurs_in(grounding.words_only(one), was)]
     for size in range(1, _TOGETHER + 1):
         for at in range(len(new) - size + 1):
             several = " ".join(new[at : at + size])
-            yield _Sentence(grounding.flat(several), grounding.clauses(several), size > 1)
+            yield _Sentence(grounding.words_only(several), grounding.tokenize(several), size > 1)
 
 
 def _of(fact: Fact) -> list[_Sentence]:
-    return [
-        _Sentence(grounding.flat(one), grounding.clauses(one)) for one in grounding.sentences(_text(fact))
-    ]
+    ours = grounding.sentences(_text(fact))
+    return [_Sentence(grounding.words_only(one), grounding.tokenize(one)) for one in ours]
 
 
 def _text(fact: Fact) -> str:
@@ -125,7 +124,7 @@ def _alike(new: _Sentence, theirs: Iterable[_Sentence]) -> float:
 def _like(new: _Sentence, one: _Sentence) -> float:
     if len(one.units) >= FEWEST and new.flat == one.flat:
         return 1.0
-    if len(one.units) >= _PART and grounding.within(one.flat, new.flat):
+    if len(one.units) >= _PART and grounding.occurs_in(one.flat, new.flat):
         return 1.0
     if new.several and len(new.units & one.units) < _MOSTLY * len(one.units):
         return 0.0

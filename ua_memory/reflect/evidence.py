@@ -18,7 +18,7 @@ from ua_memory.recall.search import Hit, SearchResult
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
-from ua_memory.text.grounding import contradiction, supported, terms, ungrounded
+from ua_memory.text.grounding import contradiction, is_supported, terms, ungrounded_claims
 from ua_memory.text.wording import counted
 
 # -- evidence ----------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ def unsupported_claims(
     days = dict.fromkeys(piece.said for piece in pieces)
     missing: tuple[str, ...] | None = None
     for day in days or [""]:
-        not_here = ungrounded(text, [*words, *beside], _parse_date(day))
+        not_here = ungrounded_claims(text, [*words, *beside], _parse_date(day))
         missing = not_here if missing is None else tuple(claim for claim in missing if claim in not_here)
         if not missing:
             return ()
@@ -451,7 +451,7 @@ def _faults(
 def _why_unsupported(text: str, said: Sequence[str], question: str, *, denies: bool) -> str:
     """Why a sentence does not agree with what it cites, '' if it does. A sentence that says that memory lacks
     something may use other words."""
-    if not denies and not supported(text, said, question):
+    if not denies and not is_supported(text, said, question):
         return "have hardly a word of it"
     why = "" if denies and _ABOUT_MEMORY.search(text) else contradiction(text, said, said)
     return f"do not say so: {why}" if why else ""

@@ -31,7 +31,7 @@ from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
-from ua_memory.text.grounding import claims, disagreement, terms, ungrounded
+from ua_memory.text.grounding import claims, disagreement, terms, ungrounded_claims
 
 # -- proposals ---------------------------------------------------------------------------------------------
 # A model's proposals for observations, and their checks.
@@ -151,7 +151,7 @@ def _check_text(
     evidence = [source for fact in facts for source in sources(fact)] + days
     evidence += [name for fact in facts for name in (*fact.entities, fact.when or "") if name]
     evidence += [about.text, *about.evidence] if about else []
-    missing = ungrounded(text, evidence, date.fromisoformat(max(days)) if days else None)
+    missing = ungrounded_claims(text, evidence, date.fromisoformat(max(days)) if days else None)
     if missing:
         raise RefusedProposal(f"not in the facts cited: {', '.join(missing)}")
     quotes = [quote for _, quote in proofs] + ([about.text, *about.evidence] if about else [])

@@ -55,7 +55,7 @@ from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text import tokens as text_tokens
-from ua_memory.text.grounding import contradiction, supported, terms
+from ua_memory.text.grounding import contradiction, is_supported, terms
 from ua_memory.text.names import entities
 from ua_memory.text.noise import defanged
 from ua_memory.text.wording import counted
@@ -201,13 +201,13 @@ def unsupported_claims(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
     """The names, numbers and dates of a sentence that none of the evidence has; relative dates are resolved
     from each piece's day."""
     pieces = [each.words for each in cited]
-    missing = grounding.ungrounded(text, pieces)
+    missing = grounding.ungrounded_claims(text, pieces)
     for each in cited if missing else ():
         try:
             said = date.fromisoformat(each.day[:10])
         except ValueError:
             continue
-        missing = min(missing, grounding.ungrounded(text, pieces, said), key=len)
+        missing = min(missing, grounding.ungrounded_claims(text, pieces, said), key=len)
     return missing
 
 
@@ -641,7 +641,7 @@ class _EditTools:
         if missing := unsupported_claims(text, cited):
             return f"its evidence has no {', '.join(missing)}"
         words = [each.words for each in cited]
-        if not supported(text, words):
+        if not is_supported(text, words):
             return "its evidence has hardly a word of it"
         why = contradiction(text, words)
         return f"its evidence does not say so: {why}" if why else ""

@@ -638,9 +638,9 @@ class Extraction:
 
     def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
-        said, echo = sentences(typed[1] if typed else turn.text), grounding.flat(turn.echo)
+        said, echo = sentences(typed[1] if typed else turn.text), grounding.words_only(turn.echo)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
-            said = [one for one in said if not grounding.repeats(one.text, echo)]
+            said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
         self._sentence_counts[turn.role] += len(said)
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))

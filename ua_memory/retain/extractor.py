@@ -22,7 +22,7 @@ from ua_memory.records import Fact, Quote
 from ua_memory.retain.subagent import link_name, one_line
 from ua_memory.text import calendar as text_calendar
 from ua_memory.text import dates, foreign_dates
-from ua_memory.text.grounding import around, disagreement, locate, named, ungrounded
+from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
 from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
@@ -571,7 +571,7 @@ class _ExtractionTools:
             self._refused.append(f"{what or quote} (no such words in the text: {quote[:80]})")
             return None
         evidence = [self.chunk.text] if where is None else self._evidence(where)
-        missing = ", ".join(ungrounded(what, evidence, self.brief.at.date()))
+        missing = ", ".join(ungrounded_claims(what, evidence, self.brief.at.date()))
         wrong = f"the text does not say {missing} there" if missing else ""
         wrong = wrong or disagreement(what, [quote], evidence)
         if wrong:
@@ -593,23 +593,23 @@ class _ExtractionTools:
 
         def supported(key: str) -> str | None:
             words = one_line(given.get(key) or "")
-            holds = words and not ungrounded(words, evidence, day)
+            holds = words and not ungrounded_claims(words, evidence, day)
             return words if holds and (key != "why" or not disagreement(words, evidence)) else None
 
         names = (link_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))
-        grounded = (tag for tag in tags if tag and not ungrounded(tag, [*evidence, self.chunk.text]))
+        grounded = (tag for tag in tags if tag and not ungrounded_claims(tag, [*evidence, self.chunk.text]))
         when = supported_when(given.get("when") or "", evidence, day)
         return replace(
             fact,
             kind=given.get("kind", fact.kind),
             when=when or fact.when or when_in_text(quote, day),
             where=supported("where"), who=supported("who"), why=supported("why"),
-            entities=tuple(dict.fromkeys(n for n in names if named(n, evidence))),
+            entities=tuple(dict.fromkeys(n for n in names if is_grounded_name(n, evidence))),
             tags=tuple(dict.fromkeys((*self.brief.tags, *grounded))),
         )  # fmt: skip
 
     def _evidence(self, index: int) -> list[str]:
         """The text that supports a statement from a piece: the piece, its neighbours, the heading, context
         and title."""
-        return [*around(index, self.pieces), self.chunk.heading, self.brief.context, self.brief.title]
+        return [*nearby_turns(index, self.pieces), self.chunk.heading, self.brief.context, self.brief.title]

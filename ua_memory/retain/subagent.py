@@ -17,7 +17,7 @@ from ua_memory.llm.tools import SAY_DONE, Outcome, Tool, ToolError, run_tools, s
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
-from ua_memory.text.grounding import around, disagreement, flat, locate, named, repeats, ungrounded
+from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
 from ua_memory.text.noise import defanged
 from ua_memory.text.patterns import late
 from ua_memory.text.wording import GROUP
@@ -101,7 +101,7 @@ class RecalledLines:
         if is_known(candidate.text):
             return True
         # A model has reworded what the agent had from memory.
-        return is_known(candidate.quote) and not grounding.ungrounded(candidate.text, rows)
+        return is_known(candidate.quote) and not grounding.ungrounded_claims(candidate.text, rows)
 
     def restated_fact(self, candidate: Candidate) -> tuple[str, str] | None:
         """Path and id of the recalled fact that a person's statement repeats in other words or another
@@ -244,7 +244,7 @@ class _SubagentRun:
         self.recalled = recalled or RecalledLines(())
         self.turns, self.view, self.zone, self.result = turns, view, zone, result
         self.texts = [turn.text for turn in turns]
-        self.spoken = [grounding.spoken(turn.role, turn.text) for turn in turns]
+        self.spoken = [grounding.with_speaker_label(turn.role, turn.text) for turn in turns]
         self.known = {(c.text.casefold(), c.turn) for c in result.candidates}
         self.blocks: dict[str, CoreBlock] | None = None
         self.seen_hits: list[str] = []
@@ -289,14 +289,14 @@ class _SubagentRun:
             raise ToolError(f"{when!r} is no ISO date; nothing was kept")
         if not text or not quote:
             raise ToolError("there is no statement, or no quote; nothing was kept")
-        if turn.echo and repeats(quote, flat(turn.echo)):
+        if turn.echo and grounding.mostly_repeats(quote, grounding.words_only(turn.echo)):
             self._refuse(f"{text} (the agent repeats what a tool printed)")
             raise ToolError("these words are a tool's, which the agent repeats; nothing was kept")
         claims = f"{text}\n{when or ''}\n{', '.join(names)}"
-        evidence = around(index, self.texts)
-        missing = ungrounded(claims, evidence, self._day_of_turn(index))
+        evidence = nearby_turns(index, self.texts)
+        missing = ungrounded_claims(claims, evidence, self._day_of_turn(index))
         why = f"nobody said {', '.join(missing)} there" if missing else ""
-        why = why or disagreement(text, [quote], around(index, self.spoken))
+        why = why or disagreement(text, [quote], nearby_turns(index, self.spoken))
         if why:
             self._refuse(f"{text} ({why})")
             if len(quote.split()) < _SHORTEST_QUOTE:
@@ -304,7 +304,7 @@ class _SubagentRun:
             if any(each.quote == quote and each.turn == turn.id for each in self.result.candidates):
                 return f"not kept: {why}, and its quote is kept already"
             text, when, names = quote, None, ()
-        names = tuple(name for name in names if named(name, evidence))
+        names = tuple(name for name in names if is_grounded_name(name, evidence))
         candidate = Candidate(
             text, given.get("kind", "world"), turn.role, when, names, self._grounded_tags(given["tags"]),
             quote, turn.id, turn.at, 1.0, "chosen by the model",
@@ -343,11 +343,11 @@ class _SubagentRun:
     def _grounded_tags(self, given: Sequence[str]) -> tuple[str, ...]:
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given)
         fit = (tag for tag in tags if tag and not tag.startswith(f"{GROUP}:"))  # which speech cannot choose
-        return tuple(dict.fromkeys(tag for tag in fit if not ungrounded(tag, self.texts)))
+        return tuple(dict.fromkeys(tag for tag in fit if not ungrounded_claims(tag, self.texts)))
 
     def _name_session(self, given: Mapping[str, Any]) -> str:
         title, outcome = one_line(given["title"]), one_line(given["outcome"])
-        if missing := ungrounded(f"{title}\n{outcome}", self.texts):
+        if missing := ungrounded_claims(f"{title}\n{outcome}", self.texts):
             raise ToolError(f"nobody said {', '.join(missing)}; the session has no name yet")
         self.result.title, self.result.outcome = title, outcome
         return "named"
@@ -365,7 +365,7 @@ class _SubagentRun:
         if self.view.redact(read) != read:
             raise ToolError("this block holds something that you were not shown; it cannot be replaced")
         now = self.result.core_edits[name].value if name in self.result.core_edits else read
-        missing = ungrounded(value, [read, now, name, *self.texts])
+        missing = ungrounded_claims(value, [read, now, name, *self.texts])
         if missing:
             self._refuse(f"core block {name} (nobody said {', '.join(missing)})")
             raise ToolError(

@@ -258,7 +258,7 @@ class TranscriptReading:
         size = 0
         for line, record in self._path_records():
             for text in self._format.outputs(record):
-                outputs.append(grounding.flat(text[:LONGEST_OUTPUT]))
+                outputs.append(grounding.words_only(text[:LONGEST_OUTPUT]))
                 size += len(outputs[-1])
             while size > MOST_OUTPUT:
                 size -= len(outputs.popleft())
@@ -277,7 +277,7 @@ LONGEST_OUTPUT, MOST_OUTPUT = 32 << 10, 256 << 10
 
 def _with_echo_of(turn: Turn, outputs: Collection[str]) -> Turn:
     source = "\n".join(outputs)
-    echo = [one.strip() for one in grounding.sentences(turn.text) if grounding.repeats(one, source)]
+    echo = [one.strip() for one in grounding.sentences(turn.text) if grounding.mostly_repeats(one, source)]
     return replace(turn, echo="\n".join(echo)) if echo else turn
 
 

@@ -40,7 +40,7 @@ from ua_memory.records import (
 from ua_memory.retain import ledger
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
-from ua_memory.text.grounding import ungrounded
+from ua_memory.text.grounding import ungrounded_claims
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
 from ua_memory.upkeep.traces import (
@@ -439,8 +439,9 @@ class ForgetPlanner:
         if not self.strict:
             return False
         left = self._source_texts(kept)
-        missing = ungrounded(text, left)
-        return bool(missing) and len(ungrounded(text, [*left, *self._source_texts(lost)])) < len(missing)
+        missing = ungrounded_claims(text, left)
+        both = [*left, *self._source_texts(lost)]
+        return bool(missing) and len(ungrounded_claims(text, both)) < len(missing)
 
     def _source_texts(self, ids: Iterable[str]) -> list[str]:
         found = [each for each in map(self.find_statement, ids) if each is not None]
