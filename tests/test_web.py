@@ -698,14 +698,14 @@ def test_the_map_has_all_days_of_a_year(fresh: Browser) -> None:
 @contextlib.contextmanager
 def watched(root: Path, folder: Path) -> Iterator[tuple[WebBank, SnapshotCache]]:
     """A bank as the page sees it that hears of changed files."""
-    heard = Watch(root, folder, lambda: None, lambda _: None)
-    heard.tend()
-    snapshots = SnapshotCache(heard.marks, heard.touched)
+    watch = Watch(root, folder, lambda: None, lambda _: None)
+    watch.check()
+    snapshots = SnapshotCache(watch.change_count, watch.changed_names)
     call = Call([], root, folder, {**os.environ, "UA_MEMORY_DAEMON": "off"}, *_streams())
     try:
         yield WebBank(call, root, snapshots), snapshots
     finally:
-        heard.stop()
+        watch.stop()
 
 
 def test_what_an_editor_saves_is_on_the_next_page(tmp_path: Path) -> None:
