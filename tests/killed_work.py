@@ -284,12 +284,12 @@ def _forgot(store: Store) -> None:
 
 def _purged(store: Store, acknowledged: bool) -> None:
     """All of it or nothing; what was cut short is named, and done again."""
-    assert all(one.done for one in purging.unfinished_purges(store)) or not acknowledged
+    assert all(one.done for one in purging.open_purges(store)) or not acknowledged
     if not acknowledged:
         purge(store)
     assert FACTS[0].encode() not in objects(store)
     assert on_disk(store, DAY).count(FACTS[1]) == 1
-    assert all(one.done for one in purging.unfinished_purges(store))
+    assert all(one.done for one in purging.open_purges(store))
     assert memory(store).health.verify() == []
 
 
@@ -349,7 +349,7 @@ def _together(purged: bool) -> Callable[[Store, bool], None]:
             if purged:
                 assert FACTS[0].encode() not in objects(each)
                 assert FACTS[0] not in on_disk(each, DAY)
-            assert all(one.done for one in purging.unfinished_purges(each))
+            assert all(one.done for one in purging.open_purges(each))
             assert not each.survey().changed
 
     return then

@@ -140,7 +140,7 @@ def test_all_that_contains_the_words_is_meant_however_much_a_search_shows(there:
 
 def test_more_than_can_be_looked_through_is_refused(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     """I70"""
-    monkeypatch.setattr("ua_memory.upkeep.forget.MOST_MATCHES", 4)
+    monkeypatch.setattr("ua_memory.upkeep.forget.MOST_FOUND", 4)
     there.write("# 2026-11-21\n\n" + "".join(f"- Walnuts, note {n}.\n" for n in range(5)))
     with pytest.raises(TooLarge, match="more than 4 statements contain this"):
         meant(there, "walnuts")

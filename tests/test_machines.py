@@ -335,7 +335,7 @@ def test_an_edit_in_the_very_moment_is_not_lost(
     one, two = pair
     one.insert("Bob moved to Lisbon")
     sync(one)
-    real = joining.merge_revision
+    real = joining.merge_commit
 
     def late(*args: Any, **more: Any) -> object:
         done = real(*args, **more)
@@ -343,7 +343,7 @@ def test_an_edit_in_the_very_moment_is_not_lost(
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(joining, "merge_revision", late)
+        patch.setattr(joining, "merge_commit", late)
         sync(two)
     assert facts(two) == {"Alice drinks green tea", "Bob moved to Lisbon"}
     sync(two)

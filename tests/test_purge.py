@@ -254,14 +254,12 @@ def test_a_purge_that_is_cut_short_is_done_again(
         patch.setattr(rewriting, step, fails)
         purge(there)
     assert (there.store.history.head() == head) == (step in ("back_up", "_run_filter_repo"))
-    assert [one.done for one in purging.unfinished_purges(there.store)] == (
-        [] if step == "back_up" else [False]
-    )
+    assert [one.done for one in purging.open_purges(there.store)] == ([] if step == "back_up" else [False])
     assert Memory(there.store).health.verify() == []
     done = purge(there, backup="second.bundle")
     assert done.proof.is_clean and SAID.encode() not in objects(there)
     assert not (there.store.bank.state / purging.WORK_FOLDER).exists() and there.text(DAY).count(CARD) == 1
-    assert all(one.done for one in purging.unfinished_purges(there.store))
+    assert all(one.done for one in purging.open_purges(there.store))
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_damaged_record_is_set_aside_and_blocks_nothing(
 
 def test_a_record_can_be_read_by_a_person_and_holds_any_bytes(tmp_path: Path) -> None:
     change = pending.FileChange("memory/a.md", None, b"caf\xc3\xa9\n", b"\xff\r\n", None, b"x", (b"1", None))
-    record = pending.PendingRevision("00000000000000000001-ab", "r", (change,), (), written=True)
+    record = pending.Pending("00000000000000000001-ab", "r", (change,), (), written=True)
     pending.save(tmp_path, record)
     assert pending.read_records(tmp_path) == [record]
     file = next(tmp_path.iterdir())
@@ -103,7 +103,7 @@ def test_a_record_can_be_read_by_a_person_and_holds_any_bytes(tmp_path: Path) ->
 
 def test_keys_follow_each_other_also_when_the_clock_is_set_back(tmp_path: Path) -> None:
     ahead = "99999999999999999990-ab"
-    pending.save(tmp_path, pending.PendingRevision(ahead, "r", (), ()))
+    pending.save(tmp_path, pending.Pending(ahead, "r", (), ()))
     assert pending.next_key(tmp_path, "00") > ahead
 
 

@@ -49,7 +49,7 @@ FILE_WRITING_COMMANDS = frozenset(
     | {"read-tree", "rebase", "reset", "restore", "revert", "rm", "stash", "switch"}
 )
 """The commands that write files. Others hold the lock too: `git commit -a` does while its editor is open."""
-FRESH_LOCK_NS = 1_000_000_000
+NEW_LOCK_NS = 1_000_000_000
 """A newer lock counts even if no git process is found, since git may run under another name."""
 PAUSE_SECONDS = 0.02
 HEAD_CHECKS = 10
@@ -110,9 +110,7 @@ def is_writing_files(trail: Repository) -> bool:
     if is_running(trail, FILE_WRITING_COMMANDS):
         return True
     with contextlib.suppress(OSError):
-        return (
-            filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < FRESH_LOCK_NS
-        )
+        return filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < NEW_LOCK_NS
     return False
 
 
@@ -345,15 +343,13 @@ class LineAuthors:
         """
         asked = self._blame(rev, path, given, ignored) if given else []
         rows = {row.line: row for row in asked if row.line in given}
-        places = [(row.revision, _blame_path(row)) for row in rows.values()]
+        places = [(row.revision, _path_of(row)) for row in rows.values()]
         files = dict(zip(places, self.history.read_all(places), strict=True)) if places else {}
         wrong: dict[int, LinePosition] = {}
         for n, row in rows.items():
             text, where = given[n]
-            there = (
-                (files[row.revision, _blame_path(row)] or b"").decode("utf-8", "surrogateescape").split("\n")
-            )
-            if row.revision not in ignored and _without_id(there[row.was - 1]) == _without_id(text):
+            there = (files[row.revision, _path_of(row)] or b"").decode("utf-8", "surrogateescape").split("\n")
+            if row.revision not in ignored and _strip_id(there[row.was - 1]) == _strip_id(text):
                 yield n, row
             else:
                 wrong[n] = where
@@ -371,23 +367,21 @@ class LineAuthors:
         came: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
         ops: dict[str, str] = {}
         for n, row in rows.items():
-            came[row.revision, _blame_path(row)][row.was] = n
+            came[row.revision, _path_of(row)][row.was] = n
         revisions = list(dict.fromkeys(revision for revision, _ in came))
         for hunk in hunks(self.history, revisions, *dict.fromkeys(path for _, path in came)):
             if not hunk.path:
                 trailers = repository.parse_trailers(hunk.text.rstrip("\n").rpartition("\n\n")[2])
                 ops[hunk.revision] = "".join(trailers.get("Memory-Op", ()))
             for at, line in enumerate(hunk.removed, hunk.old):
-                gone[hunk.revision, hunk.path][_without_id(line.decode("utf-8", "surrogateescape"))].append(
-                    at
-                )
+                gone[hunk.revision, hunk.path][_strip_id(line.decode("utf-8", "surrogateescape"))].append(at)
         given: dict[int, LinePosition] = {}
         back: dict[int, LinePosition] = {}
         anew: list[int] = []
         for (revision, path), lines in came.items():
             left: dict[int, str] = {}
             for _, n in sorted(lines.items()):
-                if there := gone[revision, path].get(_without_id(rows[n].text)):
+                if there := gone[revision, path].get(_strip_id(rows[n].text)):
                     given[n] = (f"{revision}^", path, there.pop(0))
                 else:
                     left[n] = rows[n].text
@@ -437,20 +431,20 @@ def _is_uncertain(row: BlameLine) -> bool:
 
 def _line_numbers(rows: Sequence[str]) -> dict[str, int]:
     """{text, and text without its id: the first line that has it}."""
-    bare = {_without_id(row): n for n, row in reversed([*enumerate(rows, 1)])}
+    bare = {_strip_id(row): n for n, row in reversed([*enumerate(rows, 1)])}
     return bare | {row.rstrip(): n for n, row in reversed([*enumerate(rows, 1)])}
 
 
 def _matching_key(text: str, there: Mapping[str, int]) -> str:
-    return next((key for key in (text, _without_id(text)) if key in there), "")
+    return next((key for key in (text, _strip_id(text)) if key in there), "")
 
 
-def _without_id(line: str) -> str:
+def _strip_id(line: str) -> str:
     """A line without the block id at its end."""
     return _BLOCK_ID.sub("", line).rstrip()
 
 
-def _blame_path(row: BlameLine) -> str:
+def _path_of(row: BlameLine) -> str:
     return unquote_path(row.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
@@ -954,9 +948,7 @@ class History(Remotes):
             raise
         if not self.own or ref == current_branch(self):  # else the index is another branch's
             final = {path: data for c in commits for path, data in c.files.items()}
-            self._update_index(
-                {path: None if data is None else blob_id(data) for path, data in final.items()}
-            )
+            self._set_index({path: None if data is None else blob_id(data) for path, data in final.items()})
         return out.decode().split()
 
     def not_loose_objects(self, contents: Iterable[bytes | None]) -> tuple[bytes, ...]:
@@ -1001,9 +993,9 @@ class History(Remotes):
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Update git's index for these paths, and for those that are still pending."""
         there = self.blobs(paths) if self.own and paths else {}
-        self._update_index({path: there.get(path) for path in paths})
+        self._set_index({path: there.get(path) for path in paths})
 
-    def _update_index(self, ids: dict[str, str | None]) -> None:
+    def _set_index(self, ids: dict[str, str | None]) -> None:
         """Set index entries of the bank's own repository, so that `git status` shows only a person's changes.
 
         If the index is locked, the paths are saved for the next call.

@@ -72,7 +72,7 @@ NO_USER_CONFIG = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """Variables that ignore the user's settings: an error in them would break every command."""
 USER_CONFIG_COMMANDS = ("var", "fetch", "push", "ls-remote")
 """Commands that need the user's settings: for the person's name, and for remotes."""
-BATCH_COMMAND = ("git", "-c", "core.deltaBaseCacheLimit=16m", "cat-file", "--batch")
+BATCH = ("git", "-c", "core.deltaBaseCacheLimit=16m", "cat-file", "--batch")
 """The long-running process of `ObjectReader`; by default git would cache 96 MB."""
 NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
 """Variables for data that can be rebuilt, such as an index."""
@@ -340,7 +340,7 @@ class ObjectReader:
         if self._batch is None or self._batch.poll() is not None:
             self._close()
             self._batch = subprocess.Popen(
-                BATCH_COMMAND, cwd="/",
+                BATCH, cwd="/",
                 env={**os.environ, **git.environment(), **NO_USER_CONFIG},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
@@ -504,8 +504,8 @@ def _update_entries(raw: bytes, written: int, ids: Mapping[str, str | None]) -> 
             entry = entry[:36] + bytes(4) + entry[40:]
         entries[raw[at + 62 : end], entry[60] >> 4 & 3] = entry
         at += len(entry)
-    kept = raw[at:-20]
-    if kept and (kept[:4] != b"TREE" or int.from_bytes(kept[4:8], "big") != len(kept) - 8):
+    trees = raw[at:-20]
+    if trees and (trees[:4] != b"TREE" or int.from_bytes(trees[4:8], "big") != len(trees) - 8):
         return b""
     for path, id in ids.items():
         name = path.encode("utf-8", "surrogateescape")
@@ -638,11 +638,7 @@ def find_holders(places: list[Path]) -> list[str] | None:
     seen. Our own object reader takes no locks."""
     if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in places):
         return None
-    every = (
-        (folder, words)
-        for folder, words in processes()
-        if tuple(words[: len(BATCH_COMMAND)]) != BATCH_COMMAND
-    )
+    every = ((folder, words) for folder, words in processes() if tuple(words[: len(BATCH)]) != BATCH)
     gits = ((folder, words) for folder, words in every if Path(words[0]).name.startswith("git"))
     seen = [(folder, words, works_in(folder, words, places)) for folder, words in gits]
     if any(here is None for _, _, here in seen):

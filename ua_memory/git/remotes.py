@@ -43,7 +43,7 @@ _OBJECT_VARIABLES = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 _CREDENTIALS = re.compile(r"(\w+://)([^/@\s]*)@")
 
 
-def without_credentials(text: str) -> str:
+def printable(text: str) -> str:
     """An address or message of git without user and password; ssh addresses keep the user."""
     return _CREDENTIALS.sub(lambda m: f"{m[1]}{m[2].split(':')[0]}@" if m[1] == "ssh://" else m[1], text)
 
@@ -212,7 +212,7 @@ class Remotes(Repository):
             return ""
         branch = self.ref().removeprefix("refs/heads/")
         if (place := local_git_dir(address, self.root)) is None:
-            how = f"ua-memory init --from {shlex.quote(without_credentials(address))}"
+            how = f"ua-memory init --from {shlex.quote(printable(address))}"
             return f"HEAD of the remote leads to no branch: a plain git clone finds nothing there; {how} does"
         Process(place, place, own=False).run("symbolic-ref", "HEAD", self.ref())
         return f"HEAD of the remote led to no branch; it leads to {branch} now"
@@ -251,11 +251,11 @@ class Remotes(Repository):
         words += self._receive_options(there)
         out, said = self._run_remote(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
-        why = without_credentials(_lock_reason(said) or refused[0].rpartition("\t")[2]) if refused else ""
+        why = printable(_lock_reason(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _RETRY_REASONS):
             raise GitFailed(
                 f"the remote refuses the push: {why}",
-                where=without_credentials(there),
+                where=printable(there),
                 hint=self._hint(there),
             )
         if not refused:
@@ -310,7 +310,7 @@ class Remotes(Repository):
             except GitFailed as error:
                 there = words[words.index("--") + 1]
                 raise GitFailed(
-                    without_credentials(error.what), where=without_credentials(there), hint=self._hint(there)
+                    printable(error.what), where=printable(there), hint=self._hint(there)
                 ) from error
 
     def _hint(self, there: str) -> str:
@@ -322,9 +322,7 @@ class Remotes(Repository):
         )
         if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
             return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"
-        return (
-            f"see whether this gets there: ua-memory git ls-remote {shlex.quote(without_credentials(there))}"
-        )
+        return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(printable(there))}"
 
     def locks(self, address: str = "") -> list[Lock]:
         """The lock files here, and in a remote that is a local folder."""

@@ -116,7 +116,7 @@ def parse_ls_tree(out: bytes) -> dict[str, str]:
     return {path: meta.split()[2] for meta, path in rows if meta.startswith("100")}
 
 
-def header_safe(text: str) -> str:
+def in_header(text: str) -> str:
     """A name or address without the characters that are not allowed in a commit's header."""
     return "".join(c for c in text.strip() if c not in "<>\n\0")
 
@@ -131,7 +131,7 @@ def fast_import_stream(ref: str, commits: Sequence[Commit], parent: str | None) 
 
 def _commit_command(ref: str, mark: int, commit: Commit, parent: str | None) -> bytes:
     stamp = _format_time(commit.when)
-    name, address = (header_safe(part) for part in commit.author)
+    name, address = (in_header(part) for part in commit.author)
     head = [f"commit {ref}", f"mark :{mark}", f"author {name} <{address}> {stamp}"]
     head += [f"committer {MACHINE[0]} <{MACHINE[1]}> {stamp}"]
     message = commit.message.replace("\0", "").encode("utf-8", "replace")
@@ -187,7 +187,7 @@ def parse_blame(out: str) -> Iterator[BlameLine]:
 # Our unreachable commits are searched for: the newest whose files agree with the disk is the branch's last.
 
 
-SEARCHED_REVISIONS = 50
+SEARCH_DEPTH = 50
 """So many revisions of a tip are compared with the files: fetched ones may be on top of the last."""
 SEARCHED_TIPS = 5
 """So many unreachable tips are compared: git also leaves those of amended commits."""
@@ -236,9 +236,7 @@ def find_lost(trail: Process, branch: str) -> LostBranch | None:
     subjects = {row[0]: row[4] for row in rows}
     here = _files_on_disk(trail.root)
     for end in ends[:SEARCHED_TIPS] if here else ():
-        for name in (
-            trail.run("rev-list", "--first-parent", f"-n{SEARCHED_REVISIONS}", end[0]).decode().split()
-        ):
+        for name in trail.run("rev-list", "--first-parent", f"-n{SEARCH_DEPTH}", end[0]).decode().split():
             if _memory_files(trail, name) == here:
                 return LostBranch(branch, name, subjects[name], name == end[0])
     return LostBranch(branch, ends[0][0], ends[0][4], False) if ends else None
@@ -324,9 +322,7 @@ def missing_message(gone: Mapping[str, str]) -> str:
     return f"{'an object is' if len(gone) == 1 else f'{len(gone)} objects are'} missing: {first}{more}"
 
 
-def restore_objects(
-    trail: Process, contents: Mapping[str, bytes], listings: Iterable[Listing]
-) -> dict[str, str]:
+def write_lost(trail: Process, contents: Mapping[str, bytes], listings: Iterable[Listing]) -> dict[str, str]:
     """Write missing objects again, as far as they are in `contents` ({blob id: bytes}) or follow from
     listings; {id: kind} of those that are still missing."""
     held = {name: ("tree", data) for listing in listings for name, data in tree_objects(listing).items()}
@@ -357,7 +353,7 @@ def _set_invalid_aside(trail: Process, gone: dict[str, str]) -> dict[str, str]:
     return find_missing(trail)
 
 
-def possible_listings(
+def guess_listings(
     index: Listing, disk: Listing, earlier: Listing, changed: Iterable[str]
 ) -> Iterator[Listing]:
     """Listings that the newest revision may have had: git's index, or the files on disk. Of uncertain files,
@@ -532,10 +528,7 @@ class Repository(Process):
             except GitFailed:
                 return SOMEBODY
             name, _, rest = ident.partition(" <")
-            self._person = (
-                header_safe(name) or SOMEBODY[0],
-                header_safe(rest.partition(">")[0]) or SOMEBODY[1],
-            )
+            self._person = (in_header(name) or SOMEBODY[0], in_header(rest.partition(">")[0]) or SOMEBODY[1])
         return self._person
 
     @property

@@ -140,10 +140,10 @@ def rewrite_history(
         raise GitFailed("the new history does not end where the old one does", where=str(work))
     changed = {name: (old[name], sha) for name, sha in new.items() if old[name] != sha}
     if changed:
-        kept = [f"+{pattern}:{_TEMP_REFS}{pattern.removeprefix('refs/')}" for pattern in REWRITTEN]
+        refspecs = [f"+{pattern}:{_TEMP_REFS}{pattern.removeprefix('refs/')}" for pattern in REWRITTEN]
         how = ["--quiet", "--no-tags", "--no-auto-gc", "--no-recurse-submodules"]
         how += ["--upload-pack=git-upload-pack"]
-        history.run("fetch", *how, str(fresh.git_dir), *kept, env=LOCAL_ONLY)
+        history.run("fetch", *how, str(fresh.git_dir), *refspecs, env=LOCAL_ONLY)
         rows = (fresh.git_dir / "filter-repo" / "commit-map").read_text().splitlines()[1:]
         became = dict(row.split() for row in rows)
         moved = [Ref(name, sha) for name, (_, sha) in changed.items()]

@@ -314,7 +314,7 @@ def forget_edits(store: Store, holds: Callable[[str], bool]) -> int:
 
 
 def _edits(store: Store) -> Iterator[WaitingEdit]:
-    for file in swap.files_with_prefix(store.bank.pending, PREFIX):
+    for file in swap.list_files(store.bank.pending, PREFIX):
         if file.suffix == ".json":
             with contextlib.suppress(OSError, ValueError, TypeError):
                 yield WaitingEdit(**json.loads(file.read_bytes()))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ua_memory.errors import NotFound, Usage, writing
 from ua_memory.markdown.blocks import Header, read_header, write_value
-from ua_memory.markdown.lines import closes, fence_of, interrupts, split
+from ua_memory.markdown.lines import closes_fence, fence_of, interrupts_paragraph, split
 from ua_memory.paths import make_private, project_of
 from ua_memory.store import swap
 from ua_memory.store.draft import Draft
@@ -142,7 +142,7 @@ def _fences(lines: Sequence[str]) -> list[str]:
     fences = [""]
     for line in lines:
         before, bare = fences[-1], line.strip()
-        fences.append(("" if closes(bare, before) else before) if before else fence_of(bare))
+        fences.append(("" if closes_fence(bare, before) else before) if before else fence_of(bare))
     return fences
 
 
@@ -188,7 +188,7 @@ def _show(turn: SessionTurn, day: str) -> list[str]:
 
 def _escaped(line: str) -> str:
     found = _SPECIAL.match(line)
-    if not found and not interrupts(line.strip()):
+    if not found and not interrupts_paragraph(line.strip()):
         return line
     at = len(found[1]) if found else len(line) - len(line.lstrip())
     at += len(re.match(r"\d*", line[at:])[0])  # type: ignore[index]

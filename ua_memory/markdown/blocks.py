@@ -14,15 +14,15 @@ from typing import Any
 from ua_memory.errors import Malformed
 from ua_memory.markdown.lines import (
     BLANK,
-    closes,
+    closes_fence,
     comment_end,
     decode,
     dedent,
     fence_of,
     heading_level,
-    hides,
     indent_of,
-    interrupts,
+    interrupts_paragraph,
+    is_comment_only,
     is_id,
     is_rule,
     key_of,
@@ -172,7 +172,7 @@ class _ItemReader:
     def classify(self, words: str, number: int) -> Role:
         bare = words.lstrip(" ")
         if self.fence:
-            if closes(bare, self.fence):
+            if closes_fence(bare, self.fence):
                 self.fence = ""
             return Role.CODE
         if self.comment:
@@ -185,7 +185,7 @@ class _ItemReader:
         if fence := fence_of(bare):
             self.fence, self.opened = fence, number
             return Role.CODE
-        if hides(bare):
+        if is_comment_only(bare):
             self.comment, self.opened = comment_end(bare) < 0, number
             return Role.COMMENT
         if number == self.item.start:
@@ -233,7 +233,7 @@ class _ItemReader:
             return False
         bare = last.words.strip(BLANK)
         words = line[chars:].rstrip(BLANK)
-        starts = interrupts(words) or marker_of(words + " x")  # an empty item ends this one too
+        starts = interrupts_paragraph(words) or marker_of(words + " x")  # an empty item ends this one too
         return not (starts or heading_level(bare) or is_rule(bare))
 
 
@@ -292,11 +292,11 @@ def _read_block(lines: Sequence[str], at: int, words: str, keys: Collection[str]
             return Block(BlockShape.HEADING, at, at + 1)
         if fence := fence_of(words):
             return _read_until(
-                BlockShape.CODE, lines, at, fence, lambda line: closes(line.strip(BLANK), fence)
+                BlockShape.CODE, lines, at, fence, lambda line: closes_fence(line.strip(BLANK), fence)
             )
-        if hides(words) and comment_end(words) >= 0:
+        if is_comment_only(words) and comment_end(words) >= 0:
             return Block(BlockShape.COMMENT, at, at + 1)
-        if hides(words):
+        if is_comment_only(words):
             return _read_until(BlockShape.COMMENT, lines, at, "-->", lambda line: "-->" in line)
         if is_rule(words):
             return Block(BlockShape.RULE, at, at + 1)
@@ -318,7 +318,7 @@ def _paragraph_end(lines: Sequence[str], at: int) -> int:
         words = lines[end].strip(BLANK)
         if not words:
             return end
-        if interrupts(words):
+        if interrupts_paragraph(words):
             indent = indent_of(lines[end])[0]
             if indent <= 1 or (indent <= 3 and not marker_of(words)):
                 return end

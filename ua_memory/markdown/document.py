@@ -13,7 +13,7 @@ from ua_memory.errors import Malformed
 from ua_memory.markdown.blocks import change_header, read_header, read_item, scan
 from ua_memory.markdown.lines import (
     BOM,
-    add_at_end,
+    append_lines,
     heading_level,
     insert_after,
     is_id,
@@ -41,10 +41,10 @@ def append(data: bytes, lines: Sequence[str], *, closed: bool = False) -> bytes:
     open_blocks = () if closed else scan(source.lines, read_header(source.lines).size)
     closing = [block.unclosed for block in open_blocks if block.unclosed]
     if closing:
-        data = add_at_end(data, closing, False)
+        data = append_lines(data, closing, False)
     last = closing[-1] if closing else source.lines[-1] if source.lines else ""
     blank = bool(heading_level(lines[0])) and bool(last.strip())
-    return add_at_end(data, lines, blank)
+    return append_lines(data, lines, blank)
 
 
 def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:

@@ -233,9 +233,11 @@ OPINION_KINDS = ("opinion", "pattern", "risk")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A reserved key: `read` turns a written value into attributes of the record or raises ValueError
-    with what is wrong; `write` gives the values to print, one a line. `many` may stand more than once,
-    and what its lines say is joined."""
+    """A reserved metadata key.
+
+    `read` parses a value into attributes of the record, or raises ValueError with the reason; `write` returns
+    the values to print, one per line. A key with `many` may occur more than once.
+    """
 
     key: str
     read: Callable[[str], dict[str, Any]]
@@ -243,8 +245,10 @@ class Field:
     many: bool = False
 
 
-def _one(key: str, read: Callable[[str], Any], write: Callable[[Any], str], default: Any = None) -> Field:
-    """A single value, left out if it is None, empty or the default."""
+def _one_value(
+    key: str, read: Callable[[str], Any], write: Callable[[Any], str], default: Any = None
+) -> Field:
+    """A field with one value, which is not written if it is None, empty or the default."""
 
     def written(record: Any) -> list[str]:
         value = getattr(record, key)
@@ -253,40 +257,40 @@ def _one(key: str, read: Callable[[str], Any], write: Callable[[Any], str], defa
     return Field(key, lambda value: {key: read(value)}, written)
 
 
-def _text(key: str) -> Field:
-    return _one(key, decode, encode_value)
+def _text_field(key: str) -> Field:
+    return _one_value(key, decode, encode_value)
 
 
-def _time(key: str) -> Field:
-    return _one(key, read_time, str)
+def _time_field(key: str) -> Field:
+    return _one_value(key, read_time, str)
 
 
-def _word(key: str, words: Sequence[str], default: str | None = None) -> Field:
+def _choice_field(key: str, words: Sequence[str], default: str | None = None) -> Field:
     def read(value: str) -> str:
         if value not in words:
             raise ValueError(f"is not one of {', '.join(words)}")
         return value
 
-    return _one(key, read, str, default)
+    return _one_value(key, read, str, default)
 
 
-def _several(
+def _many_values(
     key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], Iterable[str]]
 ) -> Field:
-    """Several values; `write` gives the lines for all of them, and none for none."""
+    """A field with several values; `write` returns the lines for all of them."""
     return Field(
         key, lambda value: {attribute: read(value)}, lambda record: write(getattr(record, attribute)), True
     )
 
 
-def _lines(
+def _one_per_line(
     key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], str]
 ) -> Field:
-    """Several values, one a line."""
-    return _several(key, attribute, read, lambda values: map(write, values))
+    """A field with several values, one per line."""
+    return _many_values(key, attribute, read, lambda values: map(write, values))
 
 
-def _alone(read: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+def _as_sequence(read: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     return lambda value: (read(value),)
 
 
@@ -295,21 +299,21 @@ def _traced_origin(value: str) -> dict[str, Any]:
     return {"origin": origin, "trail": trail}
 
 
-_ENTITIES = _several("entities", "entities", read_names, lambda names: filter(None, [write_links(names)]))
+_ENTITIES = _many_values("entities", "entities", read_names, lambda names: filter(None, [write_links(names)]))
 _TAGS = Field("tags", lambda value: {"tags": read_tags(value)}, lambda tags: [write_tags(tags)], many=True)
-_ENDING = (_text("retired"), _text("flag"))
+_ENDING = (_text_field("retired"), _text_field("flag"))
 
 FIELDS: Mapping[type, tuple[Field, ...]] = {
     Fact: (
-        _word("kind", KINDS, "world"),
-        _time("when"),
-        *map(_text, ("where", "who", "why", "cause")),
-        _one("importance", read_count, str),
+        _choice_field("kind", KINDS, "world"),
+        _time_field("when"),
+        *map(_text_field, ("where", "who", "why", "cause")),
+        _one_value("importance", read_count, str),
         _ENTITIES,
         _TAGS,
-        _lines("quote", "quotes", _alone(read_quote), write_quote),
-        _several("seen", "seen", read_list, lambda values: filter(None, [write_list(values)])),
-        _lines("was", "was", _alone(read_was), write_was),
+        _one_per_line("quote", "quotes", _as_sequence(read_quote), write_quote),
+        _many_values("seen", "seen", read_list, lambda values: filter(None, [write_list(values)])),
+        _one_per_line("was", "was", _as_sequence(read_was), write_was),
         Field("origin", _traced_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
         *_ENDING,
     ),
@@ -319,31 +323,31 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
             lambda value: {"count": read_count(value)},
             lambda r: [str(len(r.proofs))][: len(r.proofs)],
         ),
-        _lines("proof", "proofs", _alone(read_proof), write_proof),
-        _time("since"),
-        _time("last"),
-        _text("trend"),
-        _text("scope"),
-        _lines("was", "was", _alone(read_was), write_was),
+        _one_per_line("proof", "proofs", _as_sequence(read_proof), write_proof),
+        _time_field("since"),
+        _time_field("last"),
+        _text_field("trend"),
+        _text_field("scope"),
+        _one_per_line("was", "was", _as_sequence(read_was), write_was),
         _ENTITIES,
         _TAGS,
-        _word("origin", ORIGINS),
+        _choice_field("origin", ORIGINS),
         *_ENDING,
     ),
     Opinion: (
-        _word("kind", OPINION_KINDS, "opinion"),
-        _one("confidence", read_confidence, lambda number: repr(abs(float(number)))),
-        _lines("because", "because", _alone(read_proof), write_proof),
-        _time("when"),
+        _choice_field("kind", OPINION_KINDS, "opinion"),
+        _one_value("confidence", read_confidence, lambda number: repr(abs(float(number)))),
+        _one_per_line("because", "because", _as_sequence(read_proof), write_proof),
+        _time_field("when"),
         _ENTITIES,
         _TAGS,
         *_ENDING,
     ),
     Entity: (
-        _lines("alias", "aliases", read_names, write_name),
-        _lines("not", "nots", read_names, write_name),
+        _one_per_line("alias", "aliases", read_names, write_name),
+        _one_per_line("not", "nots", read_names, write_name),
     ),
-    Tombstone: (_text("hash"), _time("on")),
+    Tombstone: (_text_field("hash"), _time_field("on")),
 }
 _ROWS = {kind: {row.key: row for row in rows} for kind, rows in FIELDS.items()}
 KEYS: Mapping[type, frozenset[str]] = {kind: frozenset(rows) for kind, rows in _ROWS.items()}

@@ -69,7 +69,7 @@ def fence_of(words: str) -> str:
     return "" if run[0] == "`" and "`" in words[len(run) :] else run
 
 
-def closes(words: str, fence: str) -> bool:
+def closes_fence(words: str, fence: str) -> bool:
     """Whether a line closes the fence that `fence` opened."""
     return words.startswith(fence) and not words.strip(fence[0])
 
@@ -81,7 +81,7 @@ def comment_end(words: str) -> int:
     return -1 if rest.startswith("<!--") else len(words) - len(rest)
 
 
-def hides(words: str) -> bool:
+def is_comment_only(words: str) -> bool:
     """Whether a line is, or opens, a comment with nothing but comments on it."""
     return words.startswith("<!--") and comment_end(words) in (-1, len(words))
 
@@ -102,7 +102,7 @@ def marker_of(words: str) -> str:
     return match.group() if match else ""
 
 
-def interrupts(words: str) -> bool:
+def interrupts_paragraph(words: str) -> bool:
     """Whether a stripped line ends the paragraph before it. A number does only if it is 1, so that a
     sentence wrapped before `1986. ` stays whole (CommonMark's rule)."""
     first = words[:1]
@@ -115,7 +115,7 @@ def interrupts(words: str) -> bool:
     if first in ("`", "~"):
         return bool(fence_of(words))
     if first == "<":
-        return hides(words) or bool(_HTML.match(words))
+        return is_comment_only(words) or bool(_HTML.match(words))
     return first == ">"
 
 
@@ -157,8 +157,8 @@ def split(data: bytes) -> Source:
     return Source(tuple(lines if not last else [*lines, last]), newline_of(data), final, bom, valid)
 
 
-def alike(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many lines at the beginning of two texts are the same."""
+def common_prefix_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """The number of equal lines (or other elements) at the beginning of two sequences."""
     differing = (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(differing, min(len(one), len(other)))
 
@@ -169,44 +169,44 @@ def newline_of(data: bytes) -> str:
     return "\r\n" if at > 0 and data[at - 1 : at] == b"\r" else "\n"
 
 
-def encoded(line: str) -> bytes:
+def encode_line(line: str) -> bytes:
     """The bytes of a line; surrogate escapes become the bytes they stand for, other surrogates U+FFFD."""
-    kept = "".join("\ufffd" if "\ud800" <= c < "\udc80" or "\udcff" < c <= "\udfff" else c for c in line)
-    return kept.encode("utf-8", "surrogateescape")
+    text = "".join("\ufffd" if "\ud800" <= c < "\udc80" or "\udcff" < c <= "\udfff" else c for c in line)
+    return text.encode("utf-8", "surrogateescape")
 
 
-def _block(lines: Sequence[str], newline: str) -> bytes:
-    return b"".join(part + newline.encode() for line in lines for part in encoded(line).split(b"\n"))
+def _encode_block(lines: Sequence[str], newline: str) -> bytes:
+    return b"".join(part + newline.encode() for line in lines for part in encode_line(line).split(b"\n"))
 
 
-def add_at_end(data: bytes, lines: Sequence[str], blank: bool) -> bytes:
-    """`data`, its missing final newline, an empty line if `blank`, and `lines`."""
+def append_lines(data: bytes, lines: Sequence[str], blank: bool) -> bytes:
+    """`data` with `lines` appended, after a missing final newline, and a blank line if `blank`."""
     newline = newline_of(data)
     started = bool(data) and data != BOM
     mend = newline.encode() if started and not data.endswith(b"\n") else b""
     gap = newline.encode() if blank and started else b""
-    return data + mend + gap + _block(lines, newline)
+    return data + mend + gap + _encode_block(lines, newline)
 
 
 def insert_after(data: bytes, line: int, lines: Sequence[str]) -> bytes:
-    """`data` with `lines` behind its line number `line` (from 1; 0 puts them first, behind a BOM).
+    """`data` with `lines` inserted after line number `line` (from 1; 0: at the beginning, after a BOM).
 
-    Past the last line they go to the end, whose missing newline is added.
+    Beyond the last line they are appended, and a missing final newline is added.
     """
     at = _offset(data, line)
     if at is None or (at == len(data) and not data.endswith(b"\n")):
-        return add_at_end(data, lines, False)
-    return data[:at] + _block(lines, newline_of(data)) + data[at:]
+        return append_lines(data, lines, False)
+    return data[:at] + _encode_block(lines, newline_of(data)) + data[at:]
 
 
 def replace_lines(data: bytes, place: Place, lines: Sequence[str]) -> bytes:
-    """`data` with `lines` in place of the lines of `place`; none takes them out. A file without a final
-    newline stays so."""
+    """`data` with the lines of `place` replaced by `lines`, or removed if there are none. A missing final
+    newline is not added."""
     start = _offset(data, place.line - 1)
     end = _offset(data, place.end)
     if start is None:
         raise IndexError(f"{place.citation} is past the end of the file")
-    block = _block(lines, newline_of(data))
+    block = _encode_block(lines, newline_of(data))
     if end is None:
         end = len(data)
         if not data.endswith(b"\n"):
@@ -214,7 +214,7 @@ def replace_lines(data: bytes, place: Place, lines: Sequence[str]) -> bytes:
     return data[:start] + block + data[end:]
 
 
-def without_places(data: bytes, places: Iterable[Place]) -> bytes:
+def remove_places(data: bytes, places: Iterable[Place]) -> bytes:
     """`data` without the lines of these places, which do not overlap."""
     for place in sorted(places, key=lambda each: -each.line):
         data = replace_lines(data, place, ())
@@ -222,7 +222,7 @@ def without_places(data: bytes, places: Iterable[Place]) -> bytes:
 
 
 def _offset(data: bytes, line: int) -> int | None:
-    """Where the text behind the first `line` lines starts; None if there are not so many newlines."""
+    """The offset after the first `line` lines; None if there are fewer newlines."""
     at = len(BOM) if data.startswith(BOM) else 0
     for _ in range(line):
         at = data.find(b"\n", at) + 1
@@ -232,11 +232,11 @@ def _offset(data: bytes, line: int) -> int | None:
 
 
 # -- escapes -----------------------------------------------------------------------------------------------
-# Any text ↔ the lines of a list item: what must be escaped so that it is read back exactly.
+# Escaping any text for the lines of a list item, so that it parses back exactly.
 #
-# Three means, all of them CommonMark's own, so that other readers show the same text: `&#N;` for a
-# character that would not survive, one backslash at the start of a line that would be syntax, and one
-# backslash before a last word that would be taken for a tag, an id or a comment.
+# Three escapes of CommonMark, so that other programs show the same text: `&#N;` for characters that would be
+# lost, a backslash at the start of a line that would be syntax, and one before a last word that would be
+# parsed as a tag, an id or a comment.
 
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
@@ -249,7 +249,7 @@ _ASCII_TAG = re.compile(r"[A-Za-z0-9_/-]+\Z")
 _ID = re.compile(r"[A-Za-z0-9-]+\Z")
 _KEY = re.compile(r"[-*+][ \t]+([a-z]+):(?=[ \t]|$)")
 _FENCE_LINES = 400
-"""A longer code block in a text is escaped at its fence instead of being looked through to its end."""
+"""The fence of a longer code block in a text is escaped, instead of searching for its end."""
 
 
 def is_id(word: str) -> bool:
@@ -261,10 +261,10 @@ def is_tag(word: str) -> bool:
     """Whether Obsidian can hold `word` as `#word`: letters, digits, `_ - /`, and not digits alone."""
     if word.isascii():
         return bool(_ASCII_TAG.match(word)) and not word.isdecimal()
-    return all(map(_in_tag, word)) and not word.isdecimal()
+    return all(map(_is_tag_char, word)) and not word.isdecimal()
 
 
-def _in_tag(char: str) -> bool:
+def _is_tag_char(char: str) -> bool:
     if char.isascii():
         return char.isalnum() or char in "_-/"
     return unicodedata.category(char)[0] in "LMN" or unicodedata.category(char) == "So"
@@ -276,7 +276,7 @@ def hashtags(text: str) -> tuple[str, ...]:
     for line in text.split("\n"):
         for word in line.replace("\t", " ").split(" "):
             if word[:1] == "#" and len(word) > 1:
-                end = next((k for k in range(1, len(word)) if not _in_tag(word[k])), len(word))
+                end = next((k for k in range(1, len(word)) if not _is_tag_char(word[k])), len(word))
                 if is_tag(word[1:end]):
                     found.append(word[1:end])
     return tuple(found)
@@ -374,7 +374,7 @@ def split_tail(line: str, first: bool) -> tuple[str, tuple[str, ...], str | None
     while end:
         comment = _comment_start(line, end)
         if comment > lead and line[comment - 1] != "\\":
-            end = _before(line, comment)
+            end = _text_before(line, comment)
             continue
         start = _word_start(line, end)
         word = line[start:end]
@@ -384,7 +384,7 @@ def split_tail(line: str, first: bool) -> tuple[str, tuple[str, ...], str | None
             tags.append(word[1:])
         else:
             break
-        end = _before(line, start)
+        end = _text_before(line, start)
     return _unescape_end(line[:end], lead), tuple(reversed(tags)), found
 
 
@@ -395,7 +395,7 @@ def _word_start(line: str, end: int) -> int:
     return end
 
 
-def _before(line: str, at: int) -> int:
+def _text_before(line: str, at: int) -> int:
     while at and line[at - 1] in BLANK:
         at -= 1
     return at
@@ -443,7 +443,7 @@ def paragraph_end(lines: Sequence[str]) -> int:
     """How many of an item's lines its first paragraph has; its tags and id stand on the last of them."""
     for count, line in enumerate(lines[1:], 1):
         words = line.strip(BLANK)
-        if not words or interrupts(words):
+        if not words or interrupts_paragraph(words):
             return count
     return len(lines)
 
@@ -480,7 +480,7 @@ def _code_block(lines: Sequence[str], start: int, ends: Sequence[int]) -> Sequen
         at = ends[number]
         if at >= start + _FENCE_LINES:
             return ()
-        if closes(lines[at].lstrip(" "), fence):
+        if closes_fence(lines[at].lstrip(" "), fence):
             block = lines[start : at + 1]
             return block if all(map(_is_literal, block)) else ()
     return ()

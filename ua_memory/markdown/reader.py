@@ -26,7 +26,7 @@ from ua_memory.markdown.lines import (
     BLANK,
     ITEMS,
     FileKind,
-    alike,
+    common_prefix_length,
     day_of,
     heading_level,
     heading_text,
@@ -147,7 +147,7 @@ class Reader:
         self._core: int | None = None
         self._core_names: set[str] = set()
         self._introduction: tuple[int, str] | None = (self.start, "") if self.kind is FileKind.CORE else None
-        self._introductions: list[CoreBlock] = []
+        self._intro_blocks: list[CoreBlock] = []
         self._our_intros: set[int] = set()
         self._old_entry: dict[str, Item] | None = None
         self._old_level = 0
@@ -220,7 +220,7 @@ class Reader:
         """Whether a code block is a query of an Obsidian plugin, which has no text of its own."""
         if block.shape is not BlockShape.CODE:
             return False
-        return self.lines[block.start].strip(BLANK).strip("`~").strip().lower() in QUERY_LANGUAGES
+        return self.lines[block.start].strip(BLANK).strip("`~").strip().lower() in QUERY_FENCES
 
     def _heading(self, at: int) -> None:
         words = self.lines[at].strip(BLANK)
@@ -373,14 +373,12 @@ class Reader:
         while not self.lines[end - 1].strip(BLANK):
             end -= 1
         value = decode_core(self.lines[start:end])
-        self._introductions.append(
-            CoreBlock(name or CORE_NAME, value, top=True, place=self.place(start, end))
-        )
+        self._intro_blocks.append(CoreBlock(name or CORE_NAME, value, top=True, place=self.place(start, end)))
 
     def _name_introductions(self) -> None:
         """Give introductions names that differ from the sections'."""
         used = {name.casefold() for name in self._core_names}
-        for block in self._introductions:
+        for block in self._intro_blocks:
             name, number = block.name, 1
             while name.casefold() in used:
                 number += 1
@@ -411,9 +409,7 @@ def _file_heading(header: Header) -> Heading:
     return Heading((title,) if title else (), origin="import", whole=True)
 
 
-QUERY_LANGUAGES = frozenset(
-    ("dataview", "dataviewjs", "tasks", "query", "base", "kanban:settings", "tracker")
-)
+QUERY_FENCES = frozenset(("dataview", "dataviewjs", "tasks", "query", "base", "kanban:settings", "tracker"))
 """Languages of code fences that are queries of Obsidian and its plugins."""
 
 _REQUIRED_KEYS: Mapping[FileKind, tuple[str, ...]] = {
@@ -489,7 +485,7 @@ class IncrementalReader(Reader):
         for none."""
         if like.path != self.path or like.header != Header() or self.header != Header():
             return -1
-        same = alike(like.lines, self.lines)
+        same = common_prefix_length(like.lines, self.lines)
         return bisect_right(like._points, same - 1, key=lambda mark: mark.line) - 1
 
     def _resume(self, like: IncrementalReader, mark: ResumePoint) -> None:

@@ -20,7 +20,7 @@ from ua_memory.store import saves, swap
 from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import is_half_written, is_unused, read
 from ua_memory.store.merge3 import merge
-from ua_memory.store.pending import FileChange, PendingRevision
+from ua_memory.store.pending import FileChange, Pending
 from ua_memory.text.wording import counted
 
 # -- commits -----------------------------------------------------------------------------------------------
@@ -176,12 +176,12 @@ def bytes_to_commit(data: bytes | None, touched: TouchedFile) -> bytes | None:
     return merge(touched.disk or b"", data, touched.trail or b"").data
 
 
-def is_own(commit: Commit, record: PendingRevision) -> bool:
+def is_own(commit: Commit, record: Pending) -> bool:
     """Whether a commit is the revision's own, not one of a person's edit."""
     return record.request in commit_trailers(commit).get("Request", ())
 
 
-def is_committed(record: PendingRevision, history: History) -> bool:
+def is_committed(record: Pending, history: History) -> bool:
     """Whether the record's own commit was made already."""
     if not record.commits:
         return False
@@ -192,16 +192,14 @@ def is_committed(record: PendingRevision, history: History) -> bool:
     return any(r.trailer("Request") == record.request for r in newest)
 
 
-def commits_to_make(
-    record: PendingRevision, history: History, parent: str | None, *, moved: bool
-) -> list[Commit]:
+def commits_to_make(record: Pending, history: History, parent: str | None, *, moved: bool) -> list[Commit]:
     """The commits to make for a record, rebased if HEAD has `moved` to another `parent`."""
     commits = [*record.commits, *record.after]
     nameless = any(commit.author == SOMEBODY for commit in commits)
     return rebase_commits(record, history, parent) if moved or nameless else commits
 
 
-def rebase_commits(record: PendingRevision, history: History, parent: str | None) -> list[Commit]:
+def rebase_commits(record: Pending, history: History, parent: str | None) -> list[Commit]:
     """The record's commits rebased onto `parent`, and with the person's name if git had none before."""
     wanted = (*record.commits, *record.after)
     paths = sorted({path for commit in wanted for path in commit.files})
@@ -262,12 +260,12 @@ class WriteContext:
     pending: Path
     inspect_save: Callable[[str, bytes | None, bytes | None, Sequence[bytes]], TouchedFile]
     person: Person
-    by_git: Callable[[PendingRevision, str, bytes | None], bool] = lambda *_: False
+    by_git: Callable[[Pending, str, bytes | None], bool] = lambda *_: False
     """Whether a `git checkout` may have written this content since the revision began. It is in a commit, so
     nothing is lost if it is replaced."""
 
 
-def merge_save(record: PendingRevision, number: int, save: bytes, context: WriteContext) -> PendingRevision:
+def merge_save(record: Pending, number: int, save: bytes, context: WriteContext) -> Pending:
     """Merge a person's save into the file's wanted content, and add a commit of theirs to the record."""
     change = record.changes[number]
     if not record.commits or _is_later_save(record, change, save):
@@ -287,9 +285,7 @@ def merge_save(record: PendingRevision, number: int, save: bytes, context: Write
             own.files[change.path]
         )  # the last one is a person's, too, or puts back what they dropped
     # Another editor may have read the file before a save that we have merged already.
-    touched = context.inspect_save(
-        change.path, save, before[-1], _intermediate_contents(record, change, before)
-    )
+    touched = context.inspect_save(change.path, save, before[-1], _intermediates(record, change, before))
     wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data
     if change.aim is None and not (wanted or b"").strip():
         wanted = None
@@ -306,9 +302,7 @@ def merge_save(record: PendingRevision, number: int, save: bytes, context: Write
     return _record_intermediate(record, change, save).with_change(number, change.after_save(save, wanted))
 
 
-def merge_save_over_checkout(
-    record: PendingRevision, number: int, save: bytes, context: WriteContext
-) -> PendingRevision:
+def merge_save_over_checkout(record: Pending, number: int, save: bytes, context: WriteContext) -> Pending:
     """Merge a save that replaced ours before a git checkout did: it was made from ours, and drops nothing of
     the checkout."""
     change = record.changes[number]
@@ -317,21 +311,19 @@ def merge_save_over_checkout(
     return merged.with_change(number, replace(merged.changes[number], placed=change.wanted))
 
 
-def _restores_checkout(record: PendingRevision, change: FileChange, context: WriteContext) -> bool:
+def _restores_checkout(record: Pending, change: FileChange, context: WriteContext) -> bool:
     last = change.merged[-1:]
     return last == (change.wanted,) and context.by_git(record, change.path, change.wanted)
 
 
-def _merge_later_save(
-    record: PendingRevision, change: FileChange, save: bytes, context: WriteContext
-) -> bytes:
+def _merge_later_save(record: Pending, change: FileChange, save: bytes, context: WriteContext) -> bytes:
     """The wanted content merged with a save that came after ours was in place.
 
     The base is a content of the file since the write began, or an older one if the save lacks lines of it.
     """
     base = _merge_base(record, change, save)
     if saves.missing_lines(base, save):
-        contents = _intermediate_contents(record, change, _committed_contents(record, change))
+        contents = _intermediates(record, change, _committed_contents(record, change))
         touched = context.inspect_save(change.path, save, change.wanted, contents)
         if touched.is_stale:
             return touched.start or b""
@@ -343,9 +335,7 @@ def _is_held(change: FileChange, newer: bytes, context: WriteContext) -> bool:
     return context.inspect_save(change.path, newer, change.wanted, ()).held
 
 
-def _intermediate_contents(
-    record: PendingRevision, change: FileChange, before: Sequence[bytes | None]
-) -> list[bytes]:
+def _intermediates(record: Pending, change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
     """The contents that the file has had since the write began, newest first. Those that no commit has are in
     `Commit.blobs`."""
     commits = (c for c in (*record.commits, *record.after) if change.path in c.files)
@@ -354,12 +344,12 @@ def _intermediate_contents(
     return [*dict.fromkeys(data for data in every if data)]
 
 
-def _merge_base(record: PendingRevision, change: FileChange, save: bytes) -> bytes:
+def _merge_base(record: Pending, change: FileChange, save: bytes) -> bytes:
     """The content that a save was made from: the one with the least edit distance.
 
     Not one that lacks a record which both the save and the wanted content have: it would be added twice.
     """
-    contents = _intermediate_contents(record, change, _committed_contents(record, change))
+    contents = _intermediates(record, change, _committed_contents(record, change))
     contents += [
         saves.partial_content(change.trail or b"", data, save) for data in (*contents, change.wanted or b"")
     ]
@@ -371,38 +361,29 @@ def _merge_base(record: PendingRevision, change: FileChange, save: bytes) -> byt
 def _duplicates_record(base: bytes, change: FileChange, save: bytes) -> bool:
     """Whether a merge with this base would add a record twice."""
     ours, theirs = (b"\n".join(saves.missing_lines(data, base)) for data in (change.wanted, save))
-    return (
-        not saves.records_by_key(ours, change.path)
-        .keys()
-        .isdisjoint(saves.records_by_key(theirs, change.path))
-    )
+    return not saves.by_key(ours, change.path).keys().isdisjoint(saves.by_key(theirs, change.path))
 
 
-def _committed_contents(record: PendingRevision, change: FileChange) -> list[bytes | None]:
+def _committed_contents(record: Pending, change: FileChange) -> list[bytes | None]:
     """The file in HEAD, and in each commit of a person's save."""
     commits = (*record.commits[:-1], *record.after)
     return [change.trail, *(c.files[change.path] for c in commits if change.path in c.files)]
 
 
-def _is_later_save(record: PendingRevision, change: FileChange, save: bytes) -> bool:
+def _is_later_save(record: Pending, change: FileChange, save: bytes) -> bool:
     """Whether a save was made after ours was in place: it has a record that this revision adds, or follows
     such a save. If nothing was added, its merge base decides."""
     if any(change.path in commit.files for commit in record.after):
         return True
     added = set[saves.Key]()
     if change.path.endswith(".md"):
-        added = (
-            saves.records_by_key(change.aim, change.path).keys()
-            - saves.records_by_key(change.start, change.path).keys()
-        )
+        added = saves.by_key(change.aim, change.path).keys() - saves.by_key(change.start, change.path).keys()
     if added:
-        return not added.isdisjoint(saves.records_by_key(save, change.path))
+        return not added.isdisjoint(saves.by_key(save, change.path))
     return change.turn > 0 and _merge_base(record, change, save) == change.placed
 
 
-def _set_edit_after(
-    record: PendingRevision, change: FileChange, data: bytes, context: WriteContext
-) -> PendingRevision:
+def _set_edit_after(record: Pending, change: FileChange, data: bytes, context: WriteContext) -> Pending:
     """The record with one commit of the person's edits of a file after ours."""
     blobs = [b for c in (record.commits[-1], *record.after) if change.path in c.files for b in c.blobs]
     edit = _make_edit_after(record, change, data, _person(record, context), naming=False)
@@ -411,14 +392,14 @@ def _set_edit_after(
 
 
 def _make_edit_after(
-    record: PendingRevision, change: FileChange, data: bytes | None, author: tuple[str, str], *, naming: bool
+    record: Pending, change: FileChange, data: bytes | None, author: tuple[str, str], *, naming: bool
 ) -> Commit:
     own, path = record.commits[-1], change.path
     trail = {path: own.files.get(path, change.trail)}
     return edit_commit({path: data}, trail, own.when, author, naming=naming)
 
 
-def name_facts_after(record: PendingRevision, number: int) -> PendingRevision:
+def name_facts_after(record: Pending, number: int) -> Pending:
     """Name the facts in the person's commits after ours. Done once no more saves come, since it is slow for a
     long file."""
     change = record.changes[number]
@@ -431,7 +412,7 @@ def name_facts_after(record: PendingRevision, number: int) -> PendingRevision:
     return replace(record, after=tuple(after))
 
 
-def _person(record: PendingRevision, context: WriteContext) -> tuple[str, str]:
+def _person(record: Pending, context: WriteContext) -> tuple[str, str]:
     """The person's (name, email), taken from an earlier commit if possible, since asking git is slow."""
     edits = (
         c for c in (*record.commits, *record.after) if commit_trailers(c).get("Memory-Op") == (saves.EDIT,)
@@ -439,7 +420,7 @@ def _person(record: PendingRevision, context: WriteContext) -> tuple[str, str]:
     return next((c.author for c in edits), None) or context.person()
 
 
-def _record_intermediate(record: PendingRevision, change: FileChange, save: bytes) -> PendingRevision:
+def _record_intermediate(record: Pending, change: FileChange, save: bytes) -> Pending:
     """Record the file's intermediate content in the `Shown` trailer of its newest commit.
 
     An editor may have read just that, and its next save then lacks what is merged now: `saves.detect_stale`
@@ -498,7 +479,7 @@ _NAME_HASH = re.compile(r"-[0-9a-f]{10}")
 """In the name of a swapped-out file: the hash of the file's own name (`_name_hash`)."""
 
 
-def write_files(record: PendingRevision, context: WriteContext) -> PendingRevision:
+def write_files(record: Pending, context: WriteContext) -> Pending:
     """Stage all files, exchange them, and merge saves that were swapped out; returns the updated record.
 
     CannotWrite before the first exchange cancels the revision; after it, the next command finishes it.
@@ -523,7 +504,7 @@ def write_files(record: PendingRevision, context: WriteContext) -> PendingRevisi
     return record
 
 
-def resume_write(record: PendingRevision, context: WriteContext) -> PendingRevision:
+def resume_write(record: Pending, context: WriteContext) -> Pending:
     """Finish the files of a revision whose process died. For each file, the swap file of this turn
 
     - is missing, or has the wanted content that is not yet in place: exchange now;
@@ -544,9 +525,7 @@ def resume_write(record: PendingRevision, context: WriteContext) -> PendingRevis
     return record
 
 
-def leave_files(
-    record: PendingRevision, context: WriteContext, there: Callable[[str], bytes | None]
-) -> PendingRevision:
+def leave_files(record: Pending, context: WriteContext, there: Callable[[str], bytes | None]) -> Pending:
     """Finish a revision after git has switched branches: the files of the other branch stay as they are.
 
     A person's save that was swapped out is added to the commits. `there(path)` is the other branch's content.
@@ -562,7 +541,7 @@ def leave_files(
     return record
 
 
-def _merge_saves(record: PendingRevision, number: int, context: WriteContext) -> PendingRevision:
+def _merge_saves(record: Pending, number: int, context: WriteContext) -> Pending:
     """Read what was swapped out, and merge saves until there are no more (step W6). Busy after
     `ROUNDS`."""
     for turn in range(ROUNDS):
@@ -599,9 +578,7 @@ def _merge_saves(record: PendingRevision, number: int, context: WriteContext) ->
     raise Busy("the file is being saved continuously", where=record.changes[number].path, hint="try again")
 
 
-def _delete_merged_save(
-    record: PendingRevision, number: int, out: Path, context: WriteContext
-) -> PendingRevision:
+def _delete_merged_save(record: Pending, number: int, out: Path, context: WriteContext) -> Pending:
     """Delete a swapped-out save that is merged, recorded and no longer open, to keep the record short.
 
     The content of the last one stays in the record, since the next save may be made from it.
@@ -622,7 +599,7 @@ def _delete_merged_save(
 # -- leftovers beside the files ----------------------------------------------------------------------------
 
 
-def remove_leftovers(record: PendingRevision, context: WriteContext) -> tuple[PendingRevision, bool]:
+def remove_leftovers(record: Pending, context: WriteContext) -> tuple[Pending, bool]:
     """Delete the swapped-out files; (the record, whether none is left).
 
     A program that still had the old file open may have written to it after the exchange. Once all commits are
@@ -643,9 +620,7 @@ def remove_leftovers(record: PendingRevision, context: WriteContext) -> tuple[Pe
     return record, done
 
 
-def _remove_leftover(
-    record: PendingRevision, number: int, out: Path, context: WriteContext
-) -> tuple[PendingRevision, bool]:
+def _remove_leftover(record: Pending, number: int, out: Path, context: WriteContext) -> tuple[Pending, bool]:
     change = record.changes[number]
     if not out.name.startswith(swap.TEMP_PREFIX) and not swap.same_file(out, context.root / change.path):
         if not is_unused(out):
@@ -663,9 +638,7 @@ def _remove_leftover(
     return record, True
 
 
-def _merge_late_write(
-    record: PendingRevision, number: int, out: Path, late: bytes, context: WriteContext
-) -> PendingRevision:
+def _merge_late_write(record: Pending, number: int, out: Path, late: bytes, context: WriteContext) -> Pending:
     """Merge text that was written into a swapped-out file, as one more turn of the same change."""
     change = record.changes[number]
     turn = int(out.name.removeprefix(_name_prefix(swap.SWAP_PREFIX, record.key)).partition("-")[0])
@@ -683,7 +656,7 @@ def _merge_late_write(
     return record
 
 
-def _cancel(record: PendingRevision, context: WriteContext) -> None:
+def _cancel(record: Pending, context: WriteContext) -> None:
     """Delete the record and staged files of a revision that has changed no file yet."""
     with contextlib.suppress(CannotWrite):
         store_pending.delete(context.pending, record.key)
@@ -705,14 +678,14 @@ def _out_path(change: FileChange, key: str, context: WriteContext, turn: int | N
     )
 
 
-def _find_leftovers(record: PendingRevision, context: WriteContext) -> dict[Path, list[Path]]:
+def _find_leftovers(record: Pending, context: WriteContext) -> dict[Path, list[Path]]:
     """{file: its staged and swapped-out files}. Each folder is read once: with one reading per file, 2,000
     imported notes took five minutes."""
     files = [context.root / change.path for change in record.changes]
     marks = {(file.parent, _name_hash(file)): file for file in files}
     found: dict[Path, list[Path]] = {}
     for folder in dict.fromkeys(file.parent for file in files):
-        for out in swap.files_with_prefix(
+        for out in swap.list_files(
             folder, *(_name_prefix(kind, record.key) for kind in (swap.TEMP_PREFIX, swap.SWAP_PREFIX))
         ):
             mark = _NAME_HASH.search(out.name, out.name.index(record.key) + len(record.key))

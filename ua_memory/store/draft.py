@@ -443,19 +443,13 @@ class EditInspector:
     def _forgotten_ids(self, edit: Edit) -> frozenset[str]:
         """The forgotten ids that a save has again. A person who wants such a statement back undoes the
         forgetting, or writes it without the id."""
-        again = (
-            saves.records_by_key(edit.disk, edit.path).keys()
-            - saves.records_by_key(edit.trail, edit.path).keys()
-        )
+        again = saves.by_key(edit.disk, edit.path).keys() - saves.by_key(edit.trail, edit.path).keys()
         ids = {name for kind, name in again if kind == "id"}
         if not ids or edit.path == FORGOTTEN_FILE:
             return frozenset()
         texts = (self._history.read("HEAD", FORGOTTEN_FILE), read(self._root / FORGOTTEN_FILE))
         stones = {
-            name
-            for data in texts
-            for kind, name in saves.records_by_key(data, FORGOTTEN_FILE)
-            if kind == "Tombstone"
+            name for data in texts for kind, name in saves.by_key(data, FORGOTTEN_FILE) if kind == "Tombstone"
         }
         return frozenset(ids & stones)
 

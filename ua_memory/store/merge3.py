@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from io import BytesIO
 
-from ua_memory.markdown.lines import alike
+from ua_memory.markdown.lines import common_prefix_length
 
 ResolveConflict = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
@@ -99,8 +99,8 @@ def diff_hunks(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[
 
 
 def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
-    head = alike(old, new)
-    tail = alike(old[head:][::-1], new[head:][::-1])
+    head = common_prefix_length(old, new)
+    tail = common_prefix_length(old[head:][::-1], new[head:][::-1])
     # Without the common beginning and end, a short change in a long file is cheap to compare.
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     codes = SequenceMatcher(None, a, b, autojunk=len(a) > 5000).get_opcodes()

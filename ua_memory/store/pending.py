@@ -52,7 +52,7 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingRevision:
+class Pending:
     """The record of a revision that is being published. `written`: its files are done.
 
     The last of `commits` is its own; those before are a person's edits, and lines that were put back.
@@ -68,11 +68,11 @@ class PendingRevision:
     branch: str = ""
     """The branch it was made on, in a bank of its own: HEAD may have switched since."""
 
-    def with_change(self, number: int, change: FileChange) -> PendingRevision:
+    def with_change(self, number: int, change: FileChange) -> Pending:
         """A copy with one change replaced."""
         return replace(self, changes=(*self.changes[:number], change, *self.changes[number + 1 :]))
 
-    def with_file(self, path: str, data: bytes | None) -> PendingRevision:
+    def with_file(self, path: str, data: bytes | None) -> Pending:
         """A copy with other bytes for a file of its own commit, if that has the file."""
         own = self.commits[-1]
         files = {**own.files, path: data} if path in own.files else own.files
@@ -85,7 +85,7 @@ def next_key(folder: Path, token: str) -> str:
     return f"{max(time.time_ns(), newest + 1):020d}-{token}"
 
 
-def save(folder: Path, record: PendingRevision, *, durably: bool = True) -> None:
+def save(folder: Path, record: Pending, *, durably: bool = True) -> None:
     """Write or rewrite a record, fsynced. CannotWrite.
 
     Without `durably` it survives a kill of this process, but not a power cut.
@@ -113,23 +113,21 @@ def delete(folder: Path, key: str) -> None:
 
 def keys(folder: Path) -> list[str]:
     """The keys of all records, oldest first (keys begin with the time)."""
-    found = swap.files_with_prefix(folder, "revision-")
+    found = swap.list_files(folder, "revision-")
     return [file.stem.removeprefix("revision-") for file in found if file.suffix == ".json"]
 
 
-def read_records(folder: Path) -> list[PendingRevision]:
+def read_records(folder: Path) -> list[Pending]:
     """The readable records, oldest first."""
     return [record for key in keys(folder) if (record := _read_record(folder / f"revision-{key}.json"))]
 
 
 def is_empty(folder: Path) -> bool:
     """Whether there are no records and no temporary files of records."""
-    return not keys(folder) and not any(
-        file.suffix == TEMP_SUFFIX for file in swap.files_with_prefix(folder, "")
-    )
+    return not keys(folder) and not any(file.suffix == TEMP_SUFFIX for file in swap.list_files(folder, ""))
 
 
-def uncommitted_contents(records: list[PendingRevision]) -> dict[str, bytes | None]:
+def uncommitted_contents(records: list[Pending]) -> dict[str, bytes | None]:
     """{path: bytes} that the missing commits will give to HEAD."""
     written = (c for record in records if record.written for c in (*record.commits, *record.after))
     return {path: data for commit in written for path, data in commit.files.items()}
@@ -145,7 +143,7 @@ def set_aside_unreadable(folder: Path) -> None:
         if _read_record(file) is None and file.exists():
             with writing(file):
                 file.rename(file.with_suffix(UNREADABLE_SUFFIX))
-    for file in swap.files_with_prefix(folder, ""):
+    for file in swap.list_files(folder, ""):
         if file.suffix == TEMP_SUFFIX:
             with contextlib.suppress(OSError):
                 file.unlink()
@@ -156,7 +154,7 @@ def unreadable_records(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{UNREADABLE_SUFFIX}"))
 
 
-def _read_record(file: Path) -> PendingRevision | None:
+def _read_record(file: Path) -> Pending | None:
     with writing(file):
         try:
             first, _, rest = file.read_bytes().partition(b"\n")
@@ -170,7 +168,7 @@ def _read_record(file: Path) -> PendingRevision | None:
         return None
 
 
-def _serialize(record: PendingRevision) -> bytes:
+def _serialize(record: Pending) -> bytes:
     texts: dict[bytes, int] = {}
 
     def number(data: bytes | None) -> int | None:
@@ -193,13 +191,13 @@ def _serialize(record: PendingRevision) -> bytes:
     return FIRST_LINE + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
-def _deserialize(raw: Mapping[str, Any]) -> PendingRevision:
+def _deserialize(raw: Mapping[str, Any]) -> Pending:
     texts = [_decode_text(text) for text in raw["texts"]]
 
     def text(number: int | None) -> bytes | None:
         return None if number is None else texts[number]
 
-    return PendingRevision(
+    return Pending(
         key=raw["key"],
         request=raw["request"],
         written=raw["written"],

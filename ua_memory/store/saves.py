@@ -87,7 +87,7 @@ class StaleSave:
     restored: tuple[DroppedLine, ...]
 
 
-def records_by_key(data: bytes | None, path: str) -> dict[Key, Record]:
+def by_key(data: bytes | None, path: str) -> dict[Key, Record]:
     """{key: record} of a file. The key is the id or name, else the text's hash.
 
     The key of a core block includes its value, so that a stale save which drops a new value is noticed.
@@ -118,23 +118,21 @@ def _record_key(record: Record) -> Key | None:
     return None
 
 
-def trailer_names(found: Mapping[Key, Record], path: str) -> tuple[str, ...]:
+def names_of(found: Mapping[Key, Record], path: str) -> tuple[str, ...]:
     """The names of records in trailers: `^id`, or `path#hash` without an id."""
     return tuple(f"^{name}" if kind == "id" else f"{path}#{name.replace(' ', '-')}" for kind, name in found)
 
 
 def names_of_new(before: bytes | None, after: bytes | None, path: str) -> tuple[str, ...]:
     """The trailer names of the records that `after` has and `before` has not."""
-    known = records_by_key(before, path)
-    return trailer_names(
-        {key: record for key, record in records_by_key(after, path).items() if key not in known}, path
-    )
+    known = by_key(before, path)
+    return names_of({key: record for key, record in by_key(after, path).items() if key not in known}, path)
 
 
 def lost_records(edits: Mapping[str, Edit]) -> dict[str, int]:
     """{path: number of lost records} over all edits together; moved and reworded ones are not lost."""
-    before = {path: _qualify_ids(records_by_key(edit.trail, path), path) for path, edit in edits.items()}
-    after = {path: _qualify_ids(records_by_key(edit.disk, path), path) for path, edit in edits.items()}
+    before = {path: _qualify_ids(by_key(edit.trail, path), path) for path, edit in edits.items()}
+    after = {path: _qualify_ids(by_key(edit.disk, path), path) for path, edit in edits.items()}
     there = {key for found in after.values() for key in found}
     words = {_identifying_text(record) for found in after.values() for record in found.values()}
     known = {key for found in before.values() for key in found}
@@ -254,7 +252,7 @@ def detect_stale(edit: Edit, past: FileHistory, intermediate: Sequence[bytes] = 
     """
     if edit.trail is None or edit.disk is None:
         return None
-    then, now = records_by_key(edit.trail, edit.path), records_by_key(edit.disk, edit.path)
+    then, now = by_key(edit.trail, edit.path), by_key(edit.disk, edit.path)
     dropped = then.keys() - now.keys()
     again = any(kind not in (BY_TEXT, "block") for kind, _ in now.keys() - then.keys())
     if not again and not missing_lines(edit.trail, edit.disk):
@@ -275,21 +273,17 @@ def _merge_base(
     """The older content with the least edit distance to a save, the newest of several; None if the present
     one is nearer. It may not lack a later record that the save has."""
     best, least = None, edit_distance(edit.trail or b"", edit.disk or b"")
-    for candidate in _base_candidates(edit, past, intermediate):
-        if until is not None and candidate.number > until:
+    for option in _base_candidates(edit, past, intermediate):
+        if until is not None and option.number > until:
             break
-        ours = not candidate.shown and not candidate.part and _is_ours(past.recent()[candidate.number])
-        cost = edit_distance(candidate.data, edit.disk or b"")
-        if (
-            candidate.shown
-            and candidate.number != INTERMEDIATE
-            and not missing_lines(candidate.data, edit.disk)
-        ):
+        ours = not option.shown and not option.part and _is_ours(past.recent()[option.number])
+        cost = edit_distance(option.data, edit.disk or b"")
+        if option.shown and option.number != INTERMEDIATE and not missing_lines(option.data, edit.disk):
             cost = 0  # a save with all of an intermediate content, and nothing later, was made from it
         if cost < least or ours:
-            fits = then.keys() - records_by_key(candidate.data, edit.path).keys() <= dropped
-            if fits and cost < least and _keeps_most(edit, candidate.data):
-                best, least = candidate, cost
+            fits = then.keys() - by_key(option.data, edit.path).keys() <= dropped
+            if fits and cost < least and _keeps_most(edit, option.data):
+                best, least = option, cost
             if ours and not fits:
                 break
         if not least:
@@ -309,18 +303,18 @@ def _base_candidates(edit: Edit, past: FileHistory, intermediate: Sequence[bytes
         for data in (edit.trail or b"", *intermediate):
             yield BaseCandidate(INTERMEDIATE, partial_content(committed, data, edit.disk), True)
     last: BaseCandidate | None = None
-    for candidate in past.candidates():
-        if last and not candidate.shown and _op(past.recent()[last.number]) == EDIT:
+    for option in past.candidates():
+        if last and not option.shown and _op(past.recent()[last.number]) == EDIT:
             yield BaseCandidate(
-                candidate.number, partial_content(candidate.data, last.data, edit.disk), False, True
+                option.number, partial_content(option.data, last.data, edit.disk), False, True
             )
-        yield candidate
-        if candidate.shown:
-            before = past.content_after(candidate.number + 1)
+        yield option
+        if option.shown:
+            before = past.content_after(option.number + 1)
             yield BaseCandidate(
-                candidate.number + 1, partial_content(before, candidate.data, edit.disk), False, True
+                option.number + 1, partial_content(before, option.data, edit.disk), False, True
             )
-        last = last if candidate.shown else candidate
+        last = last if option.shown else option
     if last and _op(past.recent()[last.number]) == EDIT:  # the person's file from the beginning
         yield BaseCandidate(last.number + 1, partial_content(b"", last.data, edit.disk), False, True)
 
@@ -343,10 +337,8 @@ def _acknowledged_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -
     for number in range(base.number):
         revision = newest[number]
         if _op(revision) != MERGED:
-            there = records_by_key(past.content_after(number + 1), edit.path)
-            added_with_it = frozenset(
-                records_by_key(past.content_after(number), edit.path).keys() - there.keys()
-            )
+            there = by_key(past.content_after(number + 1), edit.path)
+            added_with_it = frozenset(by_key(past.content_after(number), edit.path).keys() - there.keys())
             continue
         if revision.trailer("Request"):  # a put-back with a request of its own was all of its revision
             added_with_it = frozenset()
@@ -354,7 +346,7 @@ def _acknowledged_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -
         answered = missing_lines(now, before) & lost or missing_lines(before, now) & missing_lines(
             edit.disk, edit.trail
         )
-        if answered and not fresh and not added_with_it & records_by_key(edit.trail, edit.path).keys():
+        if answered and not fresh and not added_with_it & by_key(edit.trail, edit.path).keys():
             return number
     return None
 
@@ -385,8 +377,8 @@ def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> St
     if not (restored or gone) or (theirs_alone and (uncommitted or not _new_lines(edit, base))):
         return None
     own |= _lines_by_person(restored - own, past)
-    was = records_by_key(disk, edit.path)
-    named = {key: record for key, record in records_by_key(merged, edit.path).items() if key not in was}
+    was = by_key(disk, edit.path)
+    named = {key: record for key, record in by_key(merged, edit.path).items() if key not in was}
     lines = tuple(_dropped_lines(merged, named, restored, own, edit.path))
     theirs = _remove_last_lines(merged, restored - own) if restored & own else disk
     return StaleSave(merged, theirs, lines)
@@ -418,7 +410,7 @@ def _dropped_lines(
         within.update(span)
         theirs = bool(span) and mine[rows[span[0]]] > 0
         said = str(getattr(record, "text", "")) or rows[span[0]].decode("utf-8", "replace").strip()
-        yield DroppedLine(said, trailer_names({key: record}, path)[0] if key[0] == "id" else "", theirs)
+        yield DroppedLine(said, names_of({key: record}, path)[0] if key[0] == "id" else "", theirs)
         left.subtract(rows[n] for n in span)
     for n, row in enumerate(rows):
         if n not in within and left[row] > 0 and (named or not row.startswith(b"#")):
@@ -442,8 +434,8 @@ def _remove_last_lines(data: bytes, lines: Counter[bytes]) -> bytes:
 
 def remove_ids(data: bytes, path: str, ids: Collection[str]) -> bytes:
     """A content without the statements that have one of these ids."""
-    found = (r.place for r in records_by_key(data, path).values() if getattr(r, "id", None) in ids)
-    return markdown_lines.without_places(data, found)
+    found = (r.place for r in by_key(data, path).values() if getattr(r, "id", None) in ids)
+    return markdown_lines.remove_places(data, found)
 
 
 def _op(revision: Revision) -> str:
@@ -459,7 +451,7 @@ def _is_ours(revision: Revision) -> bool:
 def _keeps_most(edit: Edit, base: bytes) -> bool:
     """Whether a save still has at least half of the records of its base; reworded ones count."""
     gone = lost_records({edit.path: Edit(edit.path, base, edit.disk)})[edit.path]
-    return 2 * gone <= len(records_by_key(base, edit.path))
+    return 2 * gone <= len(by_key(base, edit.path))
 
 
 def edit_distance(base: bytes, save: bytes) -> int:
@@ -535,7 +527,7 @@ def _reworded_blocks(lacking: Mapping[Key, Record], now: Mapping[Key, Record], p
     found: set[Key] = set()
     for key, block in lacking.items():
         if isinstance(block, CoreBlock) and block.name in theirs:
-            records = (r for b in past.candidates() for r in records_by_key(b.data, past.path).values())
+            records = (r for b in past.candidates() for r in by_key(b.data, past.path).values())
             values = {r.value for r in records if isinstance(r, CoreBlock) and r.name == block.name}
             value = theirs[block.name]
             if _word_overlap(value, block.value) > max(

@@ -24,7 +24,7 @@ from ua_memory.store.commit import WriteContext, leave_files, remove_leftovers, 
 from ua_memory.store.draft import Draft, EditInspector, Result
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
-from ua_memory.store.pending import FileChange, PendingRevision
+from ua_memory.store.pending import FileChange, Pending
 from ua_memory.store.scan import FileSurvey, SnapshotCache, survey
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
@@ -246,14 +246,14 @@ class Store:
         now, began = git_history.read_state(self.history), self._began[0]
         return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
 
-    def _git_moved(self, record: PendingRevision) -> bool:
+    def _git_moved(self, record: Pending) -> bool:
         """Whether a git may have written files since the revision began."""
         if not self.bank.own:
             return False
         now = git_history.read_state(self.history)
         return git_history.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
-    def _is_by_git(self, record: PendingRevision, path: str, data: bytes | None) -> bool:
+    def _is_by_git(self, record: Pending, path: str, data: bytes | None) -> bool:
         """Whether a git checkout may have written this content since the revision began.
 
         `git add` and `git status` write the index too, but no files: content that no commit has is a person's
@@ -265,7 +265,7 @@ class Store:
             return data is None or self.history.has_committed(path, data)
         return False
 
-    def _wait_for_switch(self, record: PendingRevision) -> None:
+    def _wait_for_switch(self, record: Pending) -> None:
         """Wait until a concurrent checkout has updated HEAD: git writes the files first."""
         self._wait_for_git()
         for _ in range(git_history.HEAD_CHECKS):
@@ -273,7 +273,7 @@ class Store:
                 return
             time.sleep(git_history.PAUSE_SECONDS)
 
-    def _yield_to_git(self, record: PendingRevision, *, moved: bool = False) -> None:
+    def _yield_to_git(self, record: Pending, *, moved: bool = False) -> None:
         """After a concurrent checkout, restore the new branch's files where we have overwritten them, and our
         files where git has reverted them on the same branch. Repeated if git switches again."""
         if not record.branch or not self.bank.own:
@@ -294,7 +294,7 @@ class Store:
                         changes.append(FileChange(change.path, now, there, there, now, there))
                 if changes:
                     key = pending.next_key(self.bank.pending, secrets.token_hex(4))
-                    back = PendingRevision(key, key, tuple(changes), (), branch=before.branch)
+                    back = Pending(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
                     self._drop_record(write_files(back, self._context))
             if git_history.read_state(self.history).head == before.head:
@@ -318,7 +318,7 @@ class Store:
         began, head = self._began
         if self._has_switched():
             raise Busy("git has switched branches", where=str(self.history.git_dir), hint="try again")
-        record = PendingRevision(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
+        record = Pending(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
         landed = write_files(record, self._context)
         if moved := self._git_moved(landed):
@@ -333,9 +333,7 @@ class Store:
             )
         return Result(done, tuple(draft.changed()), tuple(notes), redacted)
 
-    def _commit(
-        self, record: PendingRevision, head: str | None = None
-    ) -> tuple[str | None, GitFailed | None]:
+    def _commit(self, record: Pending, head: str | None = None) -> tuple[str | None, GitFailed | None]:
         """Make a record's commits (W7) and delete it (W8). If git fails, the record stays.
 
         `head` is the commit that the record is based on, if known; on another one its commits are rebased.
@@ -403,7 +401,7 @@ class Store:
             self._yield_to_git(record)
         return pending.uncommitted_contents(pending.read_records(self.bank.pending)) if stuck else {}
 
-    def _drop_record(self, record: PendingRevision) -> None:
+    def _drop_record(self, record: Pending) -> None:
         """Delete a record once no process can still write into a swapped-out file.
 
         The commit is made: if this fails, the next command repeats it.

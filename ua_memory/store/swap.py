@@ -120,7 +120,7 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def files_with_prefix(folder: Path, *prefixes: str) -> list[Path]:
+def list_files(folder: Path, *prefixes: str) -> list[Path]:
     """The files of a folder whose names begin with one of these, sorted; none without a folder."""
     with writing(folder):
         try:

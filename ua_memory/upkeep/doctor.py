@@ -171,7 +171,7 @@ def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repos
     if not doubted and not earlier:  # git cannot compare: the files written last may be new
         newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
         doubted = [file.path for file in newest[: repository.UNCERTAIN_FILES]]
-    return contents, repository.possible_listings(index, disk, earlier, doubted)
+    return contents, repository.guess_listings(index, disk, earlier, doubted)
 
 
 def _prefixes(data: bytes) -> Iterator[bytes]:
@@ -200,7 +200,7 @@ def repair_history(store: Store) -> None:
     with store.locked():
         store.history.set_invalid_ref_aside()
         store.history.restore_branch()
-        if gone := repository.restore_objects(store.history, *_recoverable_objects(store)):
+        if gone := repository.write_lost(store.history, *_recoverable_objects(store)):
             raise GitFailed(
                 repository.missing_message(gone), where=str(store.bank.git_dir), hint=refetch_hint(store)
             )
@@ -503,9 +503,7 @@ class CheckUnavailable(Exception):
     """This cannot be checked now; the message says why."""
 
 
-def word_index_differences(
-    store: Store, db: sqlite3.Connection, tell: Progress | None = None
-) -> Iterator[str]:
+def word_differences(store: Store, db: sqlite3.Connection, tell: Progress | None = None) -> Iterator[str]:
     """Differences between the word index and the files. `db` must be in a transaction, for a consistent view.
     sqlite3.Error, UnicodeDecodeError."""
     if _tables(db) != _expected_tables(SCHEMA):
@@ -747,7 +745,7 @@ def _word_index_problems(store: Store, folder: Path, tell: Progress | None) -> l
         if items != words:
             found.append(f"{items} items, but words of {words}")
         if not found and _is_current_schema(db):
-            found += word_index_differences(store, db, tell)
+            found += word_differences(store, db, tell)
         return found
 
 

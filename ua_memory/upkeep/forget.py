@@ -43,14 +43,7 @@ from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded_claims
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.traces import (
-    Cleanup,
-    CleanupReport,
-    Needle,
-    TraceReport,
-    make_needles,
-    needles_unless_mentioned,
-)
+from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, make_needles, needles_not_in
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails
@@ -164,7 +157,7 @@ def resolve_target(store: Store, given: str) -> list[ForgetTarget]:
         return [target_of(named.record)]
     if not named.span:
         raise Usage(f"{given[:80]!r} is not an id or a line", hint="name ^id, PATH:LINE or PATH:FROM-TO")
-    return list(_targets_in_span(named.path, store.truth(named.path), named.span))
+    return list(_span_targets(named.path, store.truth(named.path), named.span))
 
 
 def tombstone_id(given: str) -> str:
@@ -185,9 +178,7 @@ def is_forgotten(store: Store, block: str) -> bool:
         return True
 
 
-def targets_with_words(
-    texts: Mapping[str, bytes], items: Iterable[IndexItem], query: Query
-) -> list[ForgetTarget]:
+def word_targets(texts: Mapping[str, bytes], items: Iterable[IndexItem], query: Query) -> list[ForgetTarget]:
     """The statements and blocks of prose in these index items that contain all words of a query.
 
     A block must contain them itself: its heading and its neighbours in a passage do not count.
@@ -195,7 +186,7 @@ def targets_with_words(
     found: list[ForgetTarget] = []
     for item in items:
         if item.path in texts:
-            found += _targets_in_span(item.path, texts[item.path], f"{item.line}-{item.end}", prose_only=True)
+            found += _span_targets(item.path, texts[item.path], f"{item.line}-{item.end}", prose_only=True)
     found = list({each.place: each for each in found}.values())
     lines = {
         path: markdown_document.parse(texts[path], path).lines for path in {each.place.path for each in found}
@@ -215,9 +206,7 @@ def target_of(record: Statement) -> ForgetTarget:
     return ForgetTarget(record.place, record.text, record)
 
 
-def _targets_in_span(
-    path: str, data: bytes, span: str, *, prose_only: bool = False
-) -> Iterator[ForgetTarget]:
+def _span_targets(path: str, data: bytes, span: str, *, prose_only: bool = False) -> Iterator[ForgetTarget]:
     """The records on a range of lines (`FROM-TO`), then the other blocks on them.
 
     With `prose_only` headings and comments are left out.
@@ -828,9 +817,9 @@ def _sort_key(piece: PlanItem) -> tuple[bool, str, int]:
 # Plan, commit, clean up the derived data, and search for remains.
 
 
-MOST_MATCHES = 1000
+MOST_FOUND = 1000
 """A query that matches more statements is refused."""
-LISTED_FILES = 3
+LISTED = 3
 """An error lists so many files."""
 
 
@@ -858,9 +847,7 @@ def refuse_held(held: Collection[str]) -> None:
     """Raise Held if facts of these files disappeared at once and nobody has confirmed it."""
     if held:
         hint = "ua-memory undo restores them, ua-memory status --accept confirms it"
-        raise Held(
-            "facts disappeared here all at once", where=", ".join(sorted(held)[:LISTED_FILES]), hint=hint
-        )
+        raise Held("facts disappeared here all at once", where=", ".join(sorted(held)[:LISTED]), hint=hint)
 
 
 class Forgetting(Cleanup):
@@ -916,7 +903,7 @@ class Forgetting(Cleanup):
         if targets:
             found = [each for given in targets for each in resolve_target(self.store, given)]
         elif query:
-            found, near = self._search_targets(query, limit)
+            found, near = self._find_targets(query, limit)
         elif session:
             said = facts_by_session(self._texts())
             waits = [one.session.session for _, one in traces.queued_sessions(self.store)]
@@ -930,22 +917,18 @@ class Forgetting(Cleanup):
             found = entity_targets(self._texts(), names, known)
         return list({each.place: each for each in found}.values()), session, near
 
-    def _search_targets(
-        self, query: str, limit: int | None
-    ) -> tuple[list[ForgetTarget], tuple[PlanItem, ...]]:
+    def _find_targets(self, query: str, limit: int | None) -> tuple[list[ForgetTarget], tuple[PlanItem, ...]]:
         """The statements that contain all words of a query, best first, at most `limit`; and other hits.
 
-        NotFound if nothing contains them, TooLarge if more than `MOST_MATCHES` do.
+        NotFound if nothing contains them, TooLarge if more than `MOST_FOUND` do.
         """
         index, words = self.index(), all_words_query(query)
         index.refresh(vectors=False)  # all files, however long it takes: what is not read is not found
         hits = self.search(query).hits
-        keys = [hit.key for hit in index.words.search(words, MOST_MATCHES + 1)] if words.phrases else []
-        if len(keys) > MOST_MATCHES:
-            raise TooLarge(
-                f"more than {MOST_MATCHES} statements contain this", where=query, hint="add a word"
-            )
-        found = targets_with_words(self._texts(), index.words.get(keys), words) if keys else []
+        keys = [hit.key for hit in index.words.search(words, MOST_FOUND + 1)] if words.phrases else []
+        if len(keys) > MOST_FOUND:
+            raise TooLarge(f"more than {MOST_FOUND} statements contain this", where=query, hint="add a word")
+        found = word_targets(self._texts(), index.words.get(keys), words) if keys else []
         if not found:
             hint = "ua-memory search finds similar ones, and ua-memory forget ^ID removes one"
             raise NotFound("nothing contains all of these words", where=query, hint=hint)
@@ -976,10 +959,7 @@ class Forgetting(Cleanup):
         remaining file contains."""
         sure = make_needles(plan.texts, self.config.redact)
         after = {**self._texts(), **{path: new or b"" for path, (_, new) in plan.files.items()}}
-        return (
-            *sure,
-            *needles_unless_mentioned(plan.derived_texts, sure, after.values(), self.config.redact),
-        )
+        return (*sure, *needles_not_in(plan.derived_texts, sure, after.values(), self.config.redact))
 
     # -- commit ------------------------------------------------------------------------------------------
 

@@ -161,7 +161,7 @@ class NoteImport:
         yield from taken
         placed = [b for b, t in zip(blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
-        body = markdown_lines.without_places(note.data, [block.place for block in placed])
+        body = markdown_lines.remove_places(note.data, [block.place for block in placed])
         yield self.take(replace(note, body=body), {CORE_BLOCKS: names or None})
 
     def _take_block(self, block: CoreBlock) -> ImportedItem:

@@ -312,9 +312,9 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
     if talks:
         left.append(f"{talks} session transcript{'s' * (talks > 1)}: those are for `ua-memory flush FILE`")
     if not notes:
-        told = " (session transcripts are for `ua-memory flush FILE`)" if talks else ""
+        remark = " (session transcripts are for `ua-memory flush FILE`)" if talks else ""
         hint = "give ~/.claude, or ~/.claude/projects/PROJECT/memory"
-        raise Usage(f"no memory files and no CLAUDE.md{told}", where=name, hint=hint)
+        raise Usage(f"no memory files and no CLAUDE.md{remark}", where=name, hint=hint)
     return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
 
 
@@ -640,9 +640,9 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
     if path := next((path for path in discovery.CORE_NAMES if files.get(path, b"").strip()), ""):
         core = CopiedNote(path, bank_path(path, None), files[path], None, True)
         problems = [*note_problems(core, discovery.CORE_NAMES[0]), *problems]
-    told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
-    if told:
-        left.append(f"{', '.join(told)}: instructions for the agent, not memories")
+    instructions = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
+    if instructions:
+        left.append(f"{', '.join(instructions)}: instructions for the agent, not memories")
     name = root or name
     return SourceContents(
         "openclaw", name, tuple(notes), core=core, problems=tuple(problems), left=tuple(left)

@@ -217,14 +217,10 @@ def merge_unit(base: MergeUnit | None, ours: MergeUnit | None, theirs: MergeUnit
 
 
 def _same(one: MergeUnit, other: MergeUnit) -> bool:
-    return (
-        one.lines.split() == other.lines.split()
-        if one.record is None
-        else _filled_lines(one) == _filled_lines(other)
-    )
+    return one.lines.split() == other.lines.split() if one.record is None else _rows(one) == _rows(other)
 
 
-def _filled_lines(unit: MergeUnit) -> list[bytes]:
+def _rows(unit: MergeUnit) -> list[bytes]:
     return [line.rstrip() for line in unit.lines.splitlines() if line.strip()]
 
 
@@ -924,7 +920,7 @@ def foreign_files(
     if not store.bank.own:
         what = "the other history has files that are not memory"
         hint = "give this history a remote of its own: ua-memory git remote set-url origin ADDRESS"
-        raise Conflict(what, where=", ".join(sorted(foreign)[: forget.LISTED_FILES]), hint=hint)
+        raise Conflict(what, where=", ".join(sorted(foreign)[: forget.LISTED]), hint=hint)
     history = store.history
     head = history.head()
     here = history.differing(base, head) if head else {}
@@ -998,7 +994,7 @@ class JoinResult:
     """What was removed because one of the machines has forgotten it."""
 
 
-def merge_revision(
+def merge_commit(
     store: Store, base: str | None, other: str, ours: ReadFile, edited: Collection[str], *, fresh: bool
 ) -> tuple[Merge, Mapping[str, str], ForgottenPlans]:
     """Merge the revision `other` into this machine's files, of which some are `edited` since the last commit.
@@ -1070,9 +1066,7 @@ def join_history(
     number = history.number(head, other)
     if dry_run:
         changed = store.survey().changed
-        done, _, lost = merge_revision(
-            store, base, other, partial(_read_or_none, store), changed, fresh=fresh
-        )
+        done, _, lost = merge_commit(store, base, other, partial(_read_or_none, store), changed, fresh=fresh)
         return JoinResult(
             _locate_edits(store, done, other), number, notes=tuple(lost.notes()), forgotten_plans=lost
         )
@@ -1080,9 +1074,7 @@ def join_history(
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return JoinResult(Merge({}))
-        done, foreign, lost = merge_revision(
-            store, base, other, draft.get, store.survey().changed, fresh=fresh
-        )
+        done, foreign, lost = merge_commit(store, base, other, draft.get, store.survey().changed, fresh=fresh)
         refuse_held([path for path, touched in draft.touched.items() if touched.held])
         draft.foreign_files, notes = foreign_files(store, foreign, base, other)
         was = history.blobs(sorted(draft.foreign_files)) if draft.foreign_files else {}

@@ -264,7 +264,7 @@ def require_outside(
             raise Usage(what, where=str(file), hint=hint)
 
 
-def unfinished_purges(store: Store) -> list[Unfinished]:
+def open_purges(store: Store) -> list[Unfinished]:
     """The purges that were interrupted, or whose backup still exists."""
     return [one for one in _read_record(store) if not one.done or Path(one.backup).exists()]
 
@@ -281,9 +281,7 @@ def _read_record(store: Store) -> list[Unfinished]:
 def record_purge(store: Store, one: Unfinished) -> None:
     """Add a purge to the record, or replace its entry."""
     file = store.bank.state / RECORD
-    rest = [
-        each for each in unfinished_purges(store) if each.backup != one.backup and Path(each.backup).exists()
-    ]
+    rest = [each for each in open_purges(store) if each.backup != one.backup and Path(each.backup).exists()]
     # A complete purge has also done what an interrupted one had left.
     rest = [replace(each, done=each.done or one.done) for each in rest]
     rows = [asdict(each) for each in (*rest, one)]
@@ -450,4 +448,4 @@ class HistoryPurges:
 
     def unfinished(self) -> Sequence[Unfinished]:
         """Purges that were interrupted, or whose backup still exists."""
-        return unfinished_purges(self._store)
+        return open_purges(self._store)

@@ -25,7 +25,7 @@ from ua_memory.errors import (
 )
 from ua_memory.git import process, rewrite
 from ua_memory.git.history import History
-from ua_memory.git.remotes import REMOTE, without_credentials
+from ua_memory.git.remotes import REMOTE, printable
 from ua_memory.knowledge import statements, tombstones
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
@@ -43,14 +43,7 @@ from ua_memory.upkeep.merge import (
     require_mergeable,
     require_pushable,
 )
-from ua_memory.upkeep.traces import (
-    RECORD_PREFIX,
-    Cleanup,
-    Needle,
-    TraceReport,
-    make_needles,
-    needles_unless_mentioned,
-)
+from ua_memory.upkeep.traces import RECORD_PREFIX, Cleanup, Needle, TraceReport, make_needles, needles_not_in
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -117,7 +110,7 @@ def _clone_into(history: History, address: str) -> CloneResult:
     known = parse_settings(history.read(sha, SETTINGS)) or {}
     if known.get("trail") == "beside":
         hint = "in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS"
-        raise Conflict("this bank is kept beside code", where=without_credentials(address), hint=hint)
+        raise Conflict("this bank is kept beside code", where=printable(address), hint=hint)
     there = history.differing(None, sha)
     require_mergeable(history, sha, there)
     history.run("symbolic-ref", "HEAD", f"refs/heads/{branch}")
@@ -133,7 +126,7 @@ def _clone_into(history: History, address: str) -> CloneResult:
         f"{path} is not a regular file, and was not checked out"
         for path in sorted(there.keys() - plain.keys())
     )
-    return CloneResult(without_credentials(address), branch, history.number(None, sha), len(plain), notes)
+    return CloneResult(printable(address), branch, history.number(None, sha), len(plain), notes)
 
 
 def _find_branch(history: History, address: str) -> tuple[str, str]:
@@ -141,7 +134,7 @@ def _find_branch(history: History, address: str) -> tuple[str, str]:
     default, heads = history.heads(address)
     if not heads:
         hint = "on the machine that has the bank: ua-memory sync --remote ADDRESS"
-        raise NoBank("the remote is empty", where=without_credentials(address), hint=hint)
+        raise NoBank("the remote is empty", where=printable(address), hint=hint)
     order = dict.fromkeys((default, "main", "master", *heads))
     for branch in [name for name in order if name in heads][:BRANCHES]:
         sha = history.fetch_objects(address, f"refs/heads/{branch}")
@@ -149,7 +142,7 @@ def _find_branch(history: History, address: str) -> tuple[str, str]:
             return branch, sha
     what = f"no branch of the remote has a memory bank ({', '.join(list(heads)[:5])})"
     hint = "create one with ua-memory init, and push it to its own remote with ua-memory sync --remote"
-    raise NoBank(what, where=without_credentials(address), hint=hint)
+    raise NoBank(what, where=printable(address), hint=hint)
 
 
 def _marks_bank(path: str) -> bool:
@@ -247,7 +240,7 @@ def _preview_join(store: Store, other: str, *, base: str | None = None, always: 
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _texts_to_remove(store, base, new) if new else ()
-    sought += needles_unless_mentioned(
+    sought += needles_not_in(
         seen.forgotten_plans.ours.derived_texts, sought, files.values(), store.config.redact
     )
     return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
@@ -355,8 +348,8 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
         store.adopt()
     there = history.remote()
     if address and there and there[1] != address:
-        hint = f"ua-memory git remote set-url {there[0]} {shlex.quote(without_credentials(address))}"
-        raise Usage("this bank already has a remote", where=without_credentials(there[1]), hint=hint)
+        hint = f"ua-memory git remote set-url {there[0]} {shlex.quote(printable(address))}"
+        raise Usage("this bank already has a remote", where=printable(there[1]), hint=hint)
     if address and not there:
         return REMOTE, history.address(address), True
     if not there:
@@ -380,11 +373,11 @@ class _SyncRun:
     """The file for the old history, if there is a purge to follow."""
 
     def __post_init__(self) -> None:
-        self.done = SyncResult(self.name, without_credentials(self.url), self.trial)
+        self.done = SyncResult(self.name, printable(self.url), self.trial)
 
     def run(self) -> SyncResult:
         store, history = self.store, self.store.history
-        if any(not one.done and not one.sync for one in purge.unfinished_purges(store)):
+        if any(not one.done and not one.sync for one in purge.open_purges(store)):
             where = str(store.bank.root)
             raise Conflict("a purge was interrupted here", where=where, hint="ua-memory forget --purge")
         self.done.notes += prepare(store, dry_run=self.trial)
@@ -413,7 +406,7 @@ class _SyncRun:
 
     def _push_error(self, why: str) -> UaMemoryError:
         """The error for git's reason `why` the last push failed."""
-        there = without_credentials(self.url)
+        there = printable(self.url)
         if LOCK_REASON not in why:
             return Busy("other machines keep pushing", where=there, hint="try again")
         found = re.search(r"'([^']*\.lock)'", why)
@@ -604,7 +597,7 @@ class _SyncRun:
 
     def _finish_purges(self) -> None:
         """Delete old objects that a sync left if it was killed after it had moved the branch."""
-        left = [one for one in purge.unfinished_purges(self.store) if one.sync and not one.done]
+        left = [one for one in purge.open_purges(self.store) if one.sync and not one.done]
         for one in left:
             with self.store.locked():
                 rewrite.remove_keep_files(self.store.history)

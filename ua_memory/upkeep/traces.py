@@ -118,7 +118,7 @@ def make_needles(texts: Iterable[str], patterns: Mapping[str, str]) -> tuple[Nee
     return tuple(found)
 
 
-def needles_unless_mentioned(
+def needles_not_in(
     texts: Iterable[str], sure: Collection[Needle], files: Collection[bytes], patterns: Mapping[str, str]
 ) -> tuple[Needle, ...]:
     """Needles for the texts that none of `files` contains, without short ones and those in `sure`."""

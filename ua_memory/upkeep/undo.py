@@ -179,7 +179,7 @@ def _take_back_file(
     if now == then:
         draft.restore(path, before)
         return ()
-    added, there = _added_records(then or b"", before or b"", path), saves.records_by_key(now, path)
+    added, there = _added_records(then or b"", before or b"", path), saves.by_key(now, path)
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
         # A file that was deleted and created again since: the lines that both have are the merge base.
         base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then
@@ -215,20 +215,20 @@ def _may_keep_both(data: bytes, path: str) -> bool:
 
 def _added_records(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
     """The records that a revision added to a file; None if it changed anything else in it."""
-    old, new = saves.records_by_key(before, path), saves.records_by_key(then, path)
+    old, new = saves.by_key(before, path), saves.by_key(then, path)
     added = {key: record for key, record in new.items() if key not in old}
     if not added or any(new.get(key) != record for key, record in old.items()):
         return None
     rest = _remove_records(then, path, list(added.values()), then, before)
     title = 1 if not before and rest.startswith(b"# ") else 0
-    return added if _filled_lines(rest)[title:] == _filled_lines(before) else None
+    return added if _rows(rest)[title:] == _rows(before) else None
 
 
 def _lines(data: bytes) -> list[bytes]:
     return BytesIO(data).readlines()  # at newlines alone, as `markdown` counts them
 
 
-def _filled_lines(data: bytes) -> list[bytes]:
+def _rows(data: bytes) -> list[bytes]:
     return [line.rstrip() for line in _lines(data) if line.strip()]
 
 
@@ -240,9 +240,7 @@ def _remove_records(data: bytes, path: str, records: Sequence[Record], then: byt
     starts = [b.start for b in scan(document.lines, document.front_end) if b.shape is BlockShape.HEADING]
     for start, end in pairwise([*starts, len(lines)]):
         body = [n for n in range(start + 1, end) if lines[n].strip()]
-        its_own = _filled_lines(then).count(lines[start].rstrip()) > _filled_lines(before).count(
-            lines[start].rstrip()
-        )
+        its_own = _rows(then).count(lines[start].rstrip()) > _rows(before).count(lines[start].rstrip())
         if its_own and gone.intersection(body) and gone.issuperset(body):
             gone.update(range(start, end))
             if end == len(lines) and start and not lines[start - 1].strip():
@@ -270,10 +268,10 @@ def _draft_restore(store: Store, draft: Draft) -> None:
 
 def _merge_held(trail: bytes, disk: bytes, path: str) -> bytes:
     """The committed lines with those that only the disk has; of a reworded fact, the disk's version."""
-    kept = saves.records_by_key(disk, path)
+    kept = saves.by_key(disk, path)
     reworded = {
         number
-        for key, record in saves.records_by_key(trail, path).items()
+        for key, record in saves.by_key(trail, path).items()
         if key in kept and kept[key] != record
         for number in range(record.place.line - 1, record.place.end)
     }
