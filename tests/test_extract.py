@@ -404,6 +404,8 @@ def test_kinds_follow_from_what_the_sentence_was_kept_for() -> None:
         ("We moved the database between 2026-01-02 and 2026-01-05 because it was slow.", None),
         ("We moved the database on 2026-01-02 because it was slow.", "2026-01-02"),
         ("We moved the database last month because it was slow.", "2026-10"),
+        ("We moved the database to Hetzner because it was slow in March.", None),
+        ("We moved the database in March because it was slow.", "2026-03"),
     ],
 )
 def test_when_is_the_one_other_day_or_stretch_that_a_sentence_names(said: str, when: str | None) -> None:

@@ -84,7 +84,7 @@ def test_a_vanished_file_keeps_its_facts_until_it_is_let_go(
     assert not memory.watches.due(modelled=False) and memory.watches.list()[0][1].gone == (str(path),)
     caught = memory.watches.run(accept=True)
     assert caught.let_go == (str(path),) and not file.exists() and len(caught.done[0].removed) == 1
-    assert "gone" in memory.history.log(limit=1)[0].subject
+    assert "remove 1 fact with" in memory.history.log(limit=1)[0].subject
 
 
 def test_what_a_person_wrote_into_it_outlives_the_file(memory: Memory, notes: Callable[..., Path]) -> None:
@@ -216,6 +216,7 @@ def test_the_command_and_its_json(shell: Shell, tmp_path: Path, monkeypatch: pyt
     agrees("watch run", told)
     assert "watch run --accept" in shell.ok("watch", "list").out
     assert "a.md is gone; 1 fact removed" in shell.ok("watch", "run", "--accept").out
+    assert "Removed 1 fact with memory/documents/a-" in shell.ok("log", "-n", "1").out
     shell.write("ua-memory.toml", (shell.cwd / "ua-memory.toml").read_text() + "watch.quiet_seconds = 2\n")
     monkeypatch.setattr("ua_memory.cli.retain._ensure_daemon", lambda *_: True)
     assert "again 2 seconds after" in shell.ok("watch", "add", str(folder)).out

@@ -51,8 +51,8 @@ def insert(
 ) -> None:
     """Remember one fact, verbatim.
 
-    It is added to today's log and committed before the command returns. Secrets are removed first. A known
-    text is not added again; today is noted as a day on which it was seen.
+    It is added to today's log and committed before the command returns. Secrets are removed first. A text
+    known with this kind and these tags is not added again; today is noted as a day on which it was seen.
     """
     who, through = caller_origin(call)
     done = memory.insert(

@@ -130,6 +130,8 @@ _PAST_ONLY = late(
     re.I,
 )
 """Words for what has lasted since a day or happened on it, in other languages than English."""
+_REASON = late(r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*", re.I)
+"""A clause that says why: its day is not that of what it explains."""
 _FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
 _DATE_PART = late(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
@@ -141,7 +143,7 @@ def when_in_text(text: str, said: date | None) -> str | None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
     found = set(_named_periods(text, said))
-    if len(found) != 1:
+    if len(found) != 1 or not set(_named_periods(_REASON.sub(" ", text), said)):
         return None
     start, end = found.pop()
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)

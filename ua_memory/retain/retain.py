@@ -128,7 +128,7 @@ class Retainer:
         known = documents.find(self.store, document_id)
         with self.store.revision("retain", door=self.door) as draft:
             done = documents.clear(self.store, draft, known, item) if known.exists else Upsert()
-            draft.subject = f"retain: {len(done.removed)} facts gone with {known.path}"
+            draft.subject = f"retain: remove {counted(len(done.removed), 'fact')} with {known.path}"
         return RetainResult(
             "", item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
             revision=draft.result.revision, notes=draft.result.notes,
