@@ -185,11 +185,11 @@ def test_targets_that_are_none(there: Bank, target: str, error: type[Exception])
 
 
 def test_targets() -> None:
-    assert excerpts.read("memory/a.md:3-4") == excerpts.NamedTarget("memory/a.md", "3-4")
-    assert excerpts.read("memory/a.md") == excerpts.NamedTarget("memory/a.md")
-    assert excerpts.read("memory/at 12:30.md") == excerpts.NamedTarget("memory/at 12:30.md")
-    assert excerpts.read("memory/at 12:30.md:2") == excerpts.NamedTarget("memory/at 12:30.md", "2")
-    assert excerpts.read("MEMORY.md:1") == excerpts.NamedTarget("MEMORY.md", "1")
+    assert excerpts.parse_target("memory/a.md:3-4") == excerpts.NamedTarget("memory/a.md", "3-4")
+    assert excerpts.parse_target("memory/a.md") == excerpts.NamedTarget("memory/a.md")
+    assert excerpts.parse_target("memory/at 12:30.md") == excerpts.NamedTarget("memory/at 12:30.md")
+    assert excerpts.parse_target("memory/at 12:30.md:2") == excerpts.NamedTarget("memory/at 12:30.md", "2")
+    assert excerpts.parse_target("MEMORY.md:1") == excerpts.NamedTarget("MEMORY.md", "1")
     assert excerpts.line_span("a.md", "3", 3) == (3, 3)
     assert excerpts.line_span("a.md", "2-99", 3) == (2, 3)
 

@@ -247,7 +247,7 @@ def test_what_is_split_is_not_merged_again(bank: Bank) -> None:
     for name, other in (("Alice", "Ali"), ("Ali", "Alice")):
         with pytest.raises(Conflict):
             entities.merge(bank.store, name, other, door="test")
-    assert entities.settled(bank.store).resolve("Ali").name == "Ali"
+    assert entities.entity_records(bank.store).resolve("Ali").name == "Ali"
 
 
 # -- in a shell ----------------------------------------------------------------------------------------------

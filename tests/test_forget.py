@@ -191,7 +191,7 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
     kept = markdown.parse(there.bytes(BELIEFS), BELIEFS).of(Observation)
     assert [(o.id, [p.id for p in o.proofs], o.entities) for o in kept] == [(both.id, [card.id], ("Alice",))]
     assert "proofs: 1\n" in there.text(BELIEFS)
-    assert [str(safe)] == [one.id for one in opinions.listed(there.store)]
+    assert [str(safe)] == [one.id for one in opinions.all_opinions(there.store)]
     assert there.text(PAGE) == (
         f"{HEADER}## Hosting\n\nIt is paid by card. {link(card)}\n\nAlice uses Fly.io. {link(card)}\n\n"
         "## Rest\n\nNothing else.\n"

@@ -167,12 +167,12 @@ def test_front_matter() -> None:
 
 
 def test_one_fact() -> None:
-    from ua_memory.knowledge.facts import MAX_TEXT, _checked
+    from ua_memory.knowledge.facts import MAX_TEXT, _check_fact
     from ua_memory.records import Fact
 
-    assert _checked(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="in")).tags == ("ab",)
+    assert _check_fact(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="in")).tags == ("ab",)
     with pytest.raises(TooLarge):
-        _checked(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="inn"))
+        _check_fact(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="inn"))
 
 
 def test_passages() -> None:
@@ -203,10 +203,10 @@ def test_names_and_rules() -> None:
     for most, refuses in (
         (core.LONGEST_NAME, core._new_block),
         (pages.LONGEST["id"], lambda text: pages.path_of("page", text)),
-        (pages.LONGEST["name"], lambda text: pages.line(text, "name")),
-        (pages.LONGEST["source_query"], lambda text: pages.line(text, "source_query")),
+        (pages.LONGEST["name"], lambda text: pages.check_line(text, "name")),
+        (pages.LONGEST["source_query"], lambda text: pages.check_line(text, "source_query")),
         (directives.LONGEST_DIRECTIVE, directives._check_rule),
-        (opinions.LONGEST, opinions._worded),
+        (opinions.LONGEST, opinions._check_text),
         (flight.MAX_REQUEST, flight.request_id),
     ):
         refuses("x" * most)

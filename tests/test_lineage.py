@@ -15,7 +15,7 @@ from ua_memory.errors import NotFound, Usage
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import BeliefStep, Chain, FactStep, SentenceStep, why
 from ua_memory.knowledge.trust import FileProofs as Held
-from ua_memory.knowledge.trust import fault
+from ua_memory.knowledge.trust import broken_reason
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
@@ -158,7 +158,7 @@ def test_a_line_that_was_given_an_id_is_still_its_writers(bank: Bank) -> None:
     bank.store.adopt()
     with bank.store.revision("consolidate", door="test") as draft:
         (fact,) = markdown.parse(draft.read("memory/notes.md"), "memory/notes.md").of(Fact)
-        cited = statements.cited(draft, fact)
+        cited = statements.ensure_id(draft, fact)
     (step,) = why(bank.store, f"^{cited.id}").steps
     assert isinstance(step, FactStep) and step.written and step.written.op == "edit"
 
@@ -251,7 +251,7 @@ def test_whatever_is_written_properly_holds_and_whatever_is_taken_away_is_missed
         files[PAGE] = HEADER + "".join(f"So it is. [[x#^{a}]] [[#^{b}]]\n\n" for a, b in cited)
         for path in chance.sample(sorted(files), len(files)):
             held.read(markdown.parse(files[path].encode(), path))
-        bad = [fault(proof, held.said, held.buried) and proof.id for _, _, proof in held.cited]
+        bad = [broken_reason(proof, held.said, held.buried) and proof.id for _, _, proof in held.cited]
         return {one for one in [*bad, *(each.message for each in held.bare), *held.loose] if one}
 
     assert problems() == set()

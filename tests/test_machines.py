@@ -150,7 +150,7 @@ def test_renamed_twice_and_changed_on_both(with_notes: tuple[Bank, Bank]) -> Non
     one.store.adopt()
     fact = next(f for f in markdown.parse(one.bytes("memory/a.md"), "memory/a.md").of(Fact) if "0" in f.text)
     with one.store.revision("consolidate", door="test") as draft:
-        block = statements.cited(draft, fact).id
+        block = statements.ensure_id(draft, fact).id
     ((path, text),) = settled(one, two).items()
     assert {line.author for bank in (one, two) for line in audit.blame(bank.store, path)} == {"person"}
     wanted = f"- new on a\n- new on b\n{BY_HAND}".replace("line 0", f"line 0 ^{block}")

@@ -194,7 +194,7 @@ def test_the_trend_is_brought_up_to_date(bank: Bank) -> None:
     said = fact(bank)
     one = made(bank, "Price decides.", Ground(said, "price"))
     facts, later = {str(said.id): said}, TODAY + timedelta(days=100)
-    two = written(bank, lambda d: observations.with_trend(d, one, facts, today=later))
+    two = written(bank, lambda d: observations.update_trend(d, one, facts, today=later))
     assert (one.trend, two.trend) == ("new", "stale")
 
 
@@ -218,10 +218,10 @@ def test_it_is_stale_when_facts_come_or_go(bank: Bank) -> None:
 
 
 def test_names_become_files_that_can_be_found(bank: Bank) -> None:
-    from ua_memory.knowledge.observations import file_for
+    from ua_memory.knowledge.observations import choose_file
 
     def stem(text: str, *names: str, scope: str = "", there: tuple[str, ...] = ()) -> str:
-        return file_for(text, names, scope, there).removeprefix("memory/observations/").removesuffix(".md")
+        return choose_file(text, names, scope, there).removeprefix("memory/observations/").removesuffix(".md")
 
     assert stem("It is cheap.", "Fly.io") == "Fly.io"
     assert stem("Bob knows Alice Pereira.", "Zed", "Alice Pereira") == "Alice Pereira"

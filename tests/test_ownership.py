@@ -52,7 +52,7 @@ def given_id(there: Bank, path: str = OTHER) -> str:
     """A machine gives the first line that has none an id, as a consolidation does."""
     fact = next(f for f in _facts(there.store, path) if f.id is None)
     with there.store.revision("consolidate", door="test") as draft:
-        return str(statements.cited(draft, fact).id)
+        return str(statements.ensure_id(draft, fact).id)
 
 
 def _facts(store: Store, path: str) -> list[Fact]:

@@ -28,11 +28,11 @@ from ua_memory.knowledge.sessions import (
     PASSAGE,
     SessionFile,
     SessionTurn,
-    announces,
+    is_announcement,
     older_than,
     parse,
     passages,
-    shortened,
+    shorten_turn,
     show,
 )
 from ua_memory.recall.arms import Ranked, parse_query
@@ -137,9 +137,9 @@ def test_a_persons_note_is_no_session(memory: Memory) -> None:
 
 def test_long_code_and_long_turns_are_cut_and_say_so() -> None:
     code = "\n".join(f"line {n}" for n in range(CODE_LINES + 5))
-    short = shortened(f"look\n```py\n{code}\n```\nthat")
+    short = shorten_turn(f"look\n```py\n{code}\n```\nthat")
     assert "line 2\n[14 more lines]\n```\nthat" in short and "line 3" not in short
-    cut = shortened("x" * (CUT_TURN + 1000))
+    cut = shorten_turn("x" * (CUT_TURN + 1000))
     assert len(cut) < CUT_TURN + 100 and cut.endswith("[1,000 more characters]")
 
 
@@ -148,7 +148,7 @@ def test_long_code_and_long_turns_are_cut_and_say_so() -> None:
     ["Let me read the file.", "Ok, I'll check the logs now. Looking at the tests first.", "Ich schaue nach."],
 )
 def test_an_announcement_is_left_out(text: str) -> None:
-    assert announces(text)
+    assert is_announcement(text)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_an_announcement_is_left_out(text: str) -> None:
     ],
 )  # fmt: skip
 def test_what_was_left_to_do_is_a_whole_sentence(text: str, left: str) -> None:
-    assert sessions.open_of([sessions.SessionTurn("t1", "person", text, "2026-11-26 09:00")]) == left
+    assert sessions.find_unfinished([sessions.SessionTurn("t1", "person", text, "2026-11-26 09:00")]) == left
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_was_left_to_do_is_a_whole_sentence(text: str, left: str) -> None:
      ANSWER, "Ok, going with ReportLab for receipts.", "I will check that Marta agrees, since she decides."],
 )  # fmt: skip
 def test_what_says_something_is_kept(text: str) -> None:
-    assert not announces(text) or "agrees" in text
+    assert not is_announcement(text) or "agrees" in text
 
 
 def test_who_is_no_side_of_the_talk_is_left_out(memory: Memory) -> None:

@@ -27,8 +27,8 @@ def test_a_line_of_a_persons_is_given_an_id_once(there: Bank) -> None:
     fact = markdown.parse(there.bytes(), DAY).of(Fact)[0]
     assert statements.name_of(fact) == f"{DAY}#{markdown.texthash(fact.text)}"
     with there.store.revision("consolidate", door="test") as draft:
-        one = statements.cited(draft, fact)
-        assert statements.cited(draft, fact) == one == statements.cited(draft, one)
+        one = statements.ensure_id(draft, fact)
+        assert statements.ensure_id(draft, fact) == one == statements.ensure_id(draft, one)
     assert there.text() == f"* Alice likes tea. #home\n  more of it ^{one.id}\n\nprose\n- another\n"
     assert statements.name_of(one) == f"^{one.id}"
     assert (one.text, one.tags, one.said_by) == (fact.text, fact.tags, fact.said_by)
@@ -41,7 +41,7 @@ def test_a_persons_line_below_an_agents_heading_stays_theirs(there: Bank) -> Non
     fact = markdown.parse(there.bytes(), DAY).of(Fact)[1]
     assert (fact.said_by, said.said_by) == ("person", "agent")
     with there.store.revision("consolidate", door="test") as draft:
-        one = statements.cited(draft, fact)
+        one = statements.ensure_id(draft, fact)
     assert there.text().endswith(f"10. Typed by hand. ^{one.id}\n    - origin: person\n")
     assert (there.find(one.id).said_by, there.find(one.id).text) == ("person", fact.text)
 
@@ -51,7 +51,7 @@ def test_a_line_that_changed_is_not_cited(there: Bank) -> None:
     fact = markdown.parse(there.bytes(), DAY).of(Fact)[0]
     there.write("- Alice likes coffee.\n")
     with pytest.raises(Malformed), there.store.revision("consolidate", door="test") as draft:
-        statements.cited(draft, fact)
+        statements.ensure_id(draft, fact)
     assert there.text() == "- Alice likes coffee.\n"
 
 

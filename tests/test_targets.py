@@ -57,9 +57,9 @@ NOTES = {"plan": "The plan costs 1000.", "trip": "The trip costs 200.", "house":
     ],
 )
 def test_each_form_is_read_also_with_the_signs_around_it(given: str, meant: Named) -> None:
-    assert excerpts.read(given) == meant
+    assert excerpts.parse_target(given) == meant
     for around in ("{}", " {} ", '"{}"', "`{}`", "({})", "“{}”", "'{}',", "({}).", "{};", "{}:"):
-        assert excerpts.read(around.format(given)) == meant, around
+        assert excerpts.parse_target(around.format(given)) == meant, around
 
 
 # -- all that is printed -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, parse
+from ua_memory.knowledge.tombstones import PATH, Tombstones, normalize, parse, salted_hash
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
@@ -97,7 +97,9 @@ class Machine:
         for block, text in dict(gone).items():
             self.world.stones.add(block)
             if block not in known:
-                row = f"- ^{block}\n  - hash: {SALT}:{mark(SALT, folded(text))}\n  - on: 2026-11-22\n"
+                row = (
+                    f"- ^{block}\n  - hash: {SALT}:{salted_hash(SALT, normalize(text))}\n  - on: 2026-11-22\n"
+                )
                 self.files[PATH] = self.files.get(PATH, b"# Forgotten\n\n") + row.encode()
 
     # -- what people and machines do -----------------------------------------------------------------------

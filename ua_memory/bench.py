@@ -895,7 +895,7 @@ class Probes:
         query = " ".join(self._memory.store.redacted(query).split()).replace("→", "->").strip()
         if not query or not targets:
             raise Usage("a probe is a question and ids", hint='ua-memory bench probes --add "QUESTION" ^ID')
-        found = [self._memory.facts.get(statements.named_id(self._memory.store, one)[0]) for one in targets]
+        found = [self._memory.facts.get(statements.resolve_id(self._memory.store, one)[0]) for one in targets]
         ids = tuple(dict.fromkeys(str(one.id) for one in found))
         before = self._text()
         line = f"- {query} → {' '.join(f'^{block}' for block in ids)}\n"

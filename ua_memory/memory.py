@@ -194,8 +194,8 @@ class Memory:
             text,
             kind=kind,
             when=self._when(when),
-            tags=knowledge_facts.listed(tags, "tags"),
-            entities=knowledge_facts.listed(entities, "entities"),
+            tags=knowledge_facts.require_list(tags, "tags"),
+            entities=knowledge_facts.require_list(entities, "entities"),
             quotes=tuple(quotes),
         )
         said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
@@ -235,17 +235,17 @@ class Memory:
     def get(self, target: str) -> Excerpt:
         """Read a file, lines or a fact, named in any form that a command prints: `^id`, `PATH:LINE`,
         `PATH#L3-L5`, `[[…#^id]]`. NotFound, Usage."""
-        named = statements.read(target)
+        named = statements.parse_target(target)
         if said := self.sessions.named(named.file, named.id):
             file, span = said
-            return statements.cut(file.read_bytes(), str(file), named.span or span, named.id)
-        found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block))
+            return statements.excerpt(file.read_bytes(), str(file), named.span or span, named.id)
+        found = statements.resolve_target(self.store, target, lambda block: self.facts.files_of(block))
         path = found.path
         there = str(self.store.bank.root / path)  # by `extraPaths`
         if not is_truth(path) and os.path.isfile(there):  # noqa: PTH113 (a name that is too long is none)
             path = there
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
-        return statements.cut(data, path, found.span, found.id)
+        return statements.excerpt(data, path, found.span, found.id)
 
     def locate(self, target: str = "") -> tuple[Path, int]:
         """The file of a target, in any form that `get` takes, and its first line, 0 where all of the file is
@@ -259,7 +259,7 @@ class Memory:
         try:
             found = self.get(target)
         except NotFound:
-            if day := statements.day_named(target, self.store.now()):
+            if day := statements.named_day(target, self.store.now()):
                 return root / f"memory/{day}.md", 0
             raise
         whole = found.line == 1 and found.end == found.lines
@@ -284,7 +284,10 @@ class Memory:
         from ua_memory.recall.search import search_cleaned
 
         at_least(0, limit=limit)
-        queries, refresh = knowledge_facts.listed(queries, "queries"), self._refresher(progress, not by_words)
+        queries, refresh = (
+            knowledge_facts.require_list(queries, "queries"),
+            self._refresher(progress, not by_words),
+        )
         return search_cleaned(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth, refresh=refresh,
             by_words=by_words,
@@ -340,9 +343,9 @@ class Memory:
         from ua_memory.index.filters import Filters, read_groups
 
         lists = (
-            knowledge_facts.listed(tags, "tags"),
-            knowledge_facts.listed(kinds, "kinds"),
-            knowledge_facts.listed(sources, "sources"),
+            knowledge_facts.require_list(tags, "tags"),
+            knowledge_facts.require_list(kinds, "kinds"),
+            knowledge_facts.require_list(sources, "sources"),
         )
         groups = read_groups(groups)
         return Filters(since, until, *lists, match=match, groups=groups, retired=retired, asked_at=asked_at)

@@ -62,7 +62,7 @@ from ua_memory.index.vectors import (
 from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, days, is_damaged, items_citing
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import statements
-from ua_memory.knowledge.lineage import CitingStep, cut, plain
+from ua_memory.knowledge.lineage import CitingStep, split_by_citations, strip_citations
 from ua_memory.knowledge.statements import Progress
 from ua_memory.markdown import document, lines
 from ua_memory.records import Fact, Place, Problem, ref_of
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from ua_memory.index.embedding import Embedded
     from ua_memory.index.items import IndexItem
-    from ua_memory.knowledge.facts import Equal
+    from ua_memory.knowledge.facts import FindEqual
     from ua_memory.knowledge.statements import Statement
     from ua_memory.store.draft import Result
     from ua_memory.store.files import FileStat
@@ -864,7 +864,7 @@ class Facts:
     def named(self, target: str) -> Fact:
         """The fact that `target` names, in any form that `get` accepts. NotFound; Usage if it is not a fact
         with an id."""
-        found = statements.find_excerpts(self._store, target, self.files_of).record
+        found = statements.resolve_target(self._store, target, self.files_of).record
         if not isinstance(found, Fact) or not found.id:
             hint = "ua-memory observations retire, ua-memory opinions drop" if found else "ua-memory search"
             raise Usage("not a fact with an id", where=target, hint=hint)
@@ -898,13 +898,13 @@ class Facts:
         opinions by their proofs, facts and sentences of pages and core memory by their links. The index is
         refreshed first. NotFound if no statement has the id and none cites it; Usage if `target` has no
         id."""
-        block, ref = statements.named_id(self._store, target, self.files_of)
+        block, ref = statements.resolve_id(self._store, target, self.files_of)
         index = self._index()
         with index.lock:
             index.refresh(vectors=False)
             found = _CitationWalk(index).of(block, ref)
         if not found:
-            statements.find_excerpts(self._store, target, self.files_of)  # raises NotFound
+            statements.resolve_target(self._store, target, self.files_of)  # raises NotFound
         return found
 
     def tags(self) -> dict[str, int]:
@@ -925,7 +925,7 @@ class Facts:
             index.refresh(vectors=False)
             return days(index.words, replace(where, since=since or where.since, until=until or where.until))
 
-    def lookup(self) -> Equal:
+    def lookup(self) -> FindEqual:
         """A function from a text to the files that may have facts with exactly this text, including files
         that could not be indexed. The index is refreshed first."""
         unread = [path for path in self._index().refresh(vectors=False).unread if self._is_readable(path)]
@@ -1002,11 +1002,11 @@ class _CitationWalk:
         lines = self._files.lines(current.path)[current.line - 1 : current.end]
         text = b"\n".join(lines).decode("utf-8", "replace")
         cited = [
-            (start, end) for start, end, links in cut(text)
+            (start, end) for start, end, links in split_by_citations(text)
             if any({link.id, link.ref} & blocks for link in links)
         ]  # fmt: skip
         for start, end in cited or [(0, len(text))]:
-            sentence = self._index.store.redacted(" ".join(plain(text[start:end]).split()))
+            sentence = self._index.store.redacted(" ".join(strip_citations(text[start:end]).split()))
             first = current.line + text.count("\n", 0, start)
             place = Place(current.path, first, current.line + text.count("\n", 0, max(start, end - 1)))
             yield CitingStep(item.record, sentence, None, place, item.retired)

@@ -74,13 +74,13 @@ def core_path(store: Store) -> str:
 def blocks(store: Store) -> list[CoreBlock]:
     """All blocks in file order; none where there is no MEMORY.md."""
     path = core_path(store)
-    return _blocks(_text(store, path), path)
+    return _parse_blocks(_read_core(store, path), path)
 
 
 def block(store: Store, name: str) -> CoreBlock:
     """One block by name, ignoring case and brackets. NotFound lists the names."""
     there = blocks(store)
-    found = named(there, bare_name(name))
+    found = find_block(there, bare_name(name))
     if found is None:
         known = ", ".join(b.name for b in there) or "none"
         raise NotFound(
@@ -112,42 +112,42 @@ def replace(
         if draft.already_done is None:
             draft.by_person = by_person
             draft.even_if_empty = request is not None
-            done = put(store, draft, name, value, expect=expect)
+            done = put_block(store, draft, name, value, expect=expect)
             draft.trailers |= {key: [said] for key, said in (trailers or {}).items()}
     if draft.already_done is not None:
-        return _answered(store, draft, _new_block(name))
+        return _repeated_change(store, draft, _new_block(name))
     return change(done, result=draft.result)
 
 
-def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
+def put_block(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
     """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises; then
     the draft is as it was."""
-    value = _checked_value(value)
+    value = _check_value(value)
     new_block = _new_block(name)
     path = core_path(store)
     data, value = draft.read(path), strip_blank(draft.redact(value))
-    before = named(_blocks(data, path), new_block.name)
-    _expected(before, expect, path)
+    before = find_block(_parse_blocks(data, path), new_block.name)
+    _check_expected(before, expect, path)
     if not draft.by_person and draft.op != "import":
-        trust.require(store, value, before.value if before else "")
-    new = _with_value(data, path, before, change(new_block, value=value))
-    warnings = _within_budget(store, path, data, new, before, new_block.name)
+        trust.require_trusted(store, value, before.value if before else "")
+    new = _replace_value(data, path, before, change(new_block, value=value))
+    warnings = _check_block_budget(store, path, data, new, before, new_block.name)
     draft.write(path, new, removes=[before] if before else [])
     draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
-    after = named(_blocks(draft.read(path), path), new_block.name) or new_block
+    after = find_block(_parse_blocks(draft.read(path), path), new_block.name) or new_block
     return BlockChange(before, after, draft.result, warnings)
 
 
-def check(store: Store, values: Mapping[str, str]) -> None:
+def check_values(store: Store, values: Mapping[str, str]) -> None:
     """Raises what `put` would raise if these blocks got these values together."""
     path = core_path(store)
-    data = _text(store, path)
+    data = _read_core(store, path)
     for name, value in values.items():
-        block = change(_new_block(name), value=strip_blank(_checked_value(value)))
-        before = named(_blocks(data, path), block.name)
-        trust.require(store, block.value, before.value if before else "")
-        new = _with_value(data, path, before, block)
-        _within_budget(store, path, data, new, before, block.name)
+        block = change(_new_block(name), value=strip_blank(_check_value(value)))
+        before = find_block(_parse_blocks(data, path), block.name)
+        trust.require_trusted(store, block.value, before.value if before else "")
+        new = _replace_value(data, path, before, block)
+        _check_block_budget(store, path, data, new, before, block.name)
         data = new
 
 
@@ -155,9 +155,9 @@ def check_budgets(store: Store, path: str, old: bytes, new: bytes) -> tuple[str,
     """What to tell of the budgets if MEMORY.md has these bytes after those. TooLarge where one is passed that
     was not, or was by less."""
     warnings = dict[str, None]()
-    for block in _blocks(new, path):
-        before = named(_blocks(old, path), block.name)
-        warnings.update(dict.fromkeys(_within_budget(store, path, old, new, before, block.name)))
+    for block in _parse_blocks(new, path):
+        before = find_block(_parse_blocks(old, path), block.name)
+        warnings.update(dict.fromkeys(_check_block_budget(store, path, old, new, before, block.name)))
     return tuple(warnings)
 
 
@@ -189,31 +189,32 @@ class CoreMemory:
     def budgets(self) -> Sequence[Budget]:
         """Tokens against budgets: MEMORY.md first, then its blocks. Counted once for as long as it stays."""
         path, config = core_path(self._store), self._store.config
-        data = _text(self._store, path)
+        data = _read_core(self._store, path)
         if self._counted is None or self._counted[0] != data:
             each = [
-                Budget(b.name, tokens.count(b.value), config.core_block_tokens) for b in _blocks(data, path)
+                Budget(b.name, tokens.count(b.value), config.core_block_tokens)
+                for b in _parse_blocks(data, path)
             ]
-            self._counted = data, [Budget("", _size(data), config.core_tokens), *each]
+            self._counted = data, [Budget("", _count_tokens(data), config.core_tokens), *each]
         return self._counted[1]
 
 
-def _answered(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
+def _repeated_change(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
     done = draft.already_done
     if done and done.trailer("Memory-Op") != "core replace":
         raise Usage("this request id was already used for something else", where=done.subject)
-    there = named(blocks(store), asked.name)  # None: undone or deleted since
+    there = find_block(blocks(store), asked.name)  # None: undone or deleted since
     return BlockChange(there, there or asked, draft.result, repeated=True)
 
 
-def _text(store: Store, path: str) -> bytes:
+def _read_core(store: Store, path: str) -> bytes:
     try:
         return store.truth(path)
     except NotFound:
         return b""
 
 
-def _blocks(data: bytes, path: str) -> list[CoreBlock]:
+def _parse_blocks(data: bytes, path: str) -> list[CoreBlock]:
     return list(document.parse(data, path).of(CoreBlock))
 
 
@@ -235,7 +236,7 @@ def _new_block(name: str) -> CoreBlock:
     return made
 
 
-def _checked_value(value: str) -> str:
+def _check_value(value: str) -> str:
     """The value as a block can hold it. Usage where what follows in the file would not be what it was."""
     lines = strip_blank(readable(value.replace("\r\n", "\n"))).split("\n")
     for found in scan(lines):
@@ -247,22 +248,22 @@ def _checked_value(value: str) -> str:
     return "\n".join(lines)
 
 
-def named(there: Sequence[CoreBlock], name: str) -> CoreBlock | None:
+def find_block(there: Sequence[CoreBlock], name: str) -> CoreBlock | None:
     """The block of a name, in other letters if need be."""
     exact = [b for b in there if b.name == name]
     loose = [b for b in there if b.name.casefold() == name.casefold()]
     return next(iter(exact or loose), None)
 
 
-def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
+def _check_expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
     now = before.value if before else ""
     if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
         raise ChangedOnDisk("the block has changed", where=path, hint="ua-memory core get")
 
 
-def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
+def _replace_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
     """The file's bytes with the block's value; Malformed if they would then parse as anything else."""
-    known = _blocks(data, path)
+    known = _parse_blocks(data, path)
     there = [(b.name, b.value) for b in known]
     at = [b.place for b in known].index(before.place) if before else len(known)
     here = [((before or block).name, block.value)]
@@ -279,7 +280,7 @@ def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlo
         gap = [""] if last < len(lines) and lines[last].strip() else []
         new = markdown_lines.replace_lines(data, before.place, [head, *body, *gap])
     wanted = [*there[:at], *here, *there[at + 1 :]]
-    if [(b.name, b.value) for b in _blocks(new, path)] != wanted:
+    if [(b.name, b.value) for b in _parse_blocks(new, path)] != wanted:
         raise Malformed(
             "the block cannot be written so that all others stay as they are", where=path,
             hint="close what is open in it: a code fence, a comment",
@@ -287,13 +288,13 @@ def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlo
     return new
 
 
-def _within_budget(
+def _check_block_budget(
     store: Store, path: str, old: bytes, new: bytes, before: CoreBlock | None, name: str
 ) -> tuple[str, ...]:
-    limits, after = store.config, named(_blocks(new, path), name)
+    limits, after = store.config, find_block(_parse_blocks(new, path), name)
     block = Budget(name, tokens.count(after.value if after else ""), limits.core_block_tokens)
-    now = [block, Budget("", _size(new), limits.core_tokens)]
-    then = [tokens.count(before.value) if before else 0, _size(old)]
+    now = [block, Budget("", _count_tokens(new), limits.core_tokens)]
+    then = [tokens.count(before.value) if before else 0, _count_tokens(old)]
     for budget, was in zip(now, then, strict=True):
         if budget.used > budget.limit and budget.used > was:
             raise TooLarge(
@@ -304,7 +305,7 @@ def _within_budget(
     return tuple(budget.warning for budget in now if budget.warning)
 
 
-def _size(data: bytes) -> int:
+def _count_tokens(data: bytes) -> int:
     """Tokens of the file, less the sentence that a new one begins with."""
     lines = data.decode("utf-8", "replace").split("\n")
     return tokens.count("\n".join(line for line in lines if line.strip() != CORE_INTRO))
@@ -319,8 +320,10 @@ def _size(data: bytes) -> int:
 # a translation is not recognised, and a "yes" to the assistant's words does not make them the person's.
 
 
-_TELLING = "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
-ORDERS = grounding.tokenize(_TELLING)
+_TOOL_WORDS = (
+    "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
+)
+ORDERS = grounding.tokenize(_TOOL_WORDS)
 """Words that make an order of a statement, or turn it around: a person has said them, or they stay out."""
 _SPEAKERS = frozenset({"user", "person", "assistant", "agent"})
 _SHORT = re.compile(r"(\w{3,})\.[a-z]{2,3}")
@@ -344,14 +347,14 @@ def find_ungrounded(value: str, kept: Sequence[str], said: Sequence[str], others
     for one in grounding.sentences(value):
         if grounding.occurs_in(grounding.words_only(one), was):
             continue
-        if why := _why(one, here, plain, words, theirs):
+        if why := _ungrounded_reason(one, here, plain, words, theirs):
             return f"“{one.strip()[:80]}”: {why}"
     return ""
 
 
-def _why(one: str, here: str, plain: str, words: frozenset[str], theirs: frozenset[str]) -> str:
+def _ungrounded_reason(one: str, here: str, plain: str, words: frozenset[str], theirs: frozenset[str]) -> str:
     units = grounding.tokenize(one) - _SPEAKERS
-    if things := [each for each in grounding.distinctive_tokens(one) if not _was_said(plain, each)]:
+    if things := [each for each in grounding.distinctive_tokens(one) if not _is_named(plain, each)]:
         return f"no person said {', '.join(sorted(things))}"
     if orders := (units & ORDERS) - words:
         return f"no person said {', '.join(w for w in one.split() if grounding.tokenize(w) & orders)}"
@@ -364,7 +367,7 @@ def _why(one: str, here: str, plain: str, words: frozenset[str], theirs: frozens
     return ""
 
 
-def _was_said(plain: str, thing: str) -> bool:
+def _is_named(plain: str, thing: str) -> bool:
     """Whether a thing is named there: `fly.io` also by who says Fly."""
     short = _SHORT.fullmatch(thing)
     return grounding.has_token(plain, thing) or (short is not None and grounding.has_token(plain, short[1]))
@@ -384,7 +387,7 @@ def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[
     flat, plain = grounding.words_only(persons), grounding.plain_text(persons)
     runs = [(one, run) for one in grounding.sentences(value) for run in grounding.word_runs(one)]
     runs = [(one, run) for one, run in runs if run not in flat]
-    things = [each for each in sorted(grounding.distinctive_tokens(value)) if not _was_said(plain, each)]
+    things = [each for each in sorted(grounding.distinctive_tokens(value)) if not _is_named(plain, each)]
     for output in outputs if runs or things else ():
         theirs = grounding.words_only(output)
         if found := next((one for one, run in runs if run in theirs), ""):

@@ -113,7 +113,7 @@ class CoreProposals:
         An agent's edit that stands is kept. Usage unless a person does it; NotFound, TooLarge, and
         ChangedOnDisk where the block of a waiting edit is another one by now."""
         chosen = self._chosen(ids, by_person)
-        edits = {one.id: one for one in _edits(self._store)}
+        edits = {one.id: one for one in _waiting_edits(self._store)}
         warnings: list[str] = []
         with self._store.revision("core accept", door=self._door) as draft:
             draft.by_person = draft.even_if_empty = True
@@ -122,12 +122,14 @@ class CoreProposals:
                     done = self._add_line(draft, one, block)
                 elif one.kind == "waiting":
                     edit = edits[one.id]
-                    done = core.put(self._store, draft, edit.section, edit.value, expect=edit.before or "")
+                    done = core.put_block(
+                        self._store, draft, edit.section, edit.value, expect=edit.before or ""
+                    )
                 else:
                     continue
                 warnings += [each for each in done.warnings if each not in warnings]
             draft.subject = f"core: accept {wording.counted(len(chosen), 'proposal')}"
-            draft.trailers |= _trailers(chosen, ACCEPTED)
+            draft.trailers |= _decision_trailers(chosen, ACCEPTED)
         self._drop(chosen)
         return DecidedProposals(tuple(chosen), draft.result, tuple(warnings))
 
@@ -142,7 +144,7 @@ class CoreProposals:
         with self._store.revision("core reject", door=self._door) as draft:
             draft.by_person = draft.even_if_empty = True
             draft.subject = f"core: reject {wording.counted(len(rest), 'proposal')}"
-            draft.trailers |= _trailers(rest, REJECTED)
+            draft.trailers |= _decision_trailers(rest, REJECTED)
         self._drop(rest)
         return DecidedProposals(tuple(chosen), draft.result)
 
@@ -157,8 +159,8 @@ class CoreProposals:
         Raises what `core.replace` raises.
         """
         store, value = self._store, self._store.redacted(value)
-        core.check(store, {section: value})
-        there = core.named(core.blocks(store), section)
+        core.check_values(store, {section: value})
+        there = core.find_block(core.blocks(store), section)
         before = there.value if there else None
         found = core.find_repeated(value, before or "", words.said, words.outputs) if words else ""
         if not found:
@@ -179,21 +181,21 @@ class CoreProposals:
         groups: dict[str, list[Fact]] = {}
         for path, data in texts(self._store, paths=self._among()):
             for fact in document.parse(data, path).of(Fact) if b"preference" in data else ():
-                if _is_persons_rule(fact):
+                if _is_owners_rule(fact):
                     groups.setdefault(grounding.words_only(fact.text), []).append(fact)
         decided = self._names(ACCEPTED) | self._names(REJECTED) if groups else set()
         stands = grounding.words_only("\n".join(block.value for block in core.blocks(self._store)))
         found = []
         for words, facts in groups.items():
-            if grounding.occurs_in(words, stands) or any(_name(fact) in decided for fact in facts):
+            if grounding.occurs_in(words, stands) or any(_trailer_name(fact) in decided for fact in facts):
                 continue
             if why := self._why(facts):
-                found.append(_of(facts, why))
+                found.append(_rule_proposal(facts, why))
         yield from sorted(found, key=lambda one: (max(one.days, default=""), one.id), reverse=True)
 
     def _why(self, facts: Sequence[Fact]) -> str:
         """Why a statement is proposed, '' where it is not."""
-        days = _days(facts)
+        days = _seen_days(facts)
         if len(days) > 1:
             return f"stated on {', '.join(days[-4:])}"
         if len({fact.heading.session for fact in facts if fact.heading.session}) > 1 or self._told_again(
@@ -215,31 +217,33 @@ class CoreProposals:
     def _add_line(self, draft: Draft, one: CoreProposal, name: str) -> BlockChange:
         path = core.core_path(self._store)
         there = document.parse(draft.read(path), path).of(CoreBlock)
-        known = core.named(there, name)
+        known = core.find_block(there, name)
         line = f"- {' '.join(one.text.split())}"
-        return core.put(self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line)
+        return core.put_block(
+            self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line
+        )
 
     # -- edits that wait -------------------------------------------------------------------------------
 
     def _waiting(self) -> Iterator[CoreProposal]:
         there = {block.name.casefold(): block.value for block in core.blocks(self._store)}
-        for one in _edits(self._store):
+        for one in _waiting_edits(self._store):
             if there.get(one.section.casefold()) != one.value:  # else a kill left the file behind
                 yield self._shown(one)
 
     def _shown(self, one: WaitingEdit) -> CoreProposal:
         why = f"asked for by an agent; a tool printed it and no person said it: {one.repeated!r}"
         return CoreProposal(
-            one.id, "waiting", _diff(one.before or "", one.value), why, one.section, (one.at[:10],),
+            one.id, "waiting", _line_diff(one.before or "", one.value), why, one.section, (one.at[:10],),
             client=one.client, session=one.session,
         )  # fmt: skip
 
     def _save(self, made: WaitingEdit) -> None:
         """Write an edit down; it is on the disk when this returns. Busy where too many wait, CannotWrite."""
-        file = _file(self._store, made.id)
+        file = _edit_path(self._store, made.id)
         self._store.make_state()
         with self._store.locked(), writing(file):
-            if not file.exists() and sum(1 for _ in _edits(self._store)) >= MOST_WAITING:
+            if not file.exists() and sum(1 for _ in _waiting_edits(self._store)) >= MOST_WAITING:
                 raise Busy(
                     f"{MOST_WAITING} edits of core memory wait for the person",
                     hint="ua-memory core proposals",
@@ -251,7 +255,7 @@ class CoreProposals:
     def _drop(self, decided: Iterable[CoreProposal]) -> None:
         for one in decided:
             if one.kind == "waiting":
-                _file(self._store, one.id).unlink(missing_ok=True)
+                _edit_path(self._store, one.id).unlink(missing_ok=True)
 
     # -- edits that stand ------------------------------------------------------------------------------
 
@@ -266,7 +270,7 @@ class CoreProposals:
             if one.id in settled:
                 continue
             before, after = self._value(one, name, "^"), self._value(one, name, "")
-            if text := _left(before, after, there.get(core.bare_name(name).casefold(), "")):
+            if text := _remaining_diff(before, after, there.get(core.bare_name(name).casefold(), "")):
                 yield CoreProposal(
                     one.id, "unseen", text, "written by an agent, not seen yet", name,
                     (one.when.date().isoformat(),), session=one.trailer("Session"),
@@ -275,7 +279,7 @@ class CoreProposals:
     def _value(self, revision: Revision, name: str, parent: str) -> str:
         path = core.core_path(self._store)
         data = self._store.history.read(f"{revision.id}{parent}", path) or b""
-        found = core.named(document.parse(data, path).of(CoreBlock), core.bare_name(name))
+        found = core.find_block(document.parse(data, path).of(CoreBlock), core.bare_name(name))
         return found.value if found else ""
 
     # -- decisions -------------------------------------------------------------------------------------
@@ -305,69 +309,69 @@ class CoreProposals:
         return {name for one in log if one.id not in gone for name in one.trailers.get(key, ())}
 
 
-def forget_edits(store: Store, holds: Callable[[str], bool]) -> int:
+def delete_edits(store: Store, holds: Callable[[str], bool]) -> int:
     """Delete the waiting edits that have words for which `holds` is true; their number."""
-    gone = [one for one in _edits(store) if holds(one.value) or holds(one.before or "")]
+    gone = [one for one in _waiting_edits(store) if holds(one.value) or holds(one.before or "")]
     for one in gone:
-        _file(store, one.id).unlink(missing_ok=True)
+        _edit_path(store, one.id).unlink(missing_ok=True)
     return len(gone)
 
 
-def _edits(store: Store) -> Iterator[WaitingEdit]:
+def _waiting_edits(store: Store) -> Iterator[WaitingEdit]:
     for file in swap.list_files(store.bank.pending, PREFIX):
         if file.suffix == ".json":
             with contextlib.suppress(OSError, ValueError, TypeError):
                 yield WaitingEdit(**json.loads(file.read_bytes()))
 
 
-def _file(store: Store, id: str) -> Path:
+def _edit_path(store: Store, id: str) -> Path:
     return store.bank.pending / f"{PREFIX}{id.removeprefix('c-')}.json"
 
 
-def _is_persons_rule(fact: Fact) -> bool:
+def _is_owners_rule(fact: Fact) -> bool:
     """What was said in a group chat is no owner's rule."""
     own = fact.said_by == "person" and not wording.group_of((*fact.tags, *fact.heading.tags))
     return own and fact.kind == "preference" and not fact.retired and not fact.untrusted
 
 
-def _name(fact: Fact) -> str:
+def _trailer_name(fact: Fact) -> str:
     """What a trailer calls a fact: its id, or the place and hash of a line without one."""
     if fact.ref:
         return f"^{fact.ref}"
     return f"{quote(fact.place.path, safe='/@+=~')}#{document.texthash(fact.text)[:NAMES]}"
 
 
-def _of(facts: Sequence[Fact], why: str) -> CoreProposal:
+def _rule_proposal(facts: Sequence[Fact], why: str) -> CoreProposal:
     tags = (tag for fact in facts for tag in (*fact.tags, *fact.heading.tags))
     projects = sorted({tag.partition(":")[2] for tag in tags if tag.startswith("project:")})
     head = facts[0]
     client, session = head.heading.client or "", head.heading.session or ""
-    days = tuple(_days(facts))
+    days = tuple(_seen_days(facts))
     return CoreProposal(
-        _name(head), "statement", head.text, why, RULES_BLOCK, days, tuple(projects), client, session
+        _trailer_name(head), "statement", head.text, why, RULES_BLOCK, days, tuple(projects), client, session
     )
 
 
-def _days(facts: Sequence[Fact]) -> list[str]:
+def _seen_days(facts: Sequence[Fact]) -> list[str]:
     """The days on which facts were said or seen again."""
     said = (day_of(fact.place.path) or "" for fact in facts)
     seen = (stamp[:10] for fact in facts for stamp in fact.seen)
     return sorted({*said, *seen} - {""})
 
 
-def _trailers(decided: Sequence[CoreProposal], key: str) -> Mapping[str, list[str]]:
+def _decision_trailers(decided: Sequence[CoreProposal], key: str) -> Mapping[str, list[str]]:
     named = [one.id for one in decided if one.kind != "unseen"]
     seen = [one.id for one in decided if one.kind == "unseen"]
     return {**({key: named} if named else {}), **({SEEN: seen} if seen else {})}
 
 
-def _diff(before: str, after: str) -> str:
+def _line_diff(before: str, after: str) -> str:
     rows = ndiff(before.splitlines(), after.splitlines())
     return "\n".join(row for row in rows if row[:2] in ("+ ", "- ") and row[2:].strip())
 
 
-def _left(before: str, after: str, now: str) -> str:
+def _remaining_diff(before: str, after: str, now: str) -> str:
     """The lines of a change that still hold: added ones that stand, removed ones that do not."""
     there = set(now.splitlines())
-    rows = _diff(before, after).splitlines()
+    rows = _line_diff(before, after).splitlines()
     return "\n".join(row for row in rows if (row[2:] in there) == (row[0] == "+"))

@@ -60,30 +60,34 @@ def likeness(one: str, other: str) -> NameSimilarity | None:
         return None
     if a == b:
         return NameSimilarity("sure", "differ only in case and punctuation")
-    a, b = _bare(a), _bare(b)
+    a, b = _without_accents(a), _without_accents(b)
     if a == b:
         return NameSimilarity("sure", "differ only in accents")
     if min(len(a), len(b)) >= LONG and a.replace(" ", "") == b.replace(" ", ""):
         return NameSimilarity("sure", "the same letters, spaced differently")
     mine, theirs = a.split(), b.split()
     if len(mine) == len(theirs):
-        return _word_by_word(mine, theirs, _initials(one) | _initials(other))
-    return _shorter(*sorted((mine, theirs), key=len))
+        return _compare_words(mine, theirs, _initials(one) | _initials(other))
+    return _compare_parts(*sorted((mine, theirs), key=len))
 
 
-def _bare(text: str) -> str:
+def _without_accents(text: str) -> str:
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def _initials(name: str) -> frozenset[str]:
-    return frozenset(_bare(letter.casefold()) for letter in _INITIAL.findall(name))
+    return frozenset(_without_accents(letter.casefold()) for letter in _INITIAL.findall(name))
 
 
-def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> NameSimilarity | None:
+def _compare_words(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> NameSimilarity | None:
     different = [(a, b) for a, b in zip(mine, theirs, strict=True) if a != b]
-    if len(different) == 1 and different[0][0] == mine[0] and (found := _short_form(mine[0], theirs[0])):
+    if (
+        len(different) == 1
+        and different[0][0] == mine[0]
+        and (found := _nickname_similarity(mine[0], theirs[0]))
+    ):
         return found
     if len(different) > 1:
         turned = sorted(mine) == sorted(theirs) and len(mine) == 2
@@ -93,24 +97,24 @@ def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) ->
         if not (short in dotted and len(long) > 1 and long.startswith(short)):
             return None
         return NameSimilarity("maybe", f"{short.upper()}. may stand for {long.capitalize()}")
-    return _slip(short, long)
+    return _spelling_similarity(short, long)
 
 
 @cache
-def _short_forms() -> frozenset[tuple[str, str]]:
+def _nicknames() -> frozenset[tuple[str, str]]:
     """Given names, folded and without accents: (short form, a name that it may stand for)."""
     rows = [line.split() for line in data_text("short_names.txt").splitlines() if not line.startswith("#")]
     return frozenset((short, long) for short, *names in rows for long in names)
 
 
-def _short_form(one: str, other: str) -> NameSimilarity | None:
+def _nickname_similarity(one: str, other: str) -> NameSimilarity | None:
     for short, long in ((one, other), (other, one)):
-        if (short, long) in _short_forms():
+        if (short, long) in _nicknames():
             return NameSimilarity("maybe", f"{short.capitalize()} is a short form of {long.capitalize()}")
     return None
 
 
-def _slip(short: str, long: str) -> NameSimilarity | None:
+def _spelling_similarity(short: str, long: str) -> NameSimilarity | None:
     """What may have gone wrong in writing one of two words, which are not equal."""
     if long in (f"{short}s", f"{short}es") and len(short) > 2:
         return NameSimilarity("maybe", "one may be the plural of the other")
@@ -126,11 +130,11 @@ def _slip(short: str, long: str) -> NameSimilarity | None:
         if long[at] == long[at - 1]:
             return NameSimilarity("sure", "a letter is doubled")
         return NameSimilarity("maybe", "one letter is added")
-    two = len(short) >= LONGER and _edits(short, long) <= 2
+    two = len(short) >= LONGER and _edit_distance(short, long) <= 2
     return NameSimilarity("maybe", "two letters differ") if two else None
 
 
-def _edits(a: str, b: str) -> int:
+def _edit_distance(a: str, b: str) -> int:
     """Letters to change, add or take out to make one word of the other (Levenshtein 1965)."""
     row = list(range(len(b) + 1))
     for n, x in enumerate(a, 1):
@@ -140,23 +144,23 @@ def _edits(a: str, b: str) -> int:
     return row[-1]
 
 
-def _shorter(short: list[str], long: list[str]) -> NameSimilarity | None:
+def _compare_parts(short: list[str], long: list[str]) -> NameSimilarity | None:
     """A name that begins or ends another one, as a first or a last name does."""
     if len(short[0]) < 2 or (len(short) == 1 and len(short[0]) < 3):
         return None
     if long[: len(short)] == short or long[-len(short) :] == short:
         return NameSimilarity("maybe", "the shorter is part of the longer")
-    return _short_form(short[0], long[0]) if len(short) == 1 else None
+    return _nickname_similarity(short[0], long[0]) if len(short) == 1 else None
 
 
 # -- drawn -------------------------------------------------------------------------------------------------
 # Facts that were drawn while two names were taken for one: whoever says that they are two gets them back.
 
 
-_ROW = re.compile(r"(\s+[-*+]\s+entities:\s*)\S.*")
+_ENTITIES_LINE = re.compile(r"(\s+[-*+]\s+entities:\s*)\S.*")
 
 
-def give_back(
+def restore_names(
     store: Store, draft: Draft, names: Collection[str], other: str, called: str | None = None
 ) -> int:
     """In an open revision: where a fact of ours has one of `names` among its entities, and its words say only
@@ -167,14 +171,14 @@ def give_back(
     count = 0
     for path in paths:
         for fact in markdown_document.parse(draft.read(path), path).of(Fact):
-            if fact.id and fact.heading.client and _taken(fact, names, other):
-                count += _renamed(draft, path, fact.id, names, called or other)
+            if fact.id and fact.heading.client and _needs_restore(fact, names, other):
+                count += _rewrite_entities(draft, path, fact.id, names, called or other)
     if count:
         draft.notes.append(f"extracted meanwhile under the name {called or other}: {count}")
     return count
 
 
-def give_back_all(store: Store, draft: Draft, before: Sequence[Entity], after: Sequence[Entity]) -> None:
+def restore_all_names(store: Store, draft: Draft, before: Sequence[Entity], after: Sequence[Entity]) -> None:
     """The same for all names that were one's in the records `before`, and are not in those `after`."""
     for mine in before:
         there = [e for e in after if fold(mine.name) in _names(e)]
@@ -182,14 +186,14 @@ def give_back_all(store: Store, draft: Draft, before: Sequence[Entity], after: S
         names = (mine.name, *(n for n in mine.aliases if fold(n) in left))
         for other in (n for n in mine.aliases if fold(n) not in left):
             whose = [e.name for e in after if fold(other) in _names(e)]
-            give_back(store, draft, names, other, whose[0] if len(whose) == 1 else None)
+            restore_names(store, draft, names, other, whose[0] if len(whose) == 1 else None)
 
 
 def _names(entity: Entity) -> set[str]:
     return {fold(name) for name in (entity.name, *entity.aliases)}
 
 
-def _taken(fact: Fact, names: Collection[str], other: str) -> bool:
+def _needs_restore(fact: Fact, names: Collection[str], other: str) -> bool:
     said = f" {fold(' '.join((fact.text, *(quote.text for quote in fact.quotes))))} "
     return (
         not set(names).isdisjoint(fact.entities)
@@ -198,17 +202,17 @@ def _taken(fact: Fact, names: Collection[str], other: str) -> bool:
     )
 
 
-def _renamed(draft: Draft, path: str, block: str, names: Collection[str], other: str) -> bool:
+def _rewrite_entities(draft: Draft, path: str, block: str, names: Collection[str], other: str) -> bool:
     """One fact's line of entities written anew, if it reads so afterwards and nothing else does otherwise."""
     document = markdown_document.parse(draft.read(path), path)
     known = document.of(Fact)
     old = next(fact for fact in known if fact.id == block)
     wanted = tuple(dict.fromkeys(other if name in names else name for name in old.entities))
     lines = list(document.lines[old.place.line - 1 : old.place.end])
-    rows = [n for n, line in enumerate(lines) if _ROW.fullmatch(line)]
+    rows = [n for n, line in enumerate(lines) if _ENTITIES_LINE.fullmatch(line)]
     if len(rows) != 1:
         return False
-    lines[rows[0]] = _ROW.sub(lambda match: match[1] + write_links(wanted), lines[rows[0]])
+    lines[rows[0]] = _ENTITIES_LINE.sub(lambda match: match[1] + write_links(wanted), lines[rows[0]])
     data = markdown_lines.replace_lines(draft.read(path), old.place, lines)
     expected = [replace(fact, entities=wanted) if fact is old else fact for fact in known]
     if list(markdown_document.parse(data, path).of(Fact)) != expected:
@@ -241,9 +245,9 @@ class EntityDecision:
 def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """`other` is another name of `name`. Usage where `other` has a record of its own, which is for `merge`;
     Conflict where somebody has said that they are two."""
-    with _deciding(store, door, by_person) as sheet:
+    with _decision_revision(store, door, by_person) as sheet:
         if any(fold(e.name) == fold(other) for e in sheet.entities()):
-            hint = f"ua-memory entities merge {_quoted(name)} {_quoted(other)}"
+            hint = f"ua-memory entities merge {_quote(name)} {_quote(other)}"
             raise Usage(f"{other} has its own record", where=ENTITIES, hint=hint)
         sheet.join(name, other)
     return sheet.decided()
@@ -252,7 +256,7 @@ def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = F
 def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """`other` and all its aliases are `name`. Only the file of names changes: facts keep their words, so that
     `split` and undo lead back. Conflict where somebody has said that they are two."""
-    with _deciding(store, door, by_person) as sheet:
+    with _decision_revision(store, door, by_person) as sheet:
         sheet.join(name, other)
     return sheet.decided()
 
@@ -260,38 +264,38 @@ def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = F
 def split(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """`other` is not `name`: the alias goes, and a `not:` on both sides keeps them apart for good. Facts of
     ours that were drawn meanwhile, and whose words say only `other`, name `other` again."""
-    with _deciding(store, door, by_person) as sheet:
-        _different(name, other)
+    with _decision_revision(store, door, by_person) as sheet:
+        _require_different(name, other)
         mine = sheet.record(name, other) or Entity(name)
         if fold(mine.name) == fold(other):  # it is the record's own name that goes
             raise Usage(
                 f"{other} is the name of the record", where=ENTITIES,
-                hint=f"ua-memory entities rename {_quoted(other)} NEW, then split",
+                hint=f"ua-memory entities rename {_quote(other)} NEW, then split",
             )  # fmt: skip
         aliases = tuple(n for n in mine.aliases if fold(n) != fold(other))
         theirs = next((e for e in sheet.entities() if fold(e.name) == fold(other)), None)
-        sheet.put(mine, replace(mine, aliases=aliases, nots=_with(mine.nots, other)))
+        sheet.put(mine, replace(mine, aliases=aliases, nots=_add_name(mine.nots, other)))
         theirs = theirs or Entity(other)
-        sheet.put(theirs, replace(theirs, nots=_with(theirs.nots, mine.name)))
+        sheet.put(theirs, replace(theirs, nots=_add_name(theirs.nots, mine.name)))
         sheet.say(f"{other} is not {mine.name}", mine.name, other)
         if aliases != mine.aliases:
-            give_back(store, sheet.draft, (mine.name, *aliases), other)
+            restore_names(store, sheet.draft, (mine.name, *aliases), other)
     return sheet.decided()
 
 
 def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """What was called `old` is called `new`; the old name stays as an alias. Usage where `new` is somebody
     else's name already."""
-    with _deciding(store, door, by_person) as sheet:
-        _different(old, new, exactly=True)
+    with _decision_revision(store, door, by_person) as sheet:
+        _require_different(old, new, exactly=True)
         was = sheet.record(old) or Entity(old)
         taken = [e for e in sheet.entities() if fold(new) in map(fold, (e.name, *e.aliases)) and e != was]
         if taken:
-            hint = f"ua-memory entities merge {_quoted(new)} {_quoted(old)}"
-            raise Usage(f"{new} is a name of {taken[0].name}", where=_where(taken[0]), hint=hint)
+            hint = f"ua-memory entities merge {_quote(new)} {_quote(old)}"
+            raise Usage(f"{new} is a name of {taken[0].name}", where=_citation(taken[0]), hint=hint)
         aliases = tuple(n for n in was.aliases if fold(n) != fold(new))
         if fold(was.name) != fold(new):
-            aliases = _with(aliases, was.name)
+            aliases = _add_name(aliases, was.name)
         sheet.put(was, replace(was, name=new, aliases=aliases))
         sheet.say(f"{was.name} is called {new}", new)
     return sheet.decided()
@@ -320,17 +324,17 @@ class _EntitiesFile:
 
     def join(self, name: str, other: str) -> None:
         """Make `other` a name of `name`, with all that it is called."""
-        _different(name, other)
+        _require_different(name, other)
         mine, theirs = self.record(name), self.record(other)
         if mine is not None and mine == theirs:
-            raise Usage(f"{name} and {other} are already the same", where=_where(mine))
+            raise Usage(f"{name} and {other} are already the same", where=_citation(mine))
         mine, theirs = mine or Entity(name), theirs or Entity(other)
         self._refuse_two(mine, theirs)
         into = mine
         for each in (theirs.name, *theirs.aliases):
-            into = replace(into, aliases=_with(into.aliases, each))
+            into = replace(into, aliases=_add_name(into.aliases, each))
         for each in theirs.nots:
-            into = replace(into, nots=_with(into.nots, each))
+            into = replace(into, nots=_add_name(into.nots, each))
         self.put(theirs, None)
         self.put(mine, into)
         self.say(f"{theirs.name} is {into.name}", into.name)
@@ -341,7 +345,7 @@ class _EntitiesFile:
             names = [n for n in a.nots if fold(n) in map(fold, (b.name, *b.aliases))]
             if names:
                 hint = f"remove `not: {names[0]}` from {ENTITIES} first, on both sides"
-                raise Conflict(f"{a.name} is marked as not {names[0]}", where=_where(a), hint=hint)
+                raise Conflict(f"{a.name} is marked as not {names[0]}", where=_citation(a), hint=hint)
 
     def put(self, old: Entity, new: Entity | None) -> None:
         """Write a record in place of one, or at the end where it was none; None takes it out."""
@@ -351,12 +355,14 @@ class _EntitiesFile:
             return
         data = self.draft.read(ENTITIES)
         wanted = [new if e is there else e for e in known] + ([new] if there is None else [])
-        for changed in _changed(data, there, new):
+        for changed in _change_record(data, there, new):
             found = markdown_document.parse(changed, ENTITIES).of(Entity)
             if [e for e in wanted if e is not None] == list(found):
                 self.draft.write(ENTITIES, changed, removes=[there] if there else [])
                 return
-        raise Malformed("this record cannot be changed", where=_where(there or old), hint="ua-memory verify")
+        raise Malformed(
+            "this record cannot be changed", where=_citation(there or old), hint="ua-memory verify"
+        )
 
     def say(self, what: str, *about: str) -> None:
         self.draft.subject, self.about = f"entities: {what}", about
@@ -368,12 +374,12 @@ class _EntitiesFile:
 
 
 @contextmanager
-def _deciding(store: Store, door: str, by_person: bool) -> Iterator[_EntitiesFile]:
+def _decision_revision(store: Store, door: str, by_person: bool) -> Iterator[_EntitiesFile]:
     with store.revision("entities", door=door, by_person=by_person) as draft:
         yield _EntitiesFile(draft)
 
 
-def _changed(data: bytes, old: Entity | None, new: Entity | None) -> Iterator[bytes]:
+def _change_record(data: bytes, old: Entity | None, new: Entity | None) -> Iterator[bytes]:
     """The file with a record changed: its own lines as far as they may stand, else all of them anew."""
     if old is None:
         assert new is not None
@@ -383,11 +389,11 @@ def _changed(data: bytes, old: Entity | None, new: Entity | None) -> Iterator[by
         yield markdown_lines.replace_lines(data, old.place, [])
     else:
         lines = markdown_document.parse(data, ENTITIES).lines[old.place.line - 1 : old.place.end]
-        yield markdown_lines.replace_lines(data, old.place, _relined(list(lines), old, new))
+        yield markdown_lines.replace_lines(data, old.place, _change_lines(list(lines), old, new))
         yield markdown_lines.replace_lines(data, old.place, printer.show(new).split("\n"))
 
 
-def _relined(lines: list[str], old: Entity, new: Entity) -> list[str]:
+def _change_lines(lines: list[str], old: Entity, new: Entity) -> list[str]:
     """A record's lines with only those changed whose names come or go."""
     if old.name != new.name:
         written = next((w for w in (write_link(old.name), old.name) if w in lines[0]), lines[0])
@@ -396,7 +402,7 @@ def _relined(lines: list[str], old: Entity, new: Entity) -> list[str]:
         gone, more = set(had) - set(wanted), [n for n in wanted if n not in had]
         rows = [n for n, line in enumerate(lines) if (m := _DECISION_ROW.fullmatch(line)) and m["key"] == key]
         for row in reversed(rows if gone else []):
-            _without(lines, row, gone)
+            _remove_names(lines, row, gone)
         rows = [n for n, line in enumerate(lines) if (m := _DECISION_ROW.fullmatch(line)) and m["key"] == key]
         if more and rows:
             lines[rows[-1]] = ", ".join([lines[rows[-1]].rstrip(), *map(write_name, more)])
@@ -406,7 +412,7 @@ def _relined(lines: list[str], old: Entity, new: Entity) -> list[str]:
     return lines
 
 
-def _without(lines: list[str], row: int, gone: set[str]) -> None:
+def _remove_names(lines: list[str], row: int, gone: set[str]) -> None:
     match = _DECISION_ROW.fullmatch(lines[row])
     assert match is not None
     try:
@@ -418,11 +424,11 @@ def _without(lines: list[str], row: int, gone: set[str]) -> None:
         lines[row : row + 1] = [match["lead"] + ", ".join(map(write_name, kept))] if kept else []
 
 
-def _with(names: Sequence[str], name: str) -> tuple[str, ...]:
+def _add_name(names: Sequence[str], name: str) -> tuple[str, ...]:
     return (*names, *([name] if fold(name) not in map(fold, names) else []))
 
 
-def _different(one: str, other: str, *, exactly: bool = False) -> None:
+def _require_different(one: str, other: str, *, exactly: bool = False) -> None:
     for name in (one, other):
         if not fold(name) or not name.isprintable():
             raise Usage(f"{name!r} is not a valid name")
@@ -430,11 +436,11 @@ def _different(one: str, other: str, *, exactly: bool = False) -> None:
         raise Usage(f"{one} and {other} are the same name")
 
 
-def _where(entity: Entity) -> str:
+def _citation(entity: Entity) -> str:
     return f"{ENTITIES}:{entity.place.line}" if entity.place.line else ENTITIES
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f'"{name}"' if re.search(r"[^\w.-]", name) else name
 
 
@@ -445,13 +451,13 @@ def _quoted(name: str) -> str:
 # passed over. Everything but `settled` is pure.
 
 
-SHARED = 2
+SHARED_NEIGHBOURS = 2
 """So many names must stand beside both to decide by company what a likeness alone leaves open."""
 
-CROWD = 400
+CROWD_SIZE = 400
 """Names with a word in common that are compared with each other; more have an ordinary word in common."""
 
-Beside = Callable[[str], Collection[str]]
+Neighbours = Callable[[str], Collection[str]]
 """The names that stand beside somebody's in the bank."""
 
 
@@ -513,7 +519,9 @@ class EntityRecords:
         """Whether two names are settled to be one's."""
         return any(a is b for a in self.by_name(one) for b in self.by_name(other))
 
-    def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> ResolvedName:
+    def resolve(
+        self, name: str, context: Iterable[str] = (), beside: Neighbours | None = None
+    ) -> ResolvedName:
         """Whom a name in a text stands for. `context` are the other names of that text, `beside` gives the
         names that stand beside somebody's elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
@@ -527,7 +535,9 @@ class EntityRecords:
         sure = [entity for entity, like in near if like.how == "sure"]
         if len(sure) == 1:
             return ResolvedName(sure[0].name, "form", dict(near)[sure[0]].reason)
-        return self._by_company(name, sure or [entity for entity, _ in near], company, beside, SHARED)
+        return self._by_company(
+            name, sure or [entity for entity, _ in near], company, beside, SHARED_NEIGHBOURS
+        )
 
     def names(self, said: Sequence[str]) -> tuple[str, ...]:
         """The names of a drawn fact as they are settled, each once; one that is not stays as it was said."""
@@ -543,7 +553,7 @@ class EntityRecords:
                 yield entity, min(found, key=lambda like: like.how != "sure")
 
     def _by_company(
-        self, name: str, among: Sequence[Entity], company: set[str], beside: Beside | None, least: int
+        self, name: str, among: Sequence[Entity], company: set[str], beside: Neighbours | None, least: int
     ) -> ResolvedName:
         """Decide by the names beside it: one's own full name is enough, else `least` shared ones, and more
         than anybody else has."""
@@ -562,7 +572,7 @@ class EntityRecords:
         return ResolvedName(name, "open", "it may be any of them" if len(candidates) > 1 else "", candidates)
 
 
-def settled(store: Store) -> EntityRecords:
+def entity_records(store: Store) -> EntityRecords:
     """What `memory/entities.md` says now, hand edits included; nothing where there is no such file."""
     try:
         data = store.truth(ENTITIES)
@@ -572,7 +582,7 @@ def settled(store: Store) -> EntityRecords:
 
 
 def suggestions(
-    names: Mapping[str, int], known: EntityRecords, beside: Beside, limit: int = 20
+    names: Mapping[str, int], known: EntityRecords, beside: Neighbours, limit: int = 20
 ) -> list[Suggestion]:
     """Names that may be one, the likeliest first. `names` are those of the bank, and how often each stands.
 
@@ -581,16 +591,16 @@ def suggestions(
     """
     found: list[tuple[tuple[int, int, str], Suggestion]] = []
     listed = {fold(name): name for name in names}
-    for one, other in _pairs(names):
+    for one, other in _candidate_pairs(names):
         like = likeness(one, other)
         if like is None or known.are_same(one, other) or known.are_separate(one, other):
             continue
         mine, theirs = ({fold(n) for n in beside(name)} for name in (one, other))
         common = mine & theirs & listed.keys()
-        strangers = len(common) < SHARED or fold(other) in mine or fold(one) in theirs
+        strangers = len(common) < SHARED_NEIGHBOURS or fold(other) in mine or fold(one) in theirs
         if like.how == "maybe" and strangers:
             continue
-        keep, drop = _kept(one, other, names, known)
+        keep, drop = _choose_name(one, other, names, known)
         shown = sorted((listed[n] for n in common), key=lambda n: (-names[n], n))
         reason = like.reason + (f"; both appear with: {', '.join(shown[:3])}" if shown else "")
         rank = (like.how != "sure", -len(common) * min(names[one], names[other]), keep)
@@ -598,28 +608,28 @@ def suggestions(
     return [suggestion for _, suggestion in sorted(found, key=lambda pair: pair[0])][:limit]
 
 
-def _pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def _candidate_pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """The pairs of names that are worth a comparison: they share a word, begin alike, or one begins with a
     short form of the other's first word."""
     crowds = defaultdict[str, list[str]](list)
     first = defaultdict[str, list[str]](list)
     for name in names:
         words = fold(name).split()
-        first[_bare(words[0]) if words else ""].append(name)
+        first[_without_accents(words[0]) if words else ""].append(name)
         for crowd in {*words, "".join(words)[:2] + "…"}:
             crowds[crowd].append(name)
     seen: set[tuple[str, str]] = set()
-    for short, long in _short_forms():
+    for short, long in _nicknames():
         seen |= {(min(a, b), max(a, b)) for a in first.get(short, ()) for b in first.get(long, ())}
     for together in crowds.values():
-        for n, one in enumerate(together if len(together) <= CROWD else ()):
+        for n, one in enumerate(together if len(together) <= CROWD_SIZE else ()):
             for other in together[n + 1 :]:
                 if abs(len(one) - len(other)) <= 2 or " " in one + other:
                     seen.add((one, other) if one < other else (other, one))
     yield from sorted(seen)
 
 
-def _kept(one: str, other: str, names: Mapping[str, int], known: EntityRecords) -> tuple[str, str]:
+def _choose_name(one: str, other: str, names: Mapping[str, int], known: EntityRecords) -> tuple[str, str]:
     """Which of two names would stay: the settled one, the longer one, the one that is written oftener."""
 
     def worth(name: str) -> tuple[bool, int, int, str]:

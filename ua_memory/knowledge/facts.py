@@ -24,12 +24,12 @@ from ua_memory.text.wording import AUTO, TOOL
 
 MAX_TEXT = 64 * 1024
 """Characters of one fact, all its parts together. A longer text is a document: `ingest` it."""
-SAME_BREATH = timedelta(hours=1)
+HEADING_SPAN = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading."""
 
-_WORDS = ("text", "where", "who", "why", "cause", "trail")
+_TEXT_FIELDS = ("text", "where", "who", "why", "cause", "trail")
 """Attributes of a fact that are words, each alone."""
-Equal = Callable[[str], Iterable[str]]
+FindEqual = Callable[[str], Iterable[str]]
 """The files in which a fact with exactly this text may stand, as the index knows them; it may miss one."""
 
 
@@ -77,7 +77,7 @@ def insert(
     *,
     door: str,
     request: str | None = None,
-    equal: Equal | None = None,
+    equal: FindEqual | None = None,
 ) -> InsertResult:
     """Write one fact, verbatim, into the log of the day it was said; durable and committed on return.
 
@@ -91,27 +91,27 @@ def insert(
             placed, sighting = add(draft, fact, said, equal)
             draft.facts = [f"^{placed.id}"]
     if draft.already_done is not None:
-        return _answered(store, draft)
+        return _repeated_insert(store, draft)
     return InsertResult(placed, draft.result, sighting)
 
 
-def add(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None = None) -> tuple[Fact, bool]:
+def add(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None = None) -> tuple[Fact, bool]:
     """Put one fact into an open revision: as it stands then, and whether it was there. Usage, TooLarge."""
-    return _place(draft, _redacted(_checked(fact), draft), said, said.heading, equal)
+    return _insert_or_sight(draft, _redact_fact(_check_fact(fact), draft), said, said.heading, equal)
 
 
-def see_again(draft: Draft, path: str, block: str, at: datetime) -> Fact | None:
+def record_sighting(draft: Draft, path: str, block: str, at: datetime) -> Fact | None:
     """Note that a fact of ours was said again; None where it is not there, retired, or a person's line."""
-    known = fact_in(draft.read(path), path, block) if path.startswith(f"{LOGS}/") else None
-    if known is None or known.retired or not known.heading.client or _by_hand(draft, known):
+    known = find_fact(draft.read(path), path, block) if path.startswith(f"{LOGS}/") else None
+    if known is None or known.retired or not known.heading.client or _is_hand_written(draft, known):
         return None
-    return _seen_again(draft, known, f"{at:%Y-%m-%dT%H:%M}")
+    return _add_sighting(draft, known, f"{at:%Y-%m-%dT%H:%M}")
 
 
 def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
     """Give a fact of ours the words of another, in its place and with its id; the former ones stay as `was:`
     with the day until which they held. None where a person had a hand in it, or it cannot stand there."""
-    new = _redacted(_checked(fact), draft)
+    new = _redact_fact(_check_fact(fact), draft)
     wanted = replace(
         new, id=known.id, seen=known.seen, was=(Was(known.text, until), *known.was),
         entities=tuple(dict.fromkeys((*known.entities, *new.entities))),
@@ -119,11 +119,11 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
     )  # fmt: skip
     path = known.place.path
     data = draft.read(path)
-    lines = markdown_lines.replace_lines(data, known.place, lines_of(wanted, draft))
-    if _by_hand(draft, known, wholly=True) or fact_in(lines, path, known.id) != wanted:
+    lines = markdown_lines.replace_lines(data, known.place, fact_lines(wanted, draft))
+    if _is_hand_written(draft, known, wholly=True) or find_fact(lines, path, known.id) != wanted:
         return None
     draft.write(path, lines, removes=[known])
-    return fact_in(draft.read(path), path, known.id)
+    return find_fact(draft.read(path), path, known.id)
 
 
 def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Result]:
@@ -150,7 +150,7 @@ def retire(draft: Draft, fact: Fact, says: str) -> Fact:
     """Note in an open revision that a fact no longer holds. It stays in its file; so do a person's words. One
     that is retired already stays as it is. NotFound, Usage."""
     says = draft.redact(" ".join(says.split()))
-    return _noted(draft, fact, "retired", lambda old: old if old.retired else replace(old, retired=says))
+    return _write_key(draft, fact, "retired", lambda old: old if old.retired else replace(old, retired=says))
 
 
 def vouch(draft: Draft, fact: Fact) -> Fact:
@@ -161,14 +161,14 @@ def vouch(draft: Draft, fact: Fact) -> Fact:
         trail = old.trail or f"vouched for, said by {old.said_by}"
         return old if old.said_by == "person" else replace(old, origin="person", trail=trail)
 
-    return _noted(draft, fact, "origin", vouched)
+    return _write_key(draft, fact, "origin", vouched)
 
 
-def _noted(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -> Fact:
+def _write_key(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -> Fact:
     """Write a key below a fact's words, which stay, where that is to `change`."""
     path = fact.place.path
     data = draft.read(path)
-    old = fact_in(data, path, fact.id)
+    old = find_fact(data, path, fact.id)
     if old is None:
         raise NotFound("no such fact", where=f"^{fact.id}", hint="ua-memory search")
     if (wanted := change(old)) == old:
@@ -178,22 +178,19 @@ def _noted(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -
     by_hand = [row for row in rows if not re.match(rf"\s+[-*+]\s+{key}:", row)]
     more = fields.write_origin(wanted.origin, wanted.trail) if key == "origin" else wanted.retired
     by_hand.append(f"{indent}  - {key}: {more}")
-    draft.write(
-        path, markdown_lines.replace_lines(
-            data, old.place, by_hand if _by_hand(draft, old, wholly=True) else lines_of(wanted, draft)
-        ), removes=[old],
-    )  # fmt: skip
-    after = fact_in(draft.read(path), path, fact.id)
+    new = by_hand if _is_hand_written(draft, old, wholly=True) else fact_lines(wanted, draft)
+    draft.write(path, markdown_lines.replace_lines(data, old.place, new), removes=[old])
+    after = find_fact(draft.read(path), path, fact.id)
     if after is None or getattr(after, key) != getattr(wanted, key):
         raise Usage(f"this line can have no `{key}:`", where=old.place.citation, hint="edit it by hand")
     return after
 
 
-def shown(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
+def prepare_fact(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
     """A fact as it can be written into an open revision, with an id, and its lines. Usage, TooLarge."""
-    fresh = _redacted(_checked(fact), draft)
+    fresh = _redact_fact(_check_fact(fact), draft)
     fresh = replace(fresh, id=fresh.id or new_id())
-    return fresh, lines_of(fresh, draft)
+    return fresh, fact_lines(fresh, draft)
 
 
 def log_path(day: str) -> str:
@@ -207,14 +204,14 @@ def heading_of(line: str) -> Heading:
     return probe[0].heading if probe else Heading()
 
 
-def listed(some: Sequence[str], name: str) -> tuple[str, ...]:
+def require_list(some: Sequence[str], name: str) -> tuple[str, ...]:
     """Usage for a string, which is a sequence too: `tags="boats"` would be five tags."""
     if isinstance(some, str):
         raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
     return tuple(some)
 
 
-def _checked(fact: Fact) -> Fact:
+def _check_fact(fact: Fact) -> Fact:
     """The fact as it can be written: no lone surrogates, tags without `#`, each once."""
     if not fact.text.strip():
         raise Usage("no text given")
@@ -237,11 +234,11 @@ def _checked(fact: Fact) -> Fact:
     return replace(fact, text=readable(fact.text), tags=tags)
 
 
-def _redacted(fact: Fact, draft: Draft) -> Fact:
+def _redact_fact(fact: Fact, draft: Draft) -> Fact:
     def clean(text: str) -> str:
         return draft.redact(readable(text))
 
-    single: dict[str, Any] = {key: clean(said) for key in _WORDS if (said := getattr(fact, key))}
+    single: dict[str, Any] = {key: clean(said) for key in _TEXT_FIELDS if (said := getattr(fact, key))}
     return replace(
         fact,
         **single,
@@ -251,7 +248,7 @@ def _redacted(fact: Fact, draft: Draft) -> Fact:
     )
 
 
-def _answered(store: Store, draft: Draft) -> InsertResult:
+def _repeated_insert(store: Store, draft: Draft) -> InsertResult:
     done, result = draft.already_done, draft.result
     assert done is not None
     if done.trailer("Memory-Op") != "insert":
@@ -265,12 +262,12 @@ def _answered(store: Store, draft: Draft) -> InsertResult:
     return InsertResult(Fact("", id=name.removeprefix("^")), result, repeated=True)
 
 
-def _place(
-    draft: Draft, fact: Fact, said: Provenance, heading: str, equal: Equal | None
+def _insert_or_sight(
+    draft: Draft, fact: Fact, said: Provenance, heading: str, equal: FindEqual | None
 ) -> tuple[Fact, bool]:
     """The fact as it stands in the draft now, and whether it was there already."""
-    for known in _ours_with_text(draft, fact, said, equal):
-        seen = _seen_again(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
+    for known in _equal_facts(draft, fact, said, equal):
+        seen = _add_sighting(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
         if seen:
             draft.subject = f"insert: seen again in {seen.place.path}"
             return seen, True
@@ -278,14 +275,14 @@ def _place(
     fresh = replace(fact, id=new_id(), when=None if fact.when == day else fact.when)
     # A log that cannot take it (a code fence is still open, as while somebody types) is left alone.
     for path in (log_path(day), log_path(f"{day}-more"), log_path(f"{day}-{said.at:%H%M%S}")):
-        placed = _append(draft, path, fresh, said, heading)
+        placed = _append_to_log(draft, path, fresh, said, heading)
         if placed:
             draft.subject = f"insert: 1 fact into {path}"
             return placed, False
     raise Malformed("the log of this day cannot be appended to", where=log_path(day), hint="ua-memory verify")
 
 
-def _ours_with_text(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None) -> Iterator[Fact]:
+def _equal_facts(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None) -> Iterator[Fact]:
     """Live facts of ours that say all of this and have its origin, by the files as they are now."""
     for path in dict.fromkeys(equal(fact.text) if equal else ()):
         for there in markdown_document.parse(draft.read(path), path).of(Fact):
@@ -293,49 +290,49 @@ def _ours_with_text(draft: Draft, fact: Fact, said: Provenance, equal: Equal | N
             came = there.heading.client and (there.heading.origin or "agent") == said.origin
             theirs = there.said_by == (fact.origin or said.origin) and there.text == fact.text
             here = wording.group_of(there.heading.tags) == wording.group_of(said.tags)
-            says = there.id and not there.retired and _says_all(there, fact)
-            if came and theirs and here and says and not _typed(draft, there):
+            says = there.id and not there.retired and _is_covered_by(there, fact)
+            if came and theirs and here and says and not _is_typed_by_person(draft, there):
                 yield there
 
 
-def _typed(draft: Draft, there: Fact) -> bool:
+def _is_typed_by_person(draft: Draft, there: Fact) -> bool:
     """Whether a person typed this fact below our heading; its id may be of a machine."""
-    return there.said_by == "person" and _by_hand(draft, there)
+    return there.said_by == "person" and _is_hand_written(draft, there)
 
 
-def _by_hand(draft: Draft, there: Fact, *, wholly: bool = False) -> bool:
+def _is_hand_written(draft: Draft, there: Fact, *, wholly: bool = False) -> bool:
     """Whether a person typed this fact's first line, or, with `wholly`, any of its lines."""
     path = there.place.path
     file = draft.touched[path]
-    start = fact_in(file.start or b"", path, there.id)
+    start = find_fact(file.start or b"", path, there.id)
     if start is None:
         return False  # this revision itself brings it
-    was = fact_in(file.trail or b"", path, there.id)
+    was = find_fact(file.trail or b"", path, there.id)
     if was is None or (wholly and was != start):
         return True
     rows = range(was.place.line, was.place.end + 1 if wholly else was.place.line + 1)
     return any(draft.typed(path, file.trail or b"", row) for row in rows)
 
 
-_COMPARED = frozenset(
+_COMPARED_FIELDS = frozenset(
     "text id kind when entities tags quotes seen was origin trail retired flag place heading".split()  # noqa: SIM905
 )
 """Attributes of a fact that have no value of their own to lose, or are compared by themselves."""
 
 
-def _says_all(there: Fact, fact: Fact) -> bool:
+def _is_covered_by(there: Fact, fact: Fact) -> bool:
     """Whether nothing would be lost by noting `fact` as another sighting of `there`."""
     if there.kind != fact.kind or set(there.tags) != set(fact.tags):
         return False
     if fact.when and fact.when != (there.when or markdown_lines.day_of(there.place.path)):
         return False
     new = {quote.text for quote in fact.quotes} - {quote.text for quote in there.quotes}
-    single = (key for key in Fact.__dataclass_fields__ if key not in _COMPARED)
+    single = (key for key in Fact.__dataclass_fields__ if key not in _COMPARED_FIELDS)
     same = all(getattr(fact, key) in (None, getattr(there, key)) for key in single)
     return same and not new and set(fact.entities) <= set(there.entities)
 
 
-def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:
+def _add_sighting(draft: Draft, known: Fact, stamp: str) -> Fact | None:
     """Note another sighting on the fact's `seen:` line; nothing else of it is printed anew.
 
     None where it cannot be noted without changing anything else the fact says.
@@ -353,13 +350,13 @@ def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:
     ]
     tries.append(markdown_lines.insert_after(data, known.place.end, [f"  - seen: {stamp}"]))
     for new in tries:
-        if fact_in(new, path, known.id) == wanted:
+        if find_fact(new, path, known.id) == wanted:
             draft.write(path, new, removes=[known])
-            return fact_in(draft.read(path), path, known.id)
+            return find_fact(draft.read(path), path, known.id)
     return None
 
 
-def _append(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str) -> Fact | None:
+def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str) -> Fact | None:
     """Put a fact at the end of a log, under the last heading if that is of the same breath.
 
     None where it could not be read back from there, or would stand in what a person has not closed yet.
@@ -368,27 +365,27 @@ def _append(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str)
     document = markdown_document.parse(data, path)
     if document.unclosed:
         return None
-    lines = lines_of(fact, draft)
-    mark = _mark(said.tags, draft)
+    lines = fact_lines(fact, draft)
+    mark = _tag_line(said.tags, draft)
     if not data:
         lines = [f"# {said.at.date().isoformat()}", "", heading, *mark, "", *lines]
-    elif not _same_breath(document, said.at, heading, said.tags if mark else ()):
+    elif not _shares_heading(document, said.at, heading, said.tags if mark else ()):
         lines = [heading, *mark, "", *lines]
     new = markdown_document.append(data, lines, closed=True)
-    found = fact_in(new, path, fact.id)
+    found = find_fact(new, path, fact.id)
     if found != fact or found.heading.client != heading_of(heading).client:
         return None
     draft.write(path, new)
-    return fact_in(draft.read(path), path, fact.id)
+    return find_fact(draft.read(path), path, fact.id)
 
 
-def as_committed(store: Store, fact: Fact) -> Fact:
+def find_committed(store: Store, fact: Fact) -> Fact:
     """The fact where it stands after a revision, others and marks having come above it."""
     found = find(store, str(fact.id), [fact.place.path])
     return found if isinstance(found, Fact) else fact
 
 
-def lines_of(fact: Fact, draft: Draft) -> list[str]:
+def fact_lines(fact: Fact, draft: Draft) -> list[str]:
     """The fact's lines, so that its id outlives the redaction of what stands before it."""
     shown = printer.show(fact)
     if f"^{fact.id}" not in redaction.redact(shown, draft.patterns).text:
@@ -397,13 +394,13 @@ def lines_of(fact: Fact, draft: Draft) -> list[str]:
     return shown.split("\n")
 
 
-def _mark(tags: tuple[str, ...], draft: Draft) -> list[str]:
+def _tag_line(tags: tuple[str, ...], draft: Draft) -> list[str]:
     """The line that says what holds for all below a heading; none where a path in it looks like a secret."""
     line = blocks.tags_line(tags)
     return [line] if tags and redaction.redact(line, draft.patterns).text == line else []
 
 
-def _same_breath(
+def _shares_heading(
     document: markdown_document.Document, at: datetime, heading: str, tags: tuple[str, ...]
 ) -> bool:
     """Whether the file ends in facts under a heading of this client, session and origin, kept in the same way
@@ -421,9 +418,9 @@ def _same_breath(
     hour, minute = map(int, last.time.split(":"))
     began = at.replace(hour=hour, minute=minute, second=0, microsecond=0)
     # In UTC: in the night the clocks change, the hands lie.
-    return timedelta(0) <= at.astimezone(UTC) - began.astimezone(UTC) < SAME_BREATH
+    return timedelta(0) <= at.astimezone(UTC) - began.astimezone(UTC) < HEADING_SPAN
 
 
-def fact_in(data: bytes, path: str, block: str | None) -> Fact | None:
+def find_fact(data: bytes, path: str, block: str | None) -> Fact | None:
     """The fact with this id in a file's bytes, None where there is none."""
     return next((f for f in markdown_document.parse(data, path).of(Fact) if f.id == block), None)

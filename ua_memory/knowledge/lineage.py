@@ -29,14 +29,14 @@ from ua_memory.store.store import Store
 _PREFIX = re.compile(r"\A\s*(?:>\s*)*(?:\[![\w-]+\][^\n]*\n(?:\s*>\s*)?)?(?:[-*+]\s+|\d+[.)]\s+)?")
 
 
-def plain(text: str) -> str:
+def strip_citations(text: str) -> str:
     """A sentence without bullet, quotation marks of markdown and citations."""
     for each in reversed(list(fields.citations(text))):
         text = text[: each.start] + text[each.end :]
     return re.sub(r"\n\s*>\s?", "\n", _PREFIX.sub("", text))
 
 
-def cut(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
+def split_by_citations(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
     """(start, end, citations) of each stretch of text with the citations that stand behind it; what stands
     behind the last has none."""
     start = 0
@@ -177,9 +177,9 @@ def why(store: Store, target: str, known: Known | None = None) -> Chain:
     NotFound for an id that is nowhere (a forgotten one is named as such), a file, a line without text.
     """
     tracer = _Tracer(store)
-    named = statements.read(target)
+    named = statements.parse_target(target)
     try:
-        found = statements.find_excerpts(store, target, known)
+        found = statements.resolve_target(store, target, known)
     except NotFound:
         if named.id and (on := tracer.buried(ref_of(named.file, named.id))) is not None:
             what = f"it was forgotten{f' on {on}' if on else ''}"
@@ -194,17 +194,17 @@ def why(store: Store, target: str, known: Known | None = None) -> Chain:
         if os.path.isfile(store.bank.root / found.path):  # noqa: PTH113 (a name that is too long is none)
             hint = f"ua-memory get {target}: what extraPaths adds has no history here"
         raise NotFound("no such file in the bank", where=found.path, hint=hint)
-    return Chain(target, tuple(steps), tuple(_breaks(steps)))
+    return Chain(target, tuple(steps), tuple(_broken_links(steps)))
 
 
-def _breaks(steps: Sequence[Step]) -> Iterator[BrokenLink]:
+def _broken_links(steps: Sequence[Step]) -> Iterator[BrokenLink]:
     for step in steps:
         if isinstance(step, FactStep):
             continue
         yield from [step.fault] if step.fault else []
         for link in step.links:
             yield from [link.fault] if link.fault else []
-            yield from _breaks([link.step]) if link.step else ()
+            yield from _broken_links([link.step]) if link.step else ()
 
 
 @dataclass
@@ -241,7 +241,7 @@ class _Tracer:
                     break
             else:  # what a person typed elsewhere alone
                 every = statements.by_ref(statements.find_by_id(self.store, proof.id))
-                self.found[ref] = statements.linked(proof, every)
+                self.found[ref] = statements.resolve_link(proof, every)
         return self.found[ref]
 
     def buried(self, ref: str) -> str | None:
@@ -265,7 +265,7 @@ class _Tracer:
         bare = BrokenLink(said.place.path, said.place.line, "unproved", f"this {record} has no proof")
         return BeliefStep(
             record, said.text, said.id, said.place, links, self.written(said.place), said.retired,
-            bare if trust.unproved(said) else None,
+            bare if trust.lacks_proof(said) else None,
         )  # fmt: skip
 
     def _fact(self, fact: Fact) -> FactStep:
@@ -285,10 +285,10 @@ class _Tracer:
         said = None if proof.ref in self.stack else self.find(proof)
         texts = {proof.ref: trust.sources(said)} if said else {}
         on = None if said else self.buried(proof.ref)
-        why = trust.fault(proof, texts, {} if on is None else {proof.ref: on})
+        why = trust.broken_reason(proof, texts, {} if on is None else {proof.ref: on})
         if proof.ref in self.stack:
             why = ("unproved", f"^{proof.id} cites itself")
-        at = trust.line_of(self.document(place.path).lines, place, proof.id)
+        at = trust.citing_line(self.document(place.path).lines, place, proof.id)
         fault = BrokenLink(place.path, at, *why) if why else None
         return Link(proof.id, proof.quote, self.step(said) if said else None, fault)
 
@@ -320,8 +320,8 @@ class _Tracer:
         """What a paragraph or item says, cut behind its citations."""
         text = "\n".join(document.lines[place.line - 1 : place.end])
         found: list[SentenceStep] = []
-        for start, end, cited in cut(text):
-            said = " ".join(plain(text[start:end]).split())
+        for start, end, cited in split_by_citations(text):
+            said = " ".join(strip_citations(text[start:end]).split())
             first = place.line + text.count("\n", 0, start)
             at = Place(place.path, first, place.line + text.count("\n", 0, max(start, end - 1)))
             if not any(map(str.isalnum, said)):

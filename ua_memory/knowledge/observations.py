@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from ua_memory.discovery import is_dated
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.knowledge import statements
-from ua_memory.knowledge.statements import cited, linked, new_id
+from ua_memory.knowledge.statements import ensure_id, new_id, resolve_link
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, printer
 from ua_memory.markdown import lines as markdown_lines
@@ -53,7 +53,7 @@ def has_quote(quote: str, fact: Fact) -> bool:
 
 def is_supported(proof: Proof, facts: Mapping[str, Fact]) -> bool:
     """Whether a proof's fact is there, is not retired, and has the words."""
-    fact = linked(proof, facts)
+    fact = resolve_link(proof, facts)
     return fact is not None and not fact.retired and (not proof.quote or has_quote(proof.quote, fact))
 
 
@@ -70,10 +70,10 @@ def scope_of(fact: Fact) -> str:
 def day_of(fact: Fact) -> str:
     """The ISO day a fact is about: its `when`, else its log's day; '' where neither names one."""
     when = (fact.when or "")[:10]
-    return when if len(when) == 10 else markdown_lines.day_of(fact.place.path) or _first_day(when)
+    return when if len(when) == 10 else markdown_lines.day_of(fact.place.path) or _month_start(when)
 
 
-def _first_day(month: str) -> str:
+def _month_start(month: str) -> str:
     return {4: f"{month}-01-01", 7: f"{month}-01"}.get(len(month.partition("/")[0]), "")
 
 
@@ -82,7 +82,7 @@ def days_of(observation: Observation, facts: Mapping[str, Fact]) -> list[str]:
     fact is gone has the day of the log that it names."""
     found: list[str] = []
     for proof in observation.proofs:
-        fact = linked(proof, facts)
+        fact = resolve_link(proof, facts)
         found.append(day_of(fact) if fact else markdown_lines.day_of(f"{proof.file}.md") or "")
         found.extend(stamp[:10] for stamp in (fact.seen if fact else ()))
     return sorted(filter(None, found))
@@ -109,14 +109,14 @@ def trend(days: Iterable[str], today: date) -> str:
     return "strengthening" if change > MORE else "weakening" if change < LESS else "steady"
 
 
-def inherited_tags(grounds: Sequence[ProofText]) -> tuple[str, ...]:
+def inherit_tags(grounds: Sequence[ProofText]) -> tuple[str, ...]:
     """The tags that a belief takes over from its facts, each once; those of a single session stay behind."""
     tags = (tag for ground in grounds for tag in ground.fact.tags)
     each = dict.fromkeys(tag for tag in tags if not tag.startswith(OF_ONE_SESSION))
     return tuple(sorted(each, key=lambda tag: ":" in tag))  # those that can stand behind the text come first
 
 
-def entities_named(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
+def named_entities(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
     """The entities of the facts that the belief is about: those its text names, and those that at least half
     of the facts share."""
     plain, counted = text.casefold(), dict[str, int]()
@@ -135,13 +135,13 @@ def entities_named(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
 
 FOLDER = "memory/observations"
 REST = "General"
-_UNFIT = late(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
+_UNFIT_CHARACTERS = late(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
 _LONGEST = 80
 _SUBJECT = late(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b")
 """What a sentence is about that begins with it: `Alice chooses`, not `Create Gumroad`."""
 
 
-def file_for(
+def choose_file(
     text: str, entities: Iterable[str], scope: str, there: Iterable[str], told: Sequence[str] = ()
 ) -> str:
     """The path for a new belief, named after its main entity: the first that its text names, else the first
@@ -161,7 +161,7 @@ def file_for(
     drawn = sorted(names(text), key=rank)
     subject = _SUBJECT.match(text)
     opens = [subject[1]] if subject and subject[1].casefold() not in ORDINARY else []
-    chosen = next(filter(None, map(_fit, (*main[:1], *opens, *drawn[:1], scope))), REST)
+    chosen = next(filter(None, map(_safe_name, (*main[:1], *opens, *drawn[:1], scope))), REST)
     known = {path.casefold(): path for path in there}
     path = f"{FOLDER}/{chosen}.md"
     return known.get(path.casefold(), path)
@@ -172,10 +172,12 @@ def title(path: str) -> list[str]:
     return [f"# {path.rpartition('/')[2].removesuffix('.md')}", ""]
 
 
-def _fit(name: str) -> str:
+def _safe_name(name: str) -> str:
     """A name as every file system takes it, and no log's: a day in front would make it one."""
     plain = (
-        " ".join(_UNFIT.sub(" ", markdown_lines.readable(name)).split()).strip(". ")[:_LONGEST].strip(". ")
+        " ".join(_UNFIT_CHARACTERS.sub(" ", markdown_lines.readable(name)).split())
+        .strip(". ")[:_LONGEST]
+        .strip(". ")
     )
     return f"On {plain}" if is_dated(plain) else plain
 
@@ -214,12 +216,12 @@ def all_observations(store: Store, paths: Collection[str] | None = None) -> Obse
         document = markdown_document.parse(data, path)
         observations += document.of(Observation)
         facts += document.of(Fact)
-        miscounted += _miscounted(document) if document.problems else ()
+        miscounted += _wrong_counts(document) if document.problems else ()
     by_id = statements.by_ref(facts)
     return ObservationIndex(tuple(observations), tuple(facts), by_id, frozenset(miscounted))
 
 
-def _miscounted(document: Document) -> Iterator[str]:
+def _wrong_counts(document: Document) -> Iterator[str]:
     for each in document.of(Observation):
         counts = map(_COUNT.fullmatch, document.lines[each.place.line - 1 : each.place.end])
         if each.id and any(count and int(count[1]) != len(each.proofs) for count in counts):
@@ -228,7 +230,7 @@ def _miscounted(document: Document) -> Iterator[str]:
 
 def find(store: Store, block: str) -> Observation:
     """The observation that is named (`excerpts`). NotFound."""
-    found = statements.find_excerpts(store, block).record
+    found = statements.resolve_target(store, block).record
     if not isinstance(found, Observation):
         raise NotFound("no observation has this id", where=block, hint="ua-memory observations list")
     return found
@@ -249,27 +251,25 @@ def add(
     The facts may be a person's lines without an id, which are given one. Malformed without a proof, with
     words that are not in the fact they are said to be from, or with facts of several scopes.
     """
-    stated = _stated(text)
+    stated = _check_text(text)
     if not grounds:
         raise Malformed("an observation needs at least one proof", where=stated[:80])
     scopes = {scope_of(ground.fact) for ground in grounds}
     if len(scopes) > 1:
         raise Malformed("an observation cannot mix scopes", where=", ".join(sorted(scopes)))
     scope = scopes.pop()
-    cited_by, spoken = _proofs(draft, grounds)
-    names = entities_named(stated, list(spoken.values()))
-    found = Observation(
-        stated, id=new_id(), scope=scope or None, entities=names, tags=inherited_tags(grounds)
-    )
-    made = _resting(found, cited_by, spoken, today)
+    cited_by, spoken = _make_proofs(draft, grounds)
+    names = named_entities(stated, list(spoken.values()))
+    found = Observation(stated, id=new_id(), scope=scope or None, entities=names, tags=inherit_tags(grounds))
+    made = _with_proofs(found, cited_by, spoken, today)
     told = [fact.text for fact in spoken.values()]
-    path = file_for(stated, names, scope, (*there, *draft.files), told)
+    path = choose_file(stated, names, scope, (*there, *draft.files), told)
     data = draft.read(path)
     lines = printer.show(made).split("\n")
     closed = not markdown_document.parse(data, path).unclosed
     new = markdown_document.append(data, lines if data.strip() else [*title(path), *lines], closed=closed)
     draft.write(path, new)
-    return _there(draft, replace(made, place=replace(made.place, path=path)))
+    return _find_in_draft(draft, replace(made, place=replace(made.place, path=path)))
 
 
 def revise(
@@ -279,8 +279,8 @@ def revise(
 ) -> Observation:  # fmt: skip
     """Give an observation another wording and more proofs; the old one stays as `was:` with the day until
     which it held, that of the newest proof. A person's wording is not changed: Malformed, as for `add`."""
-    stated = _stated(text)
-    old = _there(draft, observation)
+    stated = _check_text(text)
+    old = _find_in_draft(draft, observation)
     for ground in grounds:
         if scope_of(ground.fact) != (old.scope or ""):
             raise Malformed("an observation cannot mix scopes", where=ground.fact.place.citation)
@@ -289,7 +289,7 @@ def revise(
         raise Malformed("a person worded this observation", where=old.place.citation)
     if changed and not grounds:
         raise Malformed("a new wording needs at least one proof", where=old.place.citation)
-    cited_by, spoken = _proofs(draft, grounds)
+    cited_by, spoken = _make_proofs(draft, grounds)
     known = {proof.ref for proof in old.proofs if is_supported(proof, {**facts, **spoken})}
     fresh = [proof for proof in cited_by if proof.ref not in known]
     # Where a fact was edited so that its old words are gone, the new ones take their place.
@@ -297,7 +297,7 @@ def revise(
     if not fresh and not changed:
         return old
     until = max(filter(None, (day_of(ground.fact) for ground in grounds)), default=today.isoformat())
-    more = (*old.entities, *entities_named(stated, list(spoken.values())))
+    more = (*old.entities, *named_entities(stated, list(spoken.values())))
     wanted = replace(
         old,
         text=stated,
@@ -305,17 +305,17 @@ def revise(
         origin=old.origin or ("person" if not old.id else None),
         was=(Was(old.text, until), *old.was) if changed else old.was,
         entities=tuple(dict.fromkeys(more)),
-        tags=tuple(dict.fromkeys((*old.tags, *inherited_tags(grounds)))),
+        tags=tuple(dict.fromkeys((*old.tags, *inherit_tags(grounds)))),
     )
-    return _swap(draft, old, _resting(wanted, (*kept, *fresh), {**facts, **spoken}, today))
+    return _replace(draft, old, _with_proofs(wanted, (*kept, *fresh), {**facts, **spoken}, today))
 
 
 def retire(draft: Draft, observation: Observation, reason: str) -> Observation:
     """Say of an observation that it does not hold any more, and why. Usage without a reason."""
     if not reason.strip():
         raise Usage("retiring an observation needs a reason")
-    old = _there(draft, observation)
-    return old if old.retired else _swap(draft, old, replace(old, retired=" ".join(reason.split())))
+    old = _find_in_draft(draft, observation)
+    return old if old.retired else _replace(draft, old, replace(old, retired=" ".join(reason.split())))
 
 
 def merge(
@@ -323,7 +323,7 @@ def merge(
 ) -> Observation:
     """Let one observation take over the proofs of others that say the same; they are retired, with a link to
     it. Malformed where their scopes differ."""
-    old = _there(draft, into)
+    old = _find_in_draft(draft, into)
     if any((each.scope or "") != (old.scope or "") for each in others):
         raise Malformed("an observation cannot mix scopes", where=old.place.citation)
     joined = {proof.ref: proof for each in (old, *others) for proof in each.proofs}
@@ -332,29 +332,29 @@ def merge(
     block = old.id or new_id()
     origin = old.origin or (None if old.id else "person")
     wanted = replace(old, id=block, origin=origin, entities=more, tags=tags)
-    made = _swap(draft, old, _resting(wanted, tuple(joined.values()), facts, today))
+    made = _replace(draft, old, _with_proofs(wanted, tuple(joined.values()), facts, today))
     for each in others:
         retire(draft, each, f"merged into {fields.link_to(draft.link_name(made.place.path), block)}")
-    return _there(draft, made)
+    return _find_in_draft(draft, made)
 
 
-def with_trend(
+def update_trend(
     draft: Draft, observation: Observation, facts: Mapping[str, Fact], *, today: date
 ) -> Observation:
     """Bring the `trend:` of an observation up to today; one without a dated proof stays as it is."""
-    old = _there(draft, observation)
+    old = _find_in_draft(draft, observation)
     word = trend(days_of(old, facts), today)
-    return old if not word or word == old.trend else _swap(draft, old, replace(old, trend=word))
+    return old if not word or word == old.trend else _replace(draft, old, replace(old, trend=word))
 
 
-def without_lost(
+def drop_lost_proofs(
     draft: Draft, observation: Observation, facts: Mapping[str, Fact], *, today: date
 ) -> Observation:
     """Take away the proofs whose fact is gone, retired, or does not have the words any more, and write down
     how many are left and of which days."""
-    old = _there(draft, observation)
+    old = _find_in_draft(draft, observation)
     kept = [proof for proof in old.proofs if is_supported(proof, facts)]
-    return _swap(draft, old, _resting(old, kept, facts, today))
+    return _replace(draft, old, _with_proofs(old, kept, facts, today))
 
 
 def by_person(observation: Observation) -> bool:
@@ -362,14 +362,14 @@ def by_person(observation: Observation) -> bool:
     return observation.origin == "person" or (not observation.id and observation.origin is None)
 
 
-def _stated(text: str) -> str:
+def _check_text(text: str) -> str:
     stated = " ".join(markdown_lines.readable(text).split())
     if not stated:
         raise Usage("no statement given")
     return stated
 
 
-def _proofs(draft: Draft, grounds: Sequence[ProofText]) -> tuple[list[Proof], dict[str, Fact]]:
+def _make_proofs(draft: Draft, grounds: Sequence[ProofText]) -> tuple[list[Proof], dict[str, Fact]]:
     """The grounds as proofs, each fact once, and the facts by the `ref` they have now. Malformed for words
     that are not in their fact."""
     found: dict[str, Proof] = {}
@@ -378,13 +378,13 @@ def _proofs(draft: Draft, grounds: Sequence[ProofText]) -> tuple[list[Proof], di
         quote = " ".join(ground.quote.split())
         if not quote or not has_quote(quote, ground.fact):
             raise Malformed("these words are not in the fact", where=f"{quote[:80]!r}")
-        fact = cited(draft, ground.fact)
+        fact = ensure_id(draft, ground.fact)
         found.setdefault(str(fact.ref), Proof(draft.link_name(fact.place.path), str(fact.id), quote))
         facts[str(fact.ref)] = fact
     return list(found.values()), facts
 
 
-def _resting(
+def _with_proofs(
     observation: Observation, rests: Sequence[Proof], facts: Mapping[str, Fact], today: date
 ) -> Observation:
     """The observation with these proofs, the newest first, and what their days say of it."""
@@ -399,7 +399,7 @@ def _resting(
     return replace(known, since=days[0], last=days[-1], trend=trend(days, today))
 
 
-def _there(draft: Draft, observation: Observation) -> Observation:
+def _find_in_draft(draft: Draft, observation: Observation) -> Observation:
     """The observation where it stands in the draft now. Malformed where it is gone."""
     path = observation.place.path
     for each in markdown_document.parse(draft.read(path), path).of(Observation):
@@ -408,18 +408,18 @@ def _there(draft: Draft, observation: Observation) -> Observation:
     raise Malformed("this observation no longer exists", where=observation.place.citation)
 
 
-def _swap(draft: Draft, old: Observation, new: Observation) -> Observation:
+def _replace(draft: Draft, old: Observation, new: Observation) -> Observation:
     path = old.place.path
     data = markdown_lines.replace_lines(draft.read(path), old.place, printer.show(new).split("\n"))
     draft.write(path, data, removes=[old])
-    return _there(draft, replace(new, place=old.place))
+    return _find_in_draft(draft, replace(new, place=old.place))
 
 
 # -- fresh -------------------------------------------------------------------------------------------------
 # Whether a belief is still up to date: of each its own, told from the files and from what waits.
 
 
-_SHARED = 0.5
+_SHARED_WORDS = 0.5
 """The part of a belief's words that a fact must have to speak of it, where no entity tells."""
 
 
@@ -450,7 +450,7 @@ def freshness(observation: Observation, facts: Mapping[str, Fact], waiting: Iter
     considered (`reflect.proposals` tells). Retired facts prove nothing, and being new make nothing stale."""
     words = terms(observation.text)
     newer = (fact for fact in waiting if not fact.retired and may_concern(fact, observation, words))
-    return Freshness(tuple(newer), tuple(_lost(observation, facts)))
+    return Freshness(tuple(newer), tuple(_lost_proofs(observation, facts)))
 
 
 def may_concern(fact: Fact, observation: Observation, words: frozenset[str] | None = None) -> bool:
@@ -463,14 +463,14 @@ def may_concern(fact: Fact, observation: Observation, words: frozenset[str] | No
     if any(name.casefold() in entities or name.casefold() in text for name in observation.entities):
         return True
     words = terms(observation.text) if words is None else words
-    return len(words & terms(fact.text)) >= max(2, _SHARED * len(words))
+    return len(words & terms(fact.text)) >= max(2, _SHARED_WORDS * len(words))
 
 
-def _lost(observation: Observation, facts: Mapping[str, Fact]) -> Iterable[str]:
+def _lost_proofs(observation: Observation, facts: Mapping[str, Fact]) -> Iterable[str]:
     if not (observation.proofs or observation.retired or by_person(observation)):
         yield "its proofs were taken out of the file"
     for proof in observation.proofs:
-        fact = linked(proof, facts)
+        fact = resolve_link(proof, facts)
         cited = f"[[{proof.file}#^{proof.id}]]"
         if fact is None:
             yield f"{cited} is gone"

@@ -26,11 +26,11 @@ KINDS: tuple[Kind, ...] = ("opinion", "pattern", "risk")
 LONGEST = 1000
 ALIKE = 0.6
 """The share of words that two opinions have in common from which they are one opinion, worded twice."""
-_QUOTED = 200
-_HEARSAY = "this is from an untrusted source, which cannot support an opinion"
-_CITE = "cite what a person or the agent has said"
+_QUOTE_LENGTH = 200
+_UNTRUSTED = "this is from an untrusted source, which cannot support an opinion"
+_CITE_HINT = "cite what a person or the agent has said"
 
-Ground = tuple[Fact | Observation, str]
+Evidence = tuple[Fact | Observation, str]
 """What an opinion rests on, and words of it; '' for its beginning."""
 
 
@@ -43,7 +43,7 @@ class OpinionChange:
     result: Result
 
 
-def listed(store: Store, *, retired: bool = False) -> list[Opinion]:
+def all_opinions(store: Store, *, retired: bool = False) -> list[Opinion]:
     """The opinions that hold, in file order; with `retired` those that were dropped, too."""
     try:
         data = store.truth(PATH)
@@ -52,7 +52,7 @@ def listed(store: Store, *, retired: bool = False) -> list[Opinion]:
     return [one for one in document.parse(data, PATH).of(Opinion) if retired or not one.retired]
 
 
-def like(text: str, there: Sequence[Opinion]) -> Opinion | None:
+def find_similar(text: str, there: Sequence[Opinion]) -> Opinion | None:
     """The opinion that says nearly this already: two wordings of one would only grow apart."""
     mine = terms(text)
     for one in there:
@@ -66,33 +66,44 @@ def like(text: str, there: Sequence[Opinion]) -> Opinion | None:
 
 
 def form(
-    draft: Draft, text: str, grounds: Sequence[Ground], *, kind: Kind = "opinion", confidence: float, day: str
+    draft: Draft,
+    text: str,
+    grounds: Sequence[Evidence],
+    *,
+    kind: Kind = "opinion",
+    confidence: float,
+    day: str,
 ) -> Opinion:
     """Write a new opinion at the end of the file. Usage for one without grounds, or whose quotes are not in
     what they are said to be of."""
     made = Opinion(
-        _worded(text), statements.new_id(), _kind(kind), _share(confidence), _because(draft, grounds), day
+        _check_text(text),
+        statements.new_id(),
+        _kind(kind),
+        _check_confidence(confidence),
+        _make_proofs(draft, grounds),
+        day,
     )
     data = draft.read(PATH)
     draft.write(PATH, document.append(data or TITLE, printer.show(made).split("\n")))
-    return _there(draft, made.id)
+    return _find_in_draft(draft, made.id)
 
 
 def revise(
-    draft: Draft, opinion: Opinion, *, text: str = "", grounds: Sequence[Ground] = (),
+    draft: Draft, opinion: Opinion, *, text: str = "", grounds: Sequence[Evidence] = (),
     kind: Kind | None = None, confidence: float | None = None, day: str,
 ) -> Opinion:  # fmt: skip
     """Change an opinion where it stands: what is given, nothing else. New grounds come beside the old ones.
 
     Usage as for `form`, Malformed where its lines have changed meanwhile.
     """
-    before = _there(draft, opinion.id)
-    because = _because(draft, grounds, before.because) if grounds else before.because
+    before = _find_in_draft(draft, opinion.id)
+    because = _make_proofs(draft, grounds, before.because) if grounds else before.because
     after = replace(
         before,
-        text=_worded(text) if text else before.text,
+        text=_check_text(text) if text else before.text,
         kind=_kind(kind) if kind else before.kind,
-        confidence=before.confidence if confidence is None else _share(confidence),
+        confidence=before.confidence if confidence is None else _check_confidence(confidence),
         because=because,
         when=day,
         retired=None,
@@ -101,26 +112,26 @@ def revise(
         raise Usage(
             "an opinion needs at least one reason", where=f"^{opinion.id}", hint="name facts: --because ^id"
         )
-    return _replaced(draft, before, after)
+    return _replace(draft, before, after)
 
 
 def drop(draft: Draft, opinion: Opinion, why: str, day: str) -> Opinion:
     """Retire an opinion: it stays in the file with the day and the reason, and holds no more."""
-    before = _there(draft, opinion.id)
+    before = _find_in_draft(draft, opinion.id)
     reason = " ".join(why.split())
-    return _replaced(draft, before, replace(before, retired=f"{day}, {reason}" if reason else day))
+    return _replace(draft, before, replace(before, retired=f"{day}, {reason}" if reason else day))
 
 
-def _replaced(draft: Draft, before: Opinion, after: Opinion) -> Opinion:
+def _replace(draft: Draft, before: Opinion, after: Opinion) -> Opinion:
     if after == before:
         return before
     data = draft.read(PATH)
     new = lines.replace_lines(data, before.place, printer.show(after).split("\n"))
     draft.write(PATH, new, removes=[before])
-    return _there(draft, after.id)
+    return _find_in_draft(draft, after.id)
 
 
-def _there(draft: Draft, block: str | None) -> Opinion:
+def _find_in_draft(draft: Draft, block: str | None) -> Opinion:
     for one in document.parse(draft.read(PATH), PATH).of(Opinion):
         if block and one.id == block:
             return one
@@ -130,7 +141,7 @@ def _there(draft: Draft, block: str | None) -> Opinion:
 # -- what an opinion may be ----------------------------------------------------------------------------
 
 
-def _worded(text: str) -> str:
+def _check_text(text: str) -> str:
     flat = " ".join(text.split())
     if not flat:
         raise Usage("no opinion given", hint='ua-memory opinions revise ^id "…"')
@@ -145,13 +156,13 @@ def _kind(kind: Kind) -> Kind:
     return kind
 
 
-def _share(confidence: float) -> float:
+def _check_confidence(confidence: float) -> float:
     if not 0 <= confidence <= 1:
         raise Usage(f"{confidence} is not a confidence", hint="from 0 to 1")
     return round(confidence, 2)
 
 
-def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
+def _make_proofs(draft: Draft, grounds: Sequence[Evidence], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
     """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
     are there, or in the place of one whose words are gone."""
     if not grounds:
@@ -159,11 +170,11 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
     found = {proof.ref: proof for proof in there}
     for given, words in grounds:
         if isinstance(given, Fact) and given.untrusted and not draft.by_person:
-            raise Usage(_HEARSAY, where=given.place.citation, hint=_CITE)
-        record = statements.cited(draft, given) if isinstance(given, Fact) else given
+            raise Usage(_UNTRUSTED, where=given.place.citation, hint=_CITE_HINT)
+        record = statements.ensure_id(draft, given) if isinstance(given, Fact) else given
         if not record.id:
             raise Usage("this has no id, so it cannot be cited", where=record.place.citation)
-        quote = " ".join(words.split()) or _beginning(record.text)
+        quote = " ".join(words.split()) or _first_words(record.text)
         said = [record.text, *(quote.text for quote in getattr(record, "quotes", ()))]
         if locate(quote, said) is None:
             raise Usage(
@@ -177,10 +188,10 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
     return tuple(found.values())
 
 
-def _beginning(text: str) -> str:
+def _first_words(text: str) -> str:
     """The first words of a text, as many as a quote should have."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= _QUOTED else re.sub(r"\s\S*$", "", flat[:_QUOTED])
+    return flat if len(flat) <= _QUOTE_LENGTH else re.sub(r"\s\S*$", "", flat[:_QUOTE_LENGTH])
 
 
 # -- by hand -------------------------------------------------------------------------------------------
@@ -194,11 +205,11 @@ class Opinions:
 
     def list(self, *, retired: bool = False) -> Sequence[Opinion]:
         """The opinions that hold, in file order; with `retired` those that were dropped, too."""
-        return listed(self._store, retired=retired)
+        return all_opinions(self._store, retired=retired)
 
     def get(self, block: str) -> Opinion:
         """The opinion with an id, also a dropped one. NotFound."""
-        named = statements.read(block)
+        named = statements.parse_target(block)
         wanted = named.id or named.file
         for one in self.list(retired=True):
             if one.id == wanted:
@@ -212,7 +223,7 @@ class Opinions:
         """Change its words, its confidence, or what it rests on: `because` are ids of facts and observations
         that are added. One revision. NotFound, Usage."""
         before = self.get(block)
-        grounds = [_ground(self._store, each, by_person) for each in because]
+        grounds = [_evidence(self._store, each, by_person) for each in because]
         with self._store.revision("opinions", door=self._door, by_person=by_person) as draft:
             after = revise(
                 draft, before, text=text, confidence=confidence, grounds=grounds, day=self._today()
@@ -235,12 +246,12 @@ class Opinions:
         return self._store.now().date().isoformat()
 
 
-def _ground(store: Store, block: str, by_person: bool) -> Ground:
-    found = statements.find_excerpts(store, block).record
+def _evidence(store: Store, block: str, by_person: bool) -> Evidence:
+    found = statements.resolve_target(store, block).record
     if found is None:
         raise NotFound("no such statement", where=block, hint="name facts: --because ^id")
     if isinstance(found, Opinion):
         raise Usage("an opinion cannot be the reason for another", where=f"^{found.id}")
     if not by_person and statements.is_untrusted(found, partial(statements.find, store)):
-        raise Usage(_HEARSAY, where=f"^{found.id}", hint=_CITE)
+        raise Usage(_UNTRUSTED, where=f"^{found.id}", hint=_CITE_HINT)
     return found, ""

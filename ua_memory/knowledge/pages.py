@@ -19,9 +19,9 @@ from ua_memory.records import MentalModel, Page
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 
-Sort = Literal["page", "model"]
-FOLDERS: dict[Sort, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}
-_SORTS: Mapping[type[Page | MentalModel], Sort] = {Page: "page", MentalModel: "model"}
+PageKind = Literal["page", "model"]
+FOLDERS: dict[PageKind, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}
+_KINDS: Mapping[type[Page | MentalModel], PageKind] = {Page: "page", MentalModel: "model"}
 P = TypeVar("P", Page, MentalModel)
 MAX_TOKENS = 2048
 """Tokens of a page's body, where its header does not say `max_tokens`."""
@@ -41,9 +41,9 @@ class PageChange:
     before: Page | MentalModel | None = None
 
 
-def path_of(sort: Sort, name: str) -> str:
+def path_of(sort: PageKind, name: str) -> str:
     """The file of a page or model. Usage for an id that could not be a file's name everywhere."""
-    word, hint = f"a {_said(sort)}'s id", "use a to z, digits, - and _, as in alice-hosting"
+    word, hint = f"a {_kind_name(sort)}'s id", "use a to z, digits, - and _, as in alice-hosting"
     if not _ID.fullmatch(name) or len(name) > LONGEST["id"]:
         raise Usage(f"{name[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
     path = f"{FOLDERS[sort]}/{name}.md"
@@ -52,14 +52,14 @@ def path_of(sort: Sort, name: str) -> str:
     return path
 
 
-def every(store: Store, kind: type[P]) -> list[P]:
+def all_records(store: Store, kind: type[P]) -> list[P]:
     """All pages, or mental models, by their ids; a file that says nothing is none."""
-    return [record for _, record in _all(store, _SORTS[kind]) if isinstance(record, kind)]
+    return [record for _, record in _records(store, _KINDS[kind]) if isinstance(record, kind)]
 
 
-def one(store: Store, kind: type[P], name: str) -> P:
+def get_record(store: Store, kind: type[P], name: str) -> P:
     """One page, or mental model, by its file's name or the id in its header, in any case. NotFound."""
-    found = _get(store, _SORTS[kind], name)
+    found = _find_record(store, _KINDS[kind], name)
     assert isinstance(found, kind)
     return found
 
@@ -82,41 +82,47 @@ def recipe(record: Page) -> str:
 # -- changing ------------------------------------------------------------------------------------------
 
 
-def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = False) -> PageChange:
+def delete(store: Store, sort: PageKind, name: str, *, door: str, by_person: bool = False) -> PageChange:
     """Let a page or a mental model go; `undo` brings it back. NotFound; Usage for a machine and a model."""
     if sort == "model":
-        person(by_person)
-    before = _get(store, sort, name)
+        require_person(by_person)
+    before = _find_record(store, sort, name)
     with store.revision(f"{sort} delete", door=door, by_person=by_person) as draft:
         draft.delete(before.place.path)
-        _named(draft, sort, before, "delete")
+        _set_subject(draft, sort, before, "delete")
     return PageChange(before, draft.result, before)
 
 
-def create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
+def create(store: Store, sort: PageKind, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
     path = path_of(sort, made.id)
-    _refuse_second(store, sort, made.id)
+    _refuse_duplicate(store, sort, made.id)
     with store.revision(f"{sort} create", door=door, by_person=by_person) as draft:
         if draft.exists(path):
-            raise _second(sort, made.id)
+            raise _exists_error(sort, made.id)
         draft.write(path, f"{printer.show(made)}\n".encode("utf-8", "replace"))
-        _named(draft, sort, made, "create")
+        _set_subject(draft, sort, made, "create")
         there = _record(draft.read(path), path)
     return PageChange(there, draft.result)
 
 
 def update(
-    store: Store, sort: Sort, name: str, changes: dict[str, Any], body: str | None, door: str, by_person: bool
+    store: Store,
+    sort: PageKind,
+    name: str,
+    changes: dict[str, Any],
+    body: str | None,
+    door: str,
+    by_person: bool,
 ) -> PageChange:
     if not changes and body is None:
         raise Usage("nothing to change", hint=f"ua-memory {sort}s update --help")
-    path = _get(store, sort, name).place.path
+    path = _find_record(store, sort, name).place.path
     with store.revision(f"{sort} update", door=door, by_person=by_person) as draft:
         before = _record(draft.read(path), path)
         data = draft.read(path)
         data = document.set_front(data, changes) if changes else data
         draft.write(path, data if body is None else _with_body(data, path, body), removes=[before])
-        _named(draft, sort, before, "change")
+        _set_subject(draft, sort, before, "change")
         after = _record(draft.read(path), path)
     return PageChange(after, draft.result, before)
 
@@ -128,8 +134,8 @@ def _with_body(data: bytes, path: str, body: str) -> bytes:
     return head + f"\n{body}\n".replace("\n", newline).encode("utf-8", "replace")
 
 
-def _named(draft: Draft, sort: Sort, record: Page | MentalModel, did: str) -> None:
-    draft.subject = f"{_said(sort)}: {did} {record.id}"
+def _set_subject(draft: Draft, sort: PageKind, record: Page | MentalModel, did: str) -> None:
+    draft.subject = f"{_kind_name(sort)}: {did} {record.id}"
     draft.trailers[sort.title()] = [stem(record)]
 
 
@@ -141,41 +147,43 @@ def stem(record: Page | MentalModel) -> str:
     return record.place.path.rpartition("/")[2].removesuffix(".md") or record.id
 
 
-def _all(store: Store, sort: Sort) -> Iterator[tuple[str, Page | MentalModel]]:
+def _records(store: Store, sort: PageKind) -> Iterator[tuple[str, Page | MentalModel]]:
     for file in sorted(file.path for file in store.files()):
         wanted = lines.kind_of(file).name == sort.upper() and file.endswith(".md")
-        if wanted and (found := _found(store.truth(file), file)):  # an editor may just be writing another
+        if wanted and (
+            found := _parse_record(store.truth(file), file)
+        ):  # an editor may just be writing another
             yield file, found
 
 
-def _found(data: bytes, path: str) -> Page | MentalModel | None:
+def _parse_record(data: bytes, path: str) -> Page | MentalModel | None:
     return next((r for r in document.parse(data, path).records if isinstance(r, (Page, MentalModel))), None)
 
 
 def _record(data: bytes, path: str) -> Page | MentalModel:
-    found = _found(data, path)
+    found = _parse_record(data, path)
     if found is None:
-        raise _empty(path)
+        raise _empty_error(path)
     return found
 
 
-def _empty(path: str) -> Malformed:
+def _empty_error(path: str) -> Malformed:
     return Malformed("this file is empty", where=path, hint=f"rm {path}, or: ua-memory undo")
 
 
-def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
-    there, path = dict(_all(store, sort)), f"{FOLDERS[sort]}/{name}.md"
+def _find_record(store: Store, sort: PageKind, name: str) -> Page | MentalModel:
+    there, path = dict(_records(store, sort)), f"{FOLDERS[sort]}/{name}.md"
     if found := there.get(path):
         return found
     if any(file.path == path for file in store.files()):
-        raise _empty(path)
+        raise _empty_error(path)
     named = [record for record in there.values() if _is_called(record, name)]
     named = [record for record in named if record.id == name] or named
     if len(named) == 1:
         return named[0]
     known = ", ".join(stem(record) for record in there.values()) or "none"
     raise NotFound(
-        f"no {_said(sort)} {name!r} (there are: {known})", where=FOLDERS[sort],
+        f"no {_kind_name(sort)} {name!r} (there are: {known})", where=FOLDERS[sort],
         hint=f"ua-memory {sort}s list",
     )  # fmt: skip
 
@@ -185,36 +193,36 @@ def _is_called(record: Page | MentalModel, name: str) -> bool:
     return name.casefold() in (stem(record).casefold(), record.id.casefold())
 
 
-def _refuse_second(store: Store, sort: Sort, name: str) -> None:
-    if any(_is_called(record, name) for _, record in _all(store, sort)):
-        raise _second(sort, name)
+def _refuse_duplicate(store: Store, sort: PageKind, name: str) -> None:
+    if any(_is_called(record, name) for _, record in _records(store, sort)):
+        raise _exists_error(sort, name)
 
 
-def _second(sort: Sort, name: str) -> Usage:
+def _exists_error(sort: PageKind, name: str) -> Usage:
     return Usage(
-        f"{_said(sort)} {name!r} already exists", where=FOLDERS[sort],
+        f"{_kind_name(sort)} {name!r} already exists", where=FOLDERS[sort],
         hint=f"ua-memory {sort}s update {name}",
     )  # fmt: skip
 
 
-def _said(sort: Sort) -> str:
+def _kind_name(sort: PageKind) -> str:
     return "page" if sort == "page" else "mental model"
 
 
-def person(by_person: bool) -> bool:
+def require_person(by_person: bool) -> bool:
     if not by_person:
         raise Usage("only a person may write a mental model", hint="propose it to your user")
     return True
 
 
-def line(text: str, key: str) -> str:
+def check_line(text: str, key: str) -> str:
     clean = readable(text).strip()
     if not clean or "\n" in clean or not clean.isprintable() or len(clean) > LONGEST[key]:
         raise Usage(f"{key} is one line of at most {LONGEST[key]} characters, not {clean[:40]!r}")
     return clean
 
 
-def tags(tags: Sequence[str]) -> tuple[str, ...]:
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     clean = tuple(dict.fromkeys(readable(tag).strip().removeprefix("#") for tag in tags))
     for tag in clean:
         if not tag or not tag.isprintable() or "," in tag:
@@ -222,7 +230,7 @@ def tags(tags: Sequence[str]) -> tuple[str, ...]:
     return clean
 
 
-def body(text: str) -> str:
+def check_body(text: str) -> str:
     clean = readable(text.replace("\r\n", "\n")).strip("\n")
     if not clean.strip():
         raise Usage("no text given", hint="give it as an argument, or on standard input")

@@ -41,16 +41,16 @@ CODE_LINES, CODE_KEPT = 12, 3
 """A longer block of code keeps so many lines."""
 FORGOTTEN = "[forgotten]"
 """What stands in the place of words that were forgotten."""
-_FRONT = ("project", "started", "through", "parent", "group", "title", "outcome", "open", "read_by")
+_FRONT_KEYS = ("project", "started", "through", "parent", "group", "title", "outcome", "open", "read_by")
 """The keys of the front matter behind `session` and `client`, in order; left out where there is nothing."""
-_HEAD = late(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
-_ID = late(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
-_NUMBERED = late(r"L\d+(?:\.\d+)?")
+_TURN_HEAD = late(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
+_TURN_ID = late(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
+_LINE_ID = late(r"L\d+(?:\.\d+)?")
 """The id of an entry to which its client gives none: its line."""
-_SPECIAL = late(
+_MARKDOWN_START = late(
     r"([ \t]*)(\d*\\|[#>]|[-*+][ \t]|[-*_=]{3}|\d{1,9}[.)][ \t]|<!--|\*\*(?:Person|Agent)\*\* |\^t-)"
 )
-_ESCAPED = late(r"\A([ \t]*\d*)\\(?=[^\w\s])")
+_ESCAPED_START = late(r"\A([ \t]*\d*)\\(?=[^\w\s])")
 _SCALAR = late(r"[A-Za-z0-9][\w./+:-]*(?<!:)", re.ASCII)
 
 
@@ -133,11 +133,11 @@ def parse(data: bytes, path: Path) -> SessionFile | None:
     session, client = header.text("session"), header.text("client")
     if not session or not client:
         return None
-    more = {key: header.text(key) or "" for key in _FRONT}
-    return SessionFile(path, session, client, **more, turns=tuple(_turns(lines, header, path)))
+    more = {key: header.text(key) or "" for key in _FRONT_KEYS}
+    return SessionFile(path, session, client, **more, turns=tuple(_parse_turns(lines, header, path)))
 
 
-def _fences(lines: Sequence[str]) -> list[str]:
+def _open_fences(lines: Sequence[str]) -> list[str]:
     """The fence of code that is open before each line, '' for none, and behind the last."""
     fences = [""]
     for line in lines:
@@ -146,16 +146,16 @@ def _fences(lines: Sequence[str]) -> list[str]:
     return fences
 
 
-def _in_code(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def _with_code_flag(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Each line, and whether it is code or the fence of some."""
-    for line, (before, after) in zip(lines, pairwise(_fences(lines)), strict=True):
+    for line, (before, after) in zip(lines, pairwise(_open_fences(lines)), strict=True):
         yield line, bool(before or after)
 
 
-def _turns(lines: Sequence[str], header: Header, path: Path) -> Iterator[SessionTurn]:
+def _parse_turns(lines: Sequence[str], header: Header, path: Path) -> Iterator[SessionTurn]:
     day = path.name[:10]
-    rows = enumerate(_in_code(lines[header.size :]), header.size)
-    heads = ((number, None if code else _HEAD.match(line)) for number, (line, code) in rows)
+    rows = enumerate(_with_code_flag(lines[header.size :]), header.size)
+    heads = ((number, None if code else _TURN_HEAD.match(line)) for number, (line, code) in rows)
     starts = [(number, head) for number, head in heads if head]
     for (start, head), end in zip(starts, [*(s for s, _ in starts[1:]), len(lines)], strict=True):
         day = head[2] or day
@@ -167,18 +167,18 @@ def _turns(lines: Sequence[str], header: Header, path: Path) -> Iterator[Session
 
 def _read_text(lines: Sequence[str]) -> tuple[str, str]:
     """The words of a turn as they were said, and its block id."""
-    found = _ID.search(lines[-1]) if lines else None
+    found = _TURN_ID.search(lines[-1]) if lines else None
     rows = [*lines[:-1], lines[-1][: found.start()]] if found else list(lines)
-    read = [line if code else _ESCAPED.sub(r"\1", line) for line, code in _in_code(rows)]
+    read = [line if code else _ESCAPED_START.sub(r"\1", line) for line, code in _with_code_flag(rows)]
     return "\n".join(read).strip("\n"), found[1] if found else ""
 
 
-def _show(turn: SessionTurn, day: str) -> list[str]:
+def _turn_lines(turn: SessionTurn, day: str) -> list[str]:
     """The lines of a turn. `day` is that of the turn before: it stands there only where it changes."""
     when = turn.at[11:] if turn.day == day else turn.at
     said = turn.text.split("\n")
-    rows = [line if code else _escaped(line) for line, code in _in_code(said)]
-    rows += filter(None, _fences(said)[-1:])  # what was left open would take in the turns behind it
+    rows = [line if code else _escape_line(line) for line, code in _with_code_flag(said)]
+    rows += filter(None, _open_fences(said)[-1:])  # what was left open would take in the turns behind it
     if rows[-1].strip()[:3] in ("```", "~~~") or rows[-1].startswith("|"):
         rows.append(f"^{turn.id}")
     else:
@@ -186,8 +186,8 @@ def _show(turn: SessionTurn, day: str) -> list[str]:
     return [f"**{turn.speaker.title()}** {when}", "", *rows, ""]
 
 
-def _escaped(line: str) -> str:
-    found = _SPECIAL.match(line)
+def _escape_line(line: str) -> str:
+    found = _MARKDOWN_START.match(line)
     if not found and not interrupts_paragraph(line.strip()):
         return line
     at = len(found[1]) if found else len(line) - len(line.lstrip())
@@ -195,20 +195,20 @@ def _escaped(line: str) -> str:
     return f"{line[:at]}\\{line[at:]}"
 
 
-def _value(value: str) -> str:
+def _front_value(value: str) -> str:
     return value if _SCALAR.fullmatch(value) else write_value(value)
 
 
-def _header(found: SessionFile) -> list[str]:
-    known = [(key, getattr(found, key)) for key in ("session", "client", *_FRONT)]
-    return ["---", *(f"{key}: {_value(value)}" for key, value in known if value), "---", ""]
+def _front_matter(found: SessionFile) -> list[str]:
+    known = [(key, getattr(found, key)) for key in ("session", "client", *_FRONT_KEYS)]
+    return ["---", *(f"{key}: {_front_value(value)}" for key, value in known if value), "---", ""]
 
 
 def show(found: SessionFile) -> bytes:
     """The file of a session, from all that is known of it."""
-    lines, day = _header(found), found.day
+    lines, day = _front_matter(found), found.day
     for turn in found.turns:
-        lines += _show(turn, day)
+        lines += _turn_lines(turn, day)
         day = turn.day
     return ("\n".join(lines[:-1]) + "\n").encode("utf-8", "replace")
 
@@ -218,7 +218,7 @@ def show(found: SessionFile) -> bytes:
 # that a step comes next ("Let me read the file") and that names no number, identifier or result.
 
 
-_STEP = late(
+_NEXT_STEP = late(
     r"(?:(?:ok(?:ay)?|sure|great|good|right|alright|now|first|next|then|perfect|got it|understood|thanks)"
     r"[,.!:]?\s+)*(?:(?:let me|let's|i'll|i will|i'm going to|i am going to|i need to|now i|next i|going to)"
     r"(?:\s+(?:now|first|also|just|quickly|then))*\s+)?"
@@ -227,51 +227,51 @@ _STEP = late(
     r"|confirm)(?:ing)?\b",
     re.IGNORECASE,
 )
-_OTHER_STEP = late(
+_NEXT_STEP_OTHER = late(
     r"(?:lass mich|ich (?:schaue|prüfe|lese|sehe mir|suche)|mal sehen|je (?:regarde|vérifie|lis|cherche)"
     r"|voyons"
     r"|laissez-moi|déjame|voy a (?:ver|leer|revisar|buscar|mirar)|veamos"
     r"|(?:確認|調査|検索)し(?:ます|てみます))",
     re.IGNORECASE,
 )
-_NAMED = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
+_SPECIFIC = late(r"[\d`/_\"“]|[a-z][A-Z]|\b[A-Z]{2,}\b|\w\.\w|\w\(")
 _SENTENCE = late(r"(?<=[.!?:…])\s+|(?<=。)\s*")
 
 
-def announces(text: str) -> bool:
+def is_announcement(text: str) -> bool:
     """Whether an agent's turn says no more than which step comes next."""
-    if len(text) > 240 or _NAMED.search(text):
+    if len(text) > 240 or _SPECIFIC.search(text):
         return False
     said = [part for part in _SENTENCE.split(" ".join(text.split())) if any(map(str.isalnum, part))]
-    return bool(said) and all(_STEP.match(part) or _OTHER_STEP.match(part) for part in said)
+    return bool(said) and all(_NEXT_STEP.match(part) or _NEXT_STEP_OTHER.match(part) for part in said)
 
 
-def kept(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
+def turns_to_keep(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
     """The turns that stand in a session's file. `agent` is sessions.agent: spoken, all or none."""
     for turn in turns:
         person = turn.role == "person"
         if turn.agent or not (person or (turn.role == "assistant" and agent != "none")):
             continue
-        if person or agent == "all" or not announces(turn.text):
+        if person or agent == "all" or not is_announcement(turn.text):
             yield turn
 
 
-def shortened(text: str) -> str:
+def shorten_turn(text: str) -> str:
     """A turn's words with long blocks of code, and what is beyond 32 KB, left out and counted."""
     lines, rows, code = text.split("\n"), list[str](), list[str]()
-    for line, (before, after) in zip(lines, pairwise(_fences(lines)), strict=True):
+    for line, (before, after) in zip(lines, pairwise(_open_fences(lines)), strict=True):
         if before and after:
             code.append(line)
         else:
-            rows += [*_shortened_code(code), line]
+            rows += [*_shorten_code(code), line]
             code = []
-    found = "\n".join([*rows, *_shortened_code(code)])
+    found = "\n".join([*rows, *_shorten_code(code)])
     if len(found) <= CUT_TURN:
         return found
     return f"{found[:CUT_TURN]}\n\n[{len(found) - CUT_TURN:,} more characters]"
 
 
-def _shortened_code(code: list[str]) -> list[str]:
+def _shorten_code(code: list[str]) -> list[str]:
     if len(code) <= CODE_LINES:
         return code
     return [*code[:CODE_KEPT], f"[{len(code) - CODE_KEPT} more lines]"]
@@ -288,11 +288,11 @@ def outcome_of(turns: Sequence[SessionTurn]) -> str:
         if turn.speaker == "agent":
             said = re.split(r"(?<=[.!?。])\s+", " ".join(_CODE.sub(" ", turn.text).split()))
             if long := [part for part in said if len(part) >= 40]:
-                return _line(long[-1], LONGEST_OUTCOME)
+                return _first_words(long[-1], LONGEST_OUTCOME)
     return ""
 
 
-_OPEN = late(
+_UNFINISHED = late(
     r"\b(?:still (?:needs?|open|missing|have to|has to|to do)|todo|not (?:yet|done)|next time|tomorrow"
     r"|later today"
     r"|left to do|remains? (?:open|to)|waiting (?:for|on)|blocked (?:by|on)|unresolved|continue (?:with|on"
@@ -306,12 +306,12 @@ LAST_TURNS = 10
 """Turns at the end of a session in which what was left to do is looked for."""
 
 
-def open_of(turns: Sequence[SessionTurn]) -> str:
+def find_unfinished(turns: Sequence[SessionTurn]) -> str:
     """The last sentence at the end of a session that says what is left to do, '' where there is none."""
     for turn in reversed(turns[-LAST_TURNS:]):
         for part in reversed(_SENTENCE.split(" ".join(turn.text.split()))):
-            if len(part) >= 12 and _OPEN.search(part) and not part.endswith(("?", "？")):
-                return _line(part, LONGEST_OUTCOME)
+            if len(part) >= 12 and _UNFINISHED.search(part) and not part.endswith(("?", "？")):
+                return _first_words(part, LONGEST_OUTCOME)
     return ""
 
 
@@ -333,10 +333,10 @@ def title_of(turns: Sequence[SessionTurn]) -> str:
     prose = [text for text in (_CODE.sub(" ", text) for text in said) if any(map(str.isalnum, text))]
     asked = (text[greeting.end() :] if (greeting := _GREETING.match(text)) else text for text in prose)
     first = next((text for text in asked if any(map(str.isalnum, text))), prose[0] if prose else "")
-    return _line(first, LONGEST_TITLE)
+    return _first_words(first, LONGEST_TITLE)
 
 
-def _line(text: str, most: int) -> str:
+def _first_words(text: str, most: int) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[:most].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
@@ -368,18 +368,18 @@ def passages(found: SessionFile) -> Iterator[SessionPassage]:
         if turn.text.strip() == FORGOTTEN:
             continue
         if group and size + len(turn.text) > PASSAGE:
-            yield from _passage(group)
+            yield from _make_passages(group)
             group, size = [], 0
         group.append(turn)
         size += len(turn.text)
     if group:
-        yield from _passage(group)
+        yield from _make_passages(group)
 
 
-def _passage(group: list[SessionTurn]) -> Iterator[SessionPassage]:
+def _make_passages(group: list[SessionTurn]) -> Iterator[SessionPassage]:
     first, last = group[0], group[-1]
     if len(first.text) > PASSAGE:
-        for text in _pieces(first.text):
+        for text in _split_turn(first.text):
             said = f"{first.speaker.title()}: {text}"
             yield SessionPassage(said, first.line, first.end, first.day, frozenset({first.speaker}))
         return
@@ -387,7 +387,7 @@ def _passage(group: list[SessionTurn]) -> Iterator[SessionPassage]:
     yield SessionPassage(said, first.line, last.end, first.day, frozenset(turn.speaker for turn in group))
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _split_turn(text: str) -> Iterator[str]:
     """A long turn in pieces that end where a line or a sentence does, if one does."""
     while len(text) > PASSAGE:
         half = text[PASSAGE // 2 : PASSAGE]
@@ -409,7 +409,7 @@ IN_BANK = "memory/sessions/"
 MEMBER = late(r"sessions/(?!\.)[\w.-]+\.md")
 """How an archive names the file of a session."""
 _NAME = late(r"[\w.-]+")
-_CITED = late(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
+_TURN_LINK = late(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,21 +424,21 @@ class SessionReading:
 
     def noted(self, found: SessionFile) -> SessionFile:
         """The session with this in it. A client's title stands before a model's."""
-        title = _line(self.title, LONGEST_TITLE) if found.title == title_of(found.turns) else ""
+        title = _first_words(self.title, LONGEST_TITLE) if found.title == title_of(found.turns) else ""
         return replace(
             found, read_by=self.read_by, through=self.through, title=title or found.title,
-            outcome=_line(self.outcome, LONGEST_OUTCOME) or found.outcome,
+            outcome=_first_words(self.outcome, LONGEST_OUTCOME) or found.outcome,
         )  # fmt: skip
 
 
-def _copied(turns: Sequence[Turn], theirs: Sequence[SessionTurn], agent: str) -> int:
+def _count_copied(turns: Sequence[Turn], theirs: Sequence[SessionTurn], agent: str) -> int:
     """How many turns at the beginning stand in another session's file, or in none."""
     ids, said = {turn.id for turn in theirs}, 0
     for n, turn in enumerate(turns):
-        if any(kept([turn], agent)):
+        if any(turns_to_keep([turn], agent)):
             words = [one.text for one in theirs[said : said + 1]]
-            same = words == [shortened(turn.text.strip("\n"))]
-            if not (same if _NUMBERED.fullmatch(turn.id) else turn_id(turn.id) in ids):
+            same = words == [shorten_turn(turn.text.strip("\n"))]
+            if not (same if _LINE_ID.fullmatch(turn.id) else turn_id(turn.id) in ids):
                 return n
             said += 1
     return len(turns)
@@ -464,7 +464,7 @@ class SessionFiles:
     ) -> SessionFile | None:
         """Write those turns that are to be kept and do not stand there yet; the session as it stands then,
         None where it has no words. On the disk when this returns. CannotWrite, Busy."""
-        wanted = list(kept(turns, agent))
+        wanted = list(turns_to_keep(turns, agent))
         if not wanted and not (there := self.find(session)):
             return None
         with self._writing():
@@ -473,7 +473,7 @@ class SessionFiles:
             fresh = [self._turn(turn, now) for turn in wanted if turn_id(turn.id) not in known]
             every = (*there.turns, *fresh)
             new = _summed_up(there, every) if fresh else there
-            new = replace(new, title=_line(title, LONGEST_TITLE) or there.title or title_of(every))
+            new = replace(new, title=_first_words(title, LONGEST_TITLE) or there.title or title_of(every))
             if new == there and (found := self.find(session)):
                 return found
             self._write(new)
@@ -525,7 +525,7 @@ class SessionFiles:
             session = replace(session, parent=found.parent)
         count = 0
         for one in chain:
-            count += _copied(turns[count:], one.turns, agent)
+            count += _count_copied(turns[count:], one.turns, agent)
         return count
 
     def all(self, *, project: str = "") -> Iterator[SessionFile]:
@@ -549,7 +549,7 @@ class SessionFiles:
 
     def turn(self, text: str) -> tuple[SessionFile, SessionTurn] | None:
         """The turn that a citation in a text links to, `[[NAME#^t-…]]`; None where it is not here."""
-        cited = _CITED.search(text)
+        cited = _TURN_LINK.search(text)
         found, said = self._cited(cited["name"], cited["id"]) if cited else (None, None)
         return (found, said) if found and said else None
 
@@ -662,7 +662,7 @@ class SessionFiles:
         at = self._local(turn.at or now)
         speaker = "person" if turn.role == "person" else "agent"
         return SessionTurn(
-            turn_id(turn.id), speaker, shortened(turn.text.strip("\n")), f"{at:%Y-%m-%d %H:%M}"
+            turn_id(turn.id), speaker, shorten_turn(turn.text.strip("\n")), f"{at:%Y-%m-%d %H:%M}"
         )
 
     def _read(self, path: Path) -> SessionFile | None:
@@ -694,7 +694,7 @@ class SessionFiles:
 
 
 def _summed_up(found: SessionFile, turns: tuple[SessionTurn, ...]) -> SessionFile:
-    return replace(found, turns=turns, outcome=outcome_of(turns), open=open_of(turns))
+    return replace(found, turns=turns, outcome=outcome_of(turns), open=find_unfinished(turns))
 
 
 def _joined(found: SessionFile, others: Sequence[SessionTurn]) -> SessionFile:

@@ -60,7 +60,7 @@ def name_of(said: Statement) -> str:
     return f"^{said.ref}" if said.ref else f"{said.place.path}#{markdown_document.texthash(said.text)}"
 
 
-def cited(draft: Draft, fact: Fact) -> Fact:
+def ensure_id(draft: Draft, fact: Fact) -> Fact:
     """The fact as it stands in the draft now, with an id that it is given if it has none.
 
     Appending ` ^id` is the one change that is made to a person's line, and below an agent's heading the word
@@ -77,7 +77,7 @@ def cited(draft: Draft, fact: Fact) -> Fact:
     if found.id:
         return found
     block = new_id()
-    named = _placed(markdown_document.with_id(draft.read(path), found, block), path, block)
+    named = _find_placed(markdown_document.with_id(draft.read(path), found, block), path, block)
     draft.write(path, named[0], removes=[found])
     if named[1].said_by != found.said_by:  # typed below an agent's heading, which would now speak for it
         line = named[1].place.line
@@ -86,14 +86,22 @@ def cited(draft: Draft, fact: Fact) -> Fact:
         draft.write(
             path, markdown_lines.insert_after(named[0], named[1].place.end, [said]), removes=[named[1]]
         )
-    return _placed(draft.read(path), path, block)[1]
+    return _find_placed(draft.read(path), path, block)[1]
 
 
-def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
+def _find_placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
     return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
 
 
-_PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}
+_TRANSIENT_ERRORS = {
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOSPC,
+    errno.EROFS,
+}
 """What the system says of itself, not of a file: the same file may be read a moment later."""
 
 
@@ -118,14 +126,14 @@ def texts(
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
         except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name
             cause = error.__cause__ or error
-            if every and isinstance(cause, OSError) and cause.errno in _PASSING:
+            if every and isinstance(cause, OSError) and cause.errno in _TRANSIENT_ERRORS:
                 raise
 
 
 def find_by_id(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
     """All that has a block id, as it stands in a file or by its `ref`, in the given files, else in all."""
     written = written_id(block)
-    for path, data in texts(store, every=True) if paths is None else some(store, paths):
+    for path, data in texts(store, every=True) if paths is None else read_files(store, paths):
         if written and written.encode("utf-8", "replace") in data:
             for record in markdown_document.parse(data, path).records:
                 if isinstance(record, Statement) and record.id and block in (record.ref, record.id):
@@ -153,7 +161,7 @@ def by_ref(records: Iterable[S]) -> dict[str, S]:
     return found | {str(one.id): one for one in list(found.values()) if len(files[str(one.id)]) == 1}
 
 
-def linked(link: Proof | fields.Citation, found: Mapping[str, S]) -> S | None:
+def resolve_link(link: Proof | fields.Citation, found: Mapping[str, S]) -> S | None:
     """What a link means, of `by_ref`."""
     return found.get(link.ref) or found.get(link.id)
 
@@ -172,7 +180,7 @@ def is_untrusted(record: object, find: Callable[[str], Statement]) -> bool:
     return bool(there) and all(isinstance(fact, Fact) and fact.untrusted for fact in there)
 
 
-def some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def read_files(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of these files, as far as they are there."""
     for path in paths:
         try:
@@ -188,32 +196,32 @@ def some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 Known = Callable[[str], Sequence[str] | None]
 """The files in which an id stands, as an index knows them; None where it knows of none."""
 
-_LINES = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_LINE_RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
 _ID = r"[A-Za-z0-9-]+"
-_AT = rf"(?:#L[0-9]+(?:-L?[0-9]+)?|:{_LINES})?"
-_READ = (
-    re.compile(rf"(?P<file>\S.*?){_AT}\s+\^(?P<id>{_ID})"),  # memory/x.md#L3 ^id, as recall cites
-    re.compile(rf"\^(?P<id>{_ID})\s+(?P<file>\S.*?){_AT}"),  # ^id  memory/x.md:3, as lists have it
+_POSITION = rf"(?:#L[0-9]+(?:-L?[0-9]+)?|:{_LINE_RANGE})?"
+_TARGET_FORMS = (
+    re.compile(rf"(?P<file>\S.*?){_POSITION}\s+\^(?P<id>{_ID})"),  # memory/x.md#L3 ^id, as recall cites
+    re.compile(rf"\^(?P<id>{_ID})\s+(?P<file>\S.*?){_POSITION}"),  # ^id  memory/x.md:3, as lists have it
     re.compile(r"\^(?P<id>.*)"),
     re.compile(rf"(?P<file>.+)#\^(?P<id>{_ID})"),
     re.compile(r"(?P<file>.+)#L(?P<span>[0-9]{1,9})(?:-L?(?P<to>[0-9]{1,9}))?"),
     re.compile(r"(?P<file>[^#]+)#(?P<texthash>[0-9a-f]{8,64})(?:,[0-9a-f]{8,64})*"),
-    re.compile(rf"(?P<file>.+?\.md):(?P<span>{_LINES}):.*"),  # memory/x.md:3: what is wrong
-    re.compile(rf"(?P<file>[^#:]+):(?P<span>{_LINES})"),
+    re.compile(rf"(?P<file>.+?\.md):(?P<span>{_LINE_RANGE}):.*"),  # memory/x.md:3: what is wrong
+    re.compile(rf"(?P<file>[^#:]+):(?P<span>{_LINE_RANGE})"),
 )
 _LINK = re.compile(r"!?\[\[(?P<file>[^\[\]#|^\n]*)(?:#\^(?P<id>[A-Za-z0-9-]+))?(?:[#|][^\[\]\n]*)?\]\]")
 _MARKDOWN_LINK = re.compile(r"!?\[[^\]\n]*\]\(([^()\n]+)\)")
-_SIDE = re.compile(r"\A[ab]/")
+_DIFF_SIDE = re.compile(r"\A[ab]/")
 """How a diff names the two sides of a file."""
 _QUOTES = " \t\r\n\"'`“”‘’«»„<>{}"
-_STOPS = ".,:;!?…"
-_PLACES = (
+_END_PUNCTUATION = ".,:;!?…"
+_PATH_FORMS = (
     "{}", "{}.md", "memory/{}", "memory/{}.md", "memory/pages/{}.md", "memory/observations/{}.md",
     "memory/models/{}.md", "memory/documents/{}.md",
 )  # fmt: skip
 """Where a file is looked for that is named without its folder."""
-_HEADED = (FileKind.PAGE, FileKind.MODEL, FileKind.DOCUMENT)
-_LISTED = 12
+_KINDS_WITH_ID = (FileKind.PAGE, FileKind.MODEL, FileKind.DOCUMENT)
+_MOST_CANDIDATES = 12
 """Candidates that an error lists."""
 
 
@@ -250,7 +258,7 @@ class Target:
     id: str | None = None
 
 
-def cut(data: bytes, path: str, span: str, block: str | None = None) -> Excerpt:
+def excerpt(data: bytes, path: str, span: str, block: str | None = None) -> Excerpt:
     """The lines of a file that a span means, all of them for ''. NotFound, Usage."""
     lines = markdown_document.parse(data, path).lines
     first, last = line_span(path, span, len(lines)) if span else (1, len(lines))
@@ -270,24 +278,24 @@ def line_span(path: str, span: str, last: int) -> tuple[int, int]:
 # -- by its form alone -------------------------------------------------------------------------------------
 
 
-def read(given: str) -> NamedTarget:
+def parse_target(given: str) -> NamedTarget:
     """What the words of a call name, in any form that a command prints, and with the signs around it that
     stood around it there. A path may have a colon in it."""
     if is_truth(given):
         return NamedTarget(given)
-    text = bare(given)
-    for form in () if is_truth(text) else _READ:
+    text = strip_target(given)
+    for form in () if is_truth(text) else _TARGET_FORMS:
         if match := form.fullmatch(text):
             found = match.groupdict()
             if to := found.pop("to", None):
                 found["span"] += f"-{to}"
             return NamedTarget(**found)
-    return NamedTarget(*_split(text))
+    return NamedTarget(*_split_span(text))
 
 
-def bare(given: str) -> str:
+def strip_target(given: str) -> str:
     """A target without the quotation marks, brackets and stops around it."""
-    text = given.strip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    text = given.strip(_QUOTES).rstrip(_END_PUNCTUATION + _QUOTES)
     if text.startswith("("):
         text = (text[1:].rpartition(")")[0] or text[1:]).strip(_QUOTES)
     if link := _LINK.match(text):
@@ -296,11 +304,11 @@ def bare(given: str) -> str:
         return link[1]
     if text.startswith("["):
         text = text[1:].rpartition("]")[0] or text[1:]
-    text = text.strip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    text = text.strip(_QUOTES).rstrip(_END_PUNCTUATION + _QUOTES)
     return text[:-1] if text.endswith((")", "]")) and not {"(", "["} & set(text) else text
 
 
-def _split(target: str) -> tuple[str, str]:
+def _split_span(target: str) -> tuple[str, str]:
     path, colon, span = target.rpartition(":")
     named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
     return (path, span) if colon and named and not is_truth(target) else (target, "")
@@ -309,27 +317,27 @@ def _split(target: str) -> tuple[str, str]:
 # -- in a bank ---------------------------------------------------------------------------------------------
 
 
-def find_excerpts(store: Store, given: str, known: Known | None = None) -> Target:
+def resolve_target(store: Store, given: str, known: Known | None = None) -> Target:
     """What the words of a call mean. NotFound; Usage where several things are called so, with the names that
     tell them apart."""
-    named = read(given)
+    named = parse_target(given)
     if named.id is not None:
-        return _identified(store, named.file, named.id, known)
-    path = _file(store, named.file)
+        return _resolve_id(store, named.file, named.id, known)
+    path = _resolve_file(store, named.file)
     if named.texthash:
-        return _hashed(store, path or named.file, named.texthash)
+        return _resolve_hash(store, path or named.file, named.texthash)
     if path is None and not named.span:
         if re.fullmatch(_ID, named.file) and not markdown_lines.day_of(f"{named.file}.md"):
             try:
-                return _identified(store, "", named.file, known)
+                return _resolve_id(store, "", named.file, known)
             except NotFound as error:
                 _refuse_revision(store, named.file, error)
-        if day := day_named(named.file, store.now()):
-            path = _log_of(store, day)
+        if day := named_day(named.file, store.now()):
+            path = _day_log(store, day)
     return Target(path or named.file, named.span)
 
 
-def day_named(name: str, now: datetime) -> str | None:
+def named_day(name: str, now: datetime) -> str | None:
     """The ISO day that a target names instead of its log: `2026-11-22`, `yesterday`, `last Friday`."""
     from ua_memory.text import dates  # some 40 ms, for what is neither a file nor an id
 
@@ -340,14 +348,16 @@ def day_named(name: str, now: datetime) -> str | None:
     return first.isoformat() if first and first == last else None
 
 
-def _log_of(store: Store, day: str) -> str:
+def _day_log(store: Store, day: str) -> str:
     """The file of what was said on a day. NotFound; Usage for several."""
     path = f"memory/{day}.md"
     found = [file.path for file in store.files() if markdown_lines.day_of(file.path) == day]
     if path in found or len(found) == 1:
         return path if path in found else found[0]
     if found:
-        raise Usage(f"{len(found)} files are of this day", where=day, hint=f"name one: {_listed(found)}")
+        raise Usage(
+            f"{len(found)} files are of this day", where=day, hint=f"name one: {_list_candidates(found)}"
+        )
     raise NotFound("this day has no log", where=day, hint=f"ua-memory list --since {day} --until {day}")
 
 
@@ -361,29 +371,29 @@ def id_at(store: Store, named: Target) -> str | None:
     return next((r.id for r in there if r.id and last <= r.place.end), None)
 
 
-def named_id(store: Store, given: str, known: Known | None = None) -> tuple[str, str]:
+def resolve_id(store: Store, given: str, known: Known | None = None) -> tuple[str, str]:
     """The id that is meant, and its `ref`; one that nothing has any more may still be cited. NotFound, Usage
     for lines without an id."""
-    named = read(given)
+    named = parse_target(given)
     block = named.id or (named.file if is_generated(named.file) else "")
     if block and (is_generated(block) or named.file):
         return block, ref_of(named.file, block)
-    found = find_excerpts(store, given, known)
+    found = resolve_target(store, given, known)
     found_id = found.id or id_at(store, found)
     if not found_id:
         raise Usage("not a statement with an id", where=given[:200], hint="ua-memory why PATH:LINE")
     return found_id, ref_of(found.path, found_id)
 
 
-def _identified(store: Store, file: str, block: str, known: Known | None) -> Target:
+def _resolve_id(store: Store, file: str, block: str, known: Known | None) -> Target:
     ours = is_generated(block)
-    path = _file(store, file) if file else None
+    path = _resolve_file(store, file) if file else None
     hints = [path] if path else (known(block) if known and ours else None) or None
     found = list(find_by_id(store, block, hints))
     if not found and hints and ours:  # the file in a link is a hint, and an index may be old
         found = list(find_by_id(store, block))
     where = f"{file}#^{block}" if file else f"^{block}"
-    if not found and block and (place := _block(store, block, hints)):
+    if not found and block and (place := _find_prose_block(store, block, hints)):
         return Target(place.path, f"{place.line}-{place.end}", id=block)
     if not found or (file and not path and not ours):
         raise NotFound("no such id", where=where, hint="ua-memory search")
@@ -393,19 +403,19 @@ def _identified(store: Store, file: str, block: str, known: Known | None) -> Tar
         names = [f"{at.path}#^{block}" if len(files) == len(found) else f"{at.path}:{at.line}"
                  for at in (each.place for each in found)]  # fmt: skip
         what = f"{len(found)} statements have this id"
-        raise Usage(what, where=where, hint=f"name one: {_listed(names)}")
+        raise Usage(what, where=where, hint=f"name one: {_list_candidates(names)}")
     return Target(first.place.path, f"{first.place.line}-{first.place.end}", first, first.id)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+def _list_candidates(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _MOST_CANDIDATES} more" if len(names) > _MOST_CANDIDATES else ""
+    return ", ".join(names[:_MOST_CANDIDATES]) + more
 
 
-def _block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
+def _find_prose_block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
     """The paragraph, no statement, that an id stands behind: Obsidian links to such."""
     mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
-    for path, data in texts(store, every=True) if paths is None else some(store, paths):
+    for path, data in texts(store, every=True) if paths is None else read_files(store, paths):
         if f"^{block}".encode() not in data or markdown_lines.kind_of(path) is FileKind.TOMBSTONES:
             continue
         document = markdown_document.parse(data, path)
@@ -415,7 +425,7 @@ def _block(store: Store, block: str, paths: Sequence[str] | None) -> Place | Non
     return None
 
 
-def _hashed(store: Store, path: str, texthash: str) -> Target:
+def _resolve_hash(store: Store, path: str, texthash: str) -> Target:
     """The line that a trailer calls by its file and the hash of its text."""
     for record in markdown_document.parse(store.truth(path), path).records:
         if isinstance(record, Statement) and markdown_document.texthash(record.text).startswith(
@@ -425,7 +435,7 @@ def _hashed(store: Store, path: str, texthash: str) -> Target:
     raise NotFound("no line has this text any more", where=f"{path}#{texthash}", hint=f"ua-memory log {path}")
 
 
-def _file(store: Store, name: str) -> str | None:
+def _resolve_file(store: Store, name: str) -> str | None:
     """The file that is called so: by its path, without `memory/`, `.md` or the folder of its kind, as a link
     in a vault around the bank has it, or by the id in its front matter; None for none. Usage for several."""
     name = name.removeprefix(f"{store.bank.root}/").removeprefix("./")
@@ -434,26 +444,28 @@ def _file(store: Store, name: str) -> str | None:
     if not name or not all(part and part[0] != "." for part in name.split("/")):
         return None
     there = [file.path for file in store.files() if file.path.endswith(".md")]
-    for each in dict.fromkeys((name, unquote(name), _SIDE.sub("", name))):
-        for form in _PLACES:
+    for each in dict.fromkeys((name, unquote(name), _DIFF_SIDE.sub("", name))):
+        for form in _PATH_FORMS:
             if (path := form.format(each)) in there:
                 return path
-    found = [path for path in there if _is_called(path, name.removesuffix(".md"))]
-    found = found or [path for path in there if _is_headed(store, path, name)]
+    found = [path for path in there if _matches_path(path, name.removesuffix(".md"))]
+    found = found or [path for path in there if _has_front_id(store, path, name)]
     if len(found) > 1:
-        raise Usage(f"{len(found)} files have this name", where=name, hint=f"name one: {_listed(found)}")
+        raise Usage(
+            f"{len(found)} files have this name", where=name, hint=f"name one: {_list_candidates(found)}"
+        )
     return found[0] if found else None
 
 
-def _is_called(path: str, name: str) -> bool:
+def _matches_path(path: str, name: str) -> bool:
     """Whether a link's name of a file, with as many of its folders as it likes, can mean this one."""
     bare = path.removesuffix(".md")
     return bare.endswith(f"/{name}") or name.endswith(f"/{bare}")
 
 
-def _is_headed(store: Store, path: str, name: str) -> bool:
+def _has_front_id(store: Store, path: str, name: str) -> bool:
     """Whether it is the page, mental model or document whose front matter has this id."""
-    if markdown_lines.kind_of(path) not in _HEADED:
+    if markdown_lines.kind_of(path) not in _KINDS_WITH_ID:
         return False
     with suppress(NotFound):
         for each in markdown_document.parse(store.truth(path), path).records:

@@ -28,7 +28,7 @@ PATH = "memory/forgotten.md"
 TITLE = ("# Forgotten", "")
 PURGED = "Purged"
 """The trailer of a purge that names an id which left the history."""
-WORDS = "Purged-Words"
+PURGED_WORDS = "Purged-Words"
 """The trailer of a purge that has salted hashes of texts which left the history."""
 LEAST_WORDS = 4
 """Words of a quotation that is known again by itself; fewer are said by anybody."""
@@ -68,12 +68,12 @@ class Tombstones:
         where a secret that it had was taken out meanwhile."""
         if not self._marks:
             return False
-        forms = {form for text in texts for form in _forms(text, self.redact)}
-        return any(mark(salt, form) in marks for salt, marks in self._marks.items() for form in forms)
+        forms = {form for text in texts for form in _normal_forms(text, self.redact)}
+        return any(salted_hash(salt, form) in marks for salt, marks in self._marks.items() for form in forms)
 
     def quoted(self, *quotes: str) -> bool:
         """Whether what was forgotten rested on one of these quotations, or was worded so."""
-        return self.has(*filter(_speaks, quotes))
+        return self.has(*filter(_is_distinctive, quotes))
 
     def names(self, said: Fact | Observation | Opinion) -> bool:
         """Whether this very statement was forgotten, by its id; by one that a person typed, and may give to
@@ -134,7 +134,7 @@ def parse(data: bytes | None) -> dict[str, Tombstone]:
     return {stone.id: stone for stone in markdown_document.parse(data, PATH).of(Tombstone)} if data else {}
 
 
-def purged(store: Store, ids: Collection[str]) -> bool:
+def was_purged(store: Store, ids: Collection[str]) -> bool:
     """Whether one of these left the history, so that nothing can bring it back."""
     done = store.history.with_trailer(PURGED)
     return any(f"^{block}" in each.trailers.get(PURGED, ()) for each in done for block in ids)
@@ -163,34 +163,34 @@ def add(store: Store, draft: Draft, gone: Sequence[Removal], day: str) -> None:
     salt = known.salt
     for one in gone:
         if one.id not in known:
-            texts = [one.text, *filter(_speaks, one.quotes)]
-            forms = dict.fromkeys(form for text in texts for form in _forms(text, known.redact))
-            marks = " ".join(f"{salt}:{mark(salt, form)}" for form in forms)
+            texts = [one.text, *filter(_is_distinctive, one.quotes)]
+            forms = dict.fromkeys(form for text in texts for form in _normal_forms(text, known.redact))
+            marks = " ".join(f"{salt}:{salted_hash(salt, form)}" for form in forms)
             lines += printer.show(Tombstone(one.id, marks, day)).split("\n")
     if lines:
         new = markdown_document.append(data, lines if data.strip() else [*TITLE, *lines])
         draft.write(PATH, new, restored=True)  # hashes are no secrets, whatever they look like
 
 
-def _speaks(text: str) -> bool:
+def _is_distinctive(text: str) -> bool:
     return len(text.split()) >= LEAST_WORDS
 
 
-def _forms(text: str, patterns: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys(map(folded, (text, redaction.redact(text, patterns).text))))
+def _normal_forms(text: str, patterns: Mapping[str, str]) -> list[str]:
+    return list(dict.fromkeys(map(normalize, (text, redaction.redact(text, patterns).text))))
 
 
-def folded(text: str) -> str:
+def normalize(text: str) -> str:
     """A text as it is compared with what was forgotten."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_ENDS)
 
 
-def hashes(texts: Sequence[str], salt: str) -> list[str]:
+def hash_rows(texts: Sequence[str], salt: str) -> list[str]:
     """The salted hashes of texts, some to a row."""
-    rows = [f"{salt}:{mark(salt, folded(text))}" for text in texts]
+    rows = [f"{salt}:{salted_hash(salt, normalize(text))}" for text in texts]
     return [" ".join(rows[n : n + 8]) for n in range(0, len(rows), 8)]
 
 
-def mark(salt: str, form: str) -> str:
+def salted_hash(salt: str, form: str) -> str:
     """The salted hash of a text as `folded` gives it."""
     return hashlib.sha256(f"{salt}\0{form}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

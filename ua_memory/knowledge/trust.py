@@ -40,16 +40,16 @@ from ua_memory.text.grounding import locate
 # and by the words they share. What a person has said as well, no less alike, is the person's.
 
 
-FEWEST = 2
+LEAST_WORDS = 2
 """Words of a sentence that are somebody's: a single one is said by chance."""
-_PART = 4
+_PART_WORDS = 4
 """Words from which a sentence is recognised within a longer one."""
-_TOGETHER = 3
+_MAX_JOINED = 3
 """Sentences that are also held together against one of theirs."""
-_MOSTLY = 0.75
+_JOINED_SHARE = 0.75
 """The share of theirs that these must have: several sentences share words by chance."""
-_TELLS = re.compile(rb"(?:origin:|\xc2\xb7)[ \t]*(?:web|tool|import)\b")
-_HOUSE = (Fact, Observation, Opinion, Passage, CoreBlock)
+_UNTRUSTED_ORIGIN = re.compile(rb"(?:origin:|\xc2\xb7)[ \t]*(?:web|tool|import)\b")
+_TRUSTED_RECORDS = (Fact, Observation, Opinion, Passage, CoreBlock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +61,35 @@ class _Sentence:
     several: bool = False
 
 
-def borrowed_from(store: Store, text: str, before: str = "") -> Fact | None:
+def untrusted_source(store: Store, text: str, before: str = "") -> Fact | None:
     """The untrusted fact of which `text` has a sentence, or names a thing, that is not in `before`; if any.
 
     The files are read, not the index: what came a moment ago counts.
     """
-    fresh, things = (
-        list(_fresh(text, before)),
+    new_sentences, new_words = (
+        list(_new_sentences(text, before)),
         grounding.distinctive_tokens(text) - grounding.distinctive_tokens(before),
     )
     named: dict[str, Fact] = {}
-    persons: dict[str, float] = {}
-    for fact in _untrusted(store) if fresh else ():
-        theirs = _of(fact)
-        for new in fresh:
-            how = _alike(new, theirs)
-            if how and new.flat not in persons:
-                persons[new.flat] = _by_persons(store, new)
-            if how > persons.get(new.flat, 0.0):
+    by_person: dict[str, float] = {}
+    for fact in _untrusted_facts(store) if new_sentences else ():
+        sentences = _fact_sentences(fact)
+        for sentence in new_sentences:
+            similarity = _similarity(sentence, sentences)
+            if similarity and sentence.flat not in by_person:
+                by_person[sentence.flat] = _person_similarity(store, sentence)
+            if similarity > by_person.get(sentence.flat, 0.0):
                 return fact
-        plain = grounding.plain_text(_text(fact))
-        named |= {thing: fact for thing in things if grounding.has_token(plain, thing)}
-    for plain in map(grounding.plain_text, _house(store) if named else ()):
+        plain = grounding.plain_text(_fact_text(fact))
+        named |= {thing: fact for thing in new_words if grounding.has_token(plain, thing)}
+    for plain in map(grounding.plain_text, _trusted_texts(store) if named else ()):
         named = {thing: fact for thing, fact in named.items() if not grounding.has_token(plain, thing)}
     return next(iter(named.values()), None)
 
 
-def require(store: Store, text: str, before: str = "") -> None:
-    """Raises Usage where `borrowed_from` finds a fact."""
-    if found := borrowed_from(store, text, before):
+def require_trusted(store: Store, text: str, before: str = "") -> None:
+    """Raises Usage where `untrusted_source` finds a fact."""
+    if found := untrusted_source(store, text, before):
         raise Usage(
             f"this is from an untrusted source ({found.said_by})",
             where=f"^{found.id}" if found.id else found.place.citation,
@@ -97,58 +97,60 @@ def require(store: Store, text: str, before: str = "") -> None:
         )
 
 
-def _fresh(text: str, before: str) -> Iterator[_Sentence]:
+def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
     """The sentences that were not there, and neighbours of them together: a line break hides nothing."""
-    was, ours = grounding.words_only(before), grounding.sentences(text)
-    new = [one for one in ours if not grounding.occurs_in(grounding.words_only(one), was)]
-    for size in range(1, _TOGETHER + 1):
+    was = grounding.words_only(before)
+    new = [one for one in grounding.sentences(text) if not grounding.occurs_in(grounding.words_only(one), was)]
+    for size in range(1, _MAX_JOINED + 1):
         for at in range(len(new) - size + 1):
             several = " ".join(new[at : at + size])
             yield _Sentence(grounding.words_only(several), grounding.tokenize(several), size > 1)
 
 
-def _of(fact: Fact) -> list[_Sentence]:
-    ours = grounding.sentences(_text(fact))
-    return [_Sentence(grounding.words_only(one), grounding.tokenize(one)) for one in ours]
+def _fact_sentences(fact: Fact) -> list[_Sentence]:
+    return [
+        _Sentence(grounding.words_only(one), grounding.tokenize(one))
+        for one in grounding.sentences(_fact_text(fact))
+    ]
 
 
-def _text(fact: Fact) -> str:
+def _fact_text(fact: Fact) -> str:
     return "\n".join([fact.text, *(quote.text for quote in fact.quotes)])
 
 
-def _alike(new: _Sentence, theirs: Iterable[_Sentence]) -> float:
+def _similarity(new: _Sentence, theirs: Iterable[_Sentence]) -> float:
     """How much a new sentence is one of theirs; 0 where that is not enough to say so."""
-    return max((_like(new, one) for one in theirs), default=0.0)
+    return max((_sentence_similarity(new, one) for one in theirs), default=0.0)
 
 
-def _like(new: _Sentence, one: _Sentence) -> float:
-    if len(one.units) >= FEWEST and new.flat == one.flat:
+def _sentence_similarity(new: _Sentence, one: _Sentence) -> float:
+    if len(one.units) >= LEAST_WORDS and new.flat == one.flat:
         return 1.0
-    if len(one.units) >= _PART and grounding.occurs_in(one.flat, new.flat):
+    if len(one.units) >= _PART_WORDS and grounding.occurs_in(one.flat, new.flat):
         return 1.0
-    if new.several and len(new.units & one.units) < _MOSTLY * len(one.units):
+    if new.several and len(new.units & one.units) < _JOINED_SHARE * len(one.units):
         return 0.0
     return grounding.likeness(new.units, one.units)
 
 
-def _untrusted(store: Store) -> Iterator[Fact]:
+def _untrusted_facts(store: Store) -> Iterator[Fact]:
     for path, data in texts(store):
-        if _TELLS.search(data):
+        if _UNTRUSTED_ORIGIN.search(data):
             yield from (fact for fact in markdown_document.parse(data, path).of(Fact) if fact.untrusted)
 
 
-def _by_persons(store: Store, new: _Sentence) -> float:
+def _person_similarity(store: Store, new: _Sentence) -> float:
     """How much of it a person has said. Looked up where there is a suspicion alone."""
     documents = (markdown_document.parse(data, path) for path, data in texts(store))
     facts = (fact for document in documents for fact in document.of(Fact) if fact.said_by == "person")
-    return max((_alike(new, _of(fact)) for fact in facts), default=0.0)
+    return max((_similarity(new, _fact_sentences(fact)) for fact in facts), default=0.0)
 
 
-def _house(store: Store) -> Iterator[str]:
+def _trusted_texts(store: Store) -> Iterator[str]:
     """All that the bank holds and that is no untrusted fact."""
     for path, data in texts(store):
         for record in markdown_document.parse(data, path).records:
-            if isinstance(record, _HOUSE) and not (isinstance(record, Fact) and record.untrusted):
+            if isinstance(record, _TRUSTED_RECORDS) and not (isinstance(record, Fact) and record.untrusted):
                 yield record.value if isinstance(record, CoreBlock) else record.text
 
 
@@ -191,14 +193,14 @@ def proofs_of(said: Statement) -> tuple[Proof, ...]:
     return said.proofs if isinstance(said, Observation) else said.because
 
 
-def unproved(said: Statement) -> bool:
+def lacks_proof(said: Statement) -> bool:
     """Whether a machine's belief rests on nothing at all. One without an id was typed, and may."""
     if isinstance(said, Fact) or said.retired or not said.id or proofs_of(said):
         return False
     return not (isinstance(said, Observation) and observations.by_person(said))
 
 
-def line_of(lines: Sequence[str], place: Place, block: str) -> int:
+def citing_line(lines: Sequence[str], place: Place, block: str) -> int:
     """The line of a record that cites an id, else its first."""
     rows = range(place.line, min(place.end, len(lines)) + 1)
     return next(
@@ -207,7 +209,7 @@ def line_of(lines: Sequence[str], place: Place, block: str) -> int:
     )
 
 
-def uncited(document: Document) -> Iterator[tuple[int, int]]:
+def uncited_ranges(document: Document) -> Iterator[tuple[int, int]]:
     """First and last line of each paragraph and item of a page that cites nothing."""
     for block in scan(document.lines, document.front_end):
         text = "\n".join(document.lines[block.start : block.end])
@@ -216,23 +218,23 @@ def uncited(document: Document) -> Iterator[tuple[int, int]]:
             yield block.start + 1, block.end
 
 
-def fault(
-    proof: Proof, said: Mapping[str, Sequence[str]], buried: Mapping[str, str]
+def broken_reason(
+    proof: Proof, texts_by_ref: Mapping[str, Sequence[str]], forgotten: Mapping[str, str]
 ) -> tuple[Cause, str] | None:
-    """Why a proof does not hold, None if it does. `said` has the texts of what is there by `ref`, `buried`
-    the days of what was forgotten."""
+    """Why a proof does not hold, None if it does. `texts` has the texts of what is there by `ref`,
+    `forgotten` the days of what was forgotten."""
     ref, name = proof.ref, f"^{proof.id}"
-    texts = said.get(ref, said.get(proof.id))
+    texts = texts_by_ref.get(ref, texts_by_ref.get(proof.id))
     if texts is None:
-        if ref in buried:
-            return "forgotten", f"{name} was forgotten{f' on {buried[ref]}' if buried[ref] else ''}"
+        if ref in forgotten:
+            return "forgotten", f"{name} was forgotten{f' on {forgotten[ref]}' if forgotten[ref] else ''}"
         return "nowhere", f"{name} does not exist in the bank"
     if proof.quote and locate(proof.quote, texts) is None:
-        return "quote", f'{name} does not say "{_short(proof.quote)}"'
+        return "quote", f'{name} does not say "{_shorten(proof.quote)}"'
     return None
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
@@ -257,7 +259,7 @@ class FileProofs:
             elif isinstance(record, Statement):
                 if record.id:
                     self._say(record)
-                if unproved(record):
+                if lacks_proof(record):
                     what = (
                         "an observation without a proof"
                         if isinstance(record, Observation)
@@ -267,11 +269,11 @@ class FileProofs:
                         BrokenLink(path, record.place.line, "unproved", f"^{record.id} is {what}")
                     )
                 for proof in () if getattr(record, "retired", None) else proofs_of(record):
-                    self.cited.append((path, line_of(document.lines, record.place, proof.id), proof))
+                    self.cited.append((path, citing_line(document.lines, record.place, proof.id), proof))
         if markdown_lines.kind_of(path) is FileKind.PAGE:
             for number, line in enumerate(document.lines[document.front_end :], document.front_end + 1):
                 self.cited += [(path, number, Proof(each.file, each.id)) for each in fields.citations(line)]
-            if found := list(uncited(document)):
+            if found := list(uncited_ranges(document)):
                 self.loose[path] = found
 
     def _say(self, record: Statement) -> None:
@@ -291,10 +293,10 @@ class FileProofs:
         missing = (
             {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
         )
-        elsewhere = _blocks(store, missing) if missing else set()
+        elsewhere = _prose_block_ids(store, missing) if missing else set()
         found = [*self.bare]
         for path, line, proof in self.cited:
-            why = None if proof.ref in elsewhere else fault(proof, self.said, self.buried)
+            why = None if proof.ref in elsewhere else broken_reason(proof, self.said, self.buried)
             found += [BrokenLink(path, line, *why)] if why else []
         return found
 
@@ -303,7 +305,7 @@ class FileProofs:
         yield from (Problem(one.path, one.line, one.message) for one in self.breaks(store))
 
 
-def _blocks(store: Store, ids: set[str]) -> set[str]:
+def _prose_block_ids(store: Store, ids: set[str]) -> set[str]:
     """Those ids that stand at a paragraph which is no record, as Obsidian's links to blocks of prose do."""
     found: set[str] = set()
     pattern = re.compile(rb"(?:^|\s)\^([A-Za-z0-9-]+)[ \t\r]*$", re.MULTILINE)
@@ -313,7 +315,7 @@ def _blocks(store: Store, ids: set[str]) -> set[str]:
     return found
 
 
-def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[BrokenLink]:
+def uncited_by_refresh(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[BrokenLink]:
     """The paragraphs of pages that a refresh wrote, all their lines, and that cite nothing."""
     if not loose or not store.history.exists:
         return

@@ -26,7 +26,7 @@ from ua_memory.knowledge.observations import (
     scope_of,
     sources,
 )
-from ua_memory.knowledge.statements import by_ref, cited, linked, name_of, new_id
+from ua_memory.knowledge.statements import by_ref, ensure_id, name_of, new_id, resolve_link
 from ua_memory.markdown import document, fields
 from ua_memory.records import Fact, Observation
 from ua_memory.store.draft import Draft
@@ -306,10 +306,10 @@ class OperationApplier:
             if not (fresh.lost or fewer) or (name_of(each) in self.by_person and not each.proofs):
                 continue
             if any(observations.is_supported(proof, self.by_id) for proof in each.proofs):
-                after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
+                after = observations.drop_lost_proofs(self.draft, each, self.by_id, today=self.today)
                 self._record_change("proofs lost", after, each)
             elif self.spare > 0 and name_of(each) not in self.waiting:
-                after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
+                after = observations.drop_lost_proofs(self.draft, each, self.by_id, today=self.today)
                 self._retire(after, f"nothing proves it any more: {'; '.join(fresh.lost)}"[:400])
             else:
                 self.held.append(Operation("retire", name_of(each)))
@@ -351,7 +351,7 @@ class OperationApplier:
         """A fact by its mark, with an id, which is added to its line if it has none. KeyError if the fact has
         changed."""
         known = self.facts[mark]
-        fact = cited(self.draft, known)
+        fact = ensure_id(self.draft, known)
         if not known.id:
             self._given_ids[mark] = known
         self.facts[mark] = self.by_id[str(fact.ref)] = fact
@@ -401,7 +401,7 @@ class OperationApplier:
         for name, each in list(self.now.items()):
             if observations.trend(observations.days_of(each, self.by_id), self.today) in ("", each.trend):
                 continue
-            after = observations.with_trend(self.draft, each, self.by_id, today=self.today)
+            after = observations.update_trend(self.draft, each, self.by_id, today=self.today)
             changed += after != each
             self.now[name] = after
         return changed
@@ -651,7 +651,7 @@ def _strengthen_operations(
     by_id = by_ref(one.fact for one in facts if one.fact)
     # An edited fact proves nothing until it is found to be similar again.
     every = ((number, p) for number, each in enumerate(live) for p in each.proofs if is_supported(p, by_id))
-    proofs = {fact.ref: number for number, p in every if (fact := linked(p, by_id))}
+    proofs = {fact.ref: number for number, p in every if (fact := resolve_link(p, by_id))}
     of_fact = {id(one): proofs.get(one.fact.ref or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]

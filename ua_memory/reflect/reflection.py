@@ -116,7 +116,7 @@ def _why_invalid(
     known = [question, *([one.before.text] if one.before else ())]
     if one.text and (missing := unsupported_claims(one.text, [*pieces.values()], known)):
         return f"{', '.join(missing)} is nowhere in what you were shown"
-    alike = knowledge_opinions.like(one.text, everything) if one.change == "form" else None
+    alike = knowledge_opinions.find_similar(one.text, everything) if one.change == "form" else None
     return f"^{alike.id} says this already; revise it" if alike else ""
 
 
@@ -663,7 +663,7 @@ class Reflector:
         size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
         base, store, today = Filters() if filters is None else filters, self._store, self._store.now().date()
         found = EvidenceCollector(store, self._search, store.redacted, today, base, self._observations)
-        holding = tuple(knowledge_opinions.listed(store))
+        holding = tuple(knowledge_opinions.all_opinions(store))
         wanted = ReflectQuestion(
             question.strip(), size, context.strip(),
             None if schema is None else parse_schema(schema), keep_opinion,

@@ -26,7 +26,7 @@ from ua_memory.git.repository import MACHINE, BlameLine
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import pages, statements
-from ua_memory.knowledge.facts import Equal, Provenance
+from ua_memory.knowledge.facts import FindEqual, Provenance
 from ua_memory.knowledge.pages import PageChange
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
@@ -215,7 +215,7 @@ def evidence_link(draft: Draft, one: Evidence) -> str:
     """The link to a piece of evidence; an id is added to its line if it has none. Malformed if it has
     changed."""
     if isinstance(one.record, Fact):
-        fact = statements.cited(draft, one.record)
+        fact = statements.ensure_id(draft, one.record)
         return fields.link_to(draft.link_name(fact.place.path), str(fact.id))
     return fields.link_to(draft.link_name(one.record.place.path), str(one.record.id))
 
@@ -449,7 +449,9 @@ class PageEdits:
                 draft.notes.append(f"not added as a fact from the page: {text[:80]} ({error.what})")
         return tuple(self._written.values())
 
-    def flag(self, draft: Draft, against: Sequence[tuple[BodyUnit, str]], equal: Equal) -> tuple[Fact, ...]:
+    def flag(
+        self, draft: Draft, against: Sequence[tuple[BodyUnit, str]], equal: FindEqual
+    ) -> tuple[Fact, ...]:
         """Flag the facts from a person's paragraphs with the id of what contradicts them."""
         flagged = []
         for unit, block in against:
@@ -460,7 +462,7 @@ class PageEdits:
                     break
         return tuple(flagged)
 
-    def _facts(self, draft: Draft, unit: BodyUnit, equal: Equal) -> Iterator[Fact]:
+    def _facts(self, draft: Draft, unit: BodyUnit, equal: FindEqual) -> Iterator[Fact]:
         """The facts that a paragraph became, as they are in the draft."""
         if unit in self._written:
             yield self._written[unit]
@@ -486,11 +488,11 @@ def _sentences(data: bytes, path: str) -> Iterator[str]:
 def _add_flag(draft: Draft, fact: Fact, why: str) -> Fact | None:
     """The fact with a flag; None if its line cannot have one."""
     path = fact.place.path
-    now = knowledge_facts.fact_in(draft.read(path), path, fact.id)
+    now = knowledge_facts.find_fact(draft.read(path), path, fact.id)
     if now is None or now.flag:
         return None
     data = markdown_lines.insert_after(draft.read(path), now.place.end, [f"  - flag: {why}"])
-    there = knowledge_facts.fact_in(data, path, fact.id)
+    there = knowledge_facts.find_fact(data, path, fact.id)
     if there != replace(now, flag=why):
         return None
     draft.write(path, data, removes=[now])
@@ -862,7 +864,7 @@ class RefreshView:
 
     recall: Callable[[str], Recalled]
     find: Callable[[str], Statement]
-    equal: Equal
+    equal: FindEqual
     clean: Callable[[str], str]
 
 
@@ -971,7 +973,7 @@ class Refresher:
         path = page.place.path
         if not dry_run:
             self.store.adopt([path])  # an old buffer is merged before the page is read
-        state = self.state(pages.one(self.store, Page, pages.stem(page)))
+        state = self.state(pages.get_record(self.store, Page, pages.stem(page)))
         has_draft = state.why_stale.draft and self.model is not None
         if not (state.why_stale or full or has_draft):
             return RefreshResult(state.page, "", state.why_stale, notes=state.why_stale.notes)
@@ -1198,7 +1200,12 @@ class Pages:
         self, id: str, name: str, source_query: str, tags: Sequence[str] = (), *, by_person: bool = False
     ) -> PageChange:
         """Create a page that tracks a question; `refresh` writes its body. Usage."""
-        made = Page(id, pages.line(name, "name"), pages.line(source_query, "source_query"), pages.tags(tags))
+        made = Page(
+            id,
+            pages.check_line(name, "name"),
+            pages.check_line(source_query, "source_query"),
+            pages.check_tags(tags),
+        )
         return pages.create(self._store, "page", made, self._door, by_person)
 
     def update(
@@ -1208,8 +1215,10 @@ class Pages:
         """Change a page's name, question or tags, and only their lines; its body stays until the next
         refresh. NotFound, Usage; Malformed for a header that cannot be changed safely."""
         keys = {"name": name, "source_query": source_query}
-        changes: dict[str, Any] = {k: pages.line(text, k) for k, text in keys.items() if text is not None}
-        changes |= {"tags": [*pages.tags(tags)] or None} if tags is not None else {}
+        changes: dict[str, Any] = {
+            k: pages.check_line(text, k) for k, text in keys.items() if text is not None
+        }
+        changes |= {"tags": [*pages.check_tags(tags)] or None} if tags is not None else {}
         return pages.update(self._store, "page", id, changes, None, self._door, by_person)
 
     def delete(self, id: str, *, by_person: bool = False) -> PageChange:
@@ -1218,11 +1227,11 @@ class Pages:
 
     def list(self) -> Sequence[Page]:
         """All pages."""
-        return pages.every(self._store, Page)
+        return pages.all_records(self._store, Page)
 
     def get(self, id: str) -> Page:
         """One page. NotFound."""
-        return pages.one(self._store, Page, id)
+        return pages.get_record(self._store, Page, id)
 
     def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
@@ -1291,16 +1300,18 @@ class MentalModels:
         self, id: str, name: str, body: str, tags: Sequence[str] = (), *, by_person: bool = False
     ) -> PageChange:
         """Create a mental model. Usage unless `by_person`."""
-        made = MentalModel(id, pages.line(name, "name"), pages.tags(tags), pages.body(body))
-        return pages.create(self._store, "model", made, self._door, pages.person(by_person))
+        made = MentalModel(id, pages.check_line(name, "name"), pages.check_tags(tags), pages.check_body(body))
+        return pages.create(self._store, "model", made, self._door, pages.require_person(by_person))
 
     def update(
         self, id: str, *, name: str | None = None, body: str | None = None, by_person: bool = False
     ) -> PageChange:
         """Change a mental model. NotFound, Usage."""
-        changes = {} if name is None else {"name": pages.line(name, "name")}
-        text = None if body is None else pages.body(body)
-        return pages.update(self._store, "model", id, changes, text, self._door, pages.person(by_person))
+        changes = {} if name is None else {"name": pages.check_line(name, "name")}
+        text = None if body is None else pages.check_body(body)
+        return pages.update(
+            self._store, "model", id, changes, text, self._door, pages.require_person(by_person)
+        )
 
     def delete(self, id: str, *, by_person: bool = False) -> PageChange:
         """Delete a mental model. NotFound, Usage."""
@@ -1308,11 +1319,11 @@ class MentalModels:
 
     def list(self) -> Sequence[MentalModel]:
         """All mental models."""
-        return pages.every(self._store, MentalModel)
+        return pages.all_records(self._store, MentalModel)
 
     def get(self, id: str) -> MentalModel:
         """One mental model. NotFound."""
-        return pages.one(self._store, MentalModel, id)
+        return pages.get_record(self._store, MentalModel, id)
 
     def propose(self, id: str, *, model: ModelOrEndpoint = None) -> Proposal:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's

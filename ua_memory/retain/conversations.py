@@ -28,7 +28,7 @@ from ua_memory.transcripts.turns import Role, Session, Turn
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
-    from ua_memory.knowledge.facts import Equal
+    from ua_memory.knowledge.facts import FindEqual
     from ua_memory.llm.model import Model, ModelOrEndpoint
     from ua_memory.llm.providers import ModelAccess
     from ua_memory.recall.search import SearchResult
@@ -48,7 +48,7 @@ class Conversations:
     `search` answers the sub-agent's searches."""
 
     def __init__(
-        self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], Equal],
+        self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], FindEqual],
         search: Callable[..., SearchResult],
     ) -> None:  # fmt: skip
         self._store, self._door, self._models = store, door, models
@@ -172,7 +172,7 @@ class Conversations:
         to read what is queued (default: whether there is one)."""
         view = MemoryView(
             self.search_lines, lambda: core.blocks(self._store), self._store.redacted,
-            lambda values: core.check(self._store, values),
+            lambda values: core.check_values(self._store, values),
         )  # fmt: skip
         return Flusher(
             self._store, view, self._lookup, door=self._door, model=model, tell=tell, for_model=for_model

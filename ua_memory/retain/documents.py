@@ -284,7 +284,7 @@ def _chunk_lines(
             fact = replace(fact, id=before.id)
         try:
             cause = placed.get(extracted.causes.get(n, -1))
-            fact, own = facts.shown(draft, with_cause(draft, fact, cause, path))
+            fact, own = facts.prepare_fact(draft, with_cause(draft, fact, cause, path))
         except (Usage, TooLarge, Malformed) as error:
             done.notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
             continue

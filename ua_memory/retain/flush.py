@@ -20,7 +20,7 @@ from ua_memory.knowledge import core as knowledge_core
 from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
-from ua_memory.knowledge.facts import Equal, Provenance
+from ua_memory.knowledge.facts import FindEqual, Provenance
 from ua_memory.knowledge.sessions import (
     EXTRACTION,
     SessionFile,
@@ -244,7 +244,7 @@ class FlushWriter:
     read again with a model: facts that were extracted without one are reworded, and the marks stay."""
 
     def __init__(
-        self, store: Store, entry: QueueEntry, zone: tzinfo | None, equal: Equal | None,
+        self, store: Store, entry: QueueEntry, zone: tzinfo | None, equal: FindEqual | None,
         session_file: SessionFile | None = None, rereading: bool = False,
     ) -> None:  # fmt: skip
         self.store, self.entry, self.zone, self.equal = store, entry, zone, equal
@@ -261,7 +261,7 @@ class FlushWriter:
     def write(self, proposed: SubagentResult, *, by: str, door: str) -> FlushedSession:
         """Write what was proposed: all of it or, if any error is raised, nothing."""
         session, turns = self.entry.session, self.entry.turns
-        who = entities.settled(self.store)
+        who = entities.entity_records(self.store)
         forgotten = tombstones.read(self.store)
         kept = [c for c in proposed.candidates if not forgotten.has(c.text) and not forgotten.quoted(c.quote)]
         if proposed.left_out:
@@ -291,7 +291,7 @@ class FlushWriter:
             draft.subject = f"flush: {self._summary()} from {session.client}{read}"
         if proposed.unread:
             self.notes.append(self._unread_note(by, {turn.id for turn in proposed.unread}))
-        now = partial(knowledge_facts.as_committed, self.store)
+        now = partial(knowledge_facts.find_committed, self.store)
         placed = tuple(now(fact) for fact, _ in self.placed)
         return FlushedSession(
             self.entry.key, session.client, session.session, len(turns), by, placed, tuple(self.seen_again),
@@ -320,7 +320,7 @@ class FlushWriter:
         """Whether a statement is known in other words: a fact that the person repeats is recorded as seen
         again, and an extracted sentence that it was made from is reworded."""
         if row := self.recalled.restated_fact(candidate):
-            seen = knowledge_facts.see_again(draft, *row, at)
+            seen = knowledge_facts.record_sighting(draft, *row, at)
             self.seen_again += [seen] if seen else []
             return seen is not None
         quote = one_line(candidate.quote)
@@ -328,7 +328,7 @@ class FlushWriter:
             if quote == one_line(old.quotes[0].text if old.quotes else old.text):
                 there = one_line(old.text) == candidate.text
                 day = f"{self.store.now():%Y-%m-%d}"
-                known = knowledge_facts.fact_in(draft.read(old.place.path), old.place.path, old.id) or old
+                known = knowledge_facts.find_fact(draft.read(old.place.path), old.place.path, old.id) or old
                 new = old if there else knowledge_facts.reword(draft, known, fact, day)
                 if new:
                     (self.seen_again if there else self.reworded).append(new)
@@ -358,7 +358,9 @@ class FlushWriter:
     def _edit_core_block(self, draft: Draft, edit: CoreEdit) -> None:
         """Make a core edit; one that cannot be made becomes a note, since the facts are worth keeping."""
         try:
-            self.core.append(knowledge_core.put(self.store, draft, edit.name, edit.value, expect=edit.read))
+            self.core.append(
+                knowledge_core.put_block(self.store, draft, edit.name, edit.value, expect=edit.read)
+            )
         except (ChangedOnDisk, Malformed, TooLarge, Usage) as error:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
 
@@ -441,7 +443,7 @@ class Flusher:
     """Flushes into one bank. `tell(done, total)` is called with the number of turns read."""
 
     def __init__(
-        self, store: Store, view: MemoryView, lookup: Callable[[], Equal], *, door: str,
+        self, store: Store, view: MemoryView, lookup: Callable[[], FindEqual], *, door: str,
         model: Model | None = None, tell: Progress | None = None, for_model: bool | None = None,
     ) -> None:  # fmt: skip
         self.store, self.view, self.lookup = store, view, lookup

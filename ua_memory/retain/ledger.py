@@ -163,7 +163,7 @@ def write_marks(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> 
 def heading_row(draft: Draft, fact: Fact) -> int | None:
     """The line of the heading above a fact in the draft."""
     path = fact.place.path
-    now = facts.fact_in(draft.read(path), path, fact.id)
+    now = facts.find_fact(draft.read(path), path, fact.id)
     lines = markdown_document.parse(draft.read(path), path).lines[: now.place.line - 1 if now else 0]
     return next((row for row in range(len(lines), 0, -1) if lines[row - 1].startswith("## ")), None)
 

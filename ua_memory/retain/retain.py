@@ -18,7 +18,7 @@ from ua_memory.errors import Busy, TooLarge, Usage
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
-from ua_memory.knowledge.facts import Equal, Provenance
+from ua_memory.knowledge.facts import FindEqual, Provenance
 from ua_memory.knowledge.statements import Progress
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, estimate_of
 from ua_memory.llm.model import Endpoint, Model, ModelOrEndpoint
@@ -78,7 +78,7 @@ class Retainer:
     """Retains into one bank. `tell(done, total)` is called with the number of chunks read."""
 
     def __init__(
-        self, store: Store, lookup: Callable[[], Equal], *, door: str, model: Model | None = None,
+        self, store: Store, lookup: Callable[[], FindEqual], *, door: str, model: Model | None = None,
         tell: Progress | None = None,
     ) -> None:  # fmt: skip
         self.store, self.lookup, self.door = store, lookup, door
@@ -149,7 +149,7 @@ class Retainer:
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
             return RetainResult(entry.key, item, known.path, chunks=len(chunks))
         found, usage = self._read(entry, item, todo)
-        who = entities.settled(self.store)
+        who = entities.entity_records(self.store)
         forgotten = tombstones.read(self.store)
         extracted = {name: one.settle_names(who).without(forgotten.forbid) for name, one in found.items()}
         lost = sum(len(one.facts) - len(extracted[name].facts) for name, one in found.items())
@@ -219,7 +219,7 @@ class Retainer:
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
         if before is not None:
             return RetainResult(entry.key, item, repeated=True, revision=before.id or None)
-        placed = tuple(knowledge_facts.as_committed(self.store, fact) for fact in done.facts)
+        placed = tuple(knowledge_facts.find_committed(self.store, fact) for fact in done.facts)
         result = draft.result
         return replace(
             done, facts=placed, revision=result.revision, notes=(*done.notes, *result.notes),
@@ -406,7 +406,7 @@ def _part_progress(tell: Progress, before: int, size: int, total: int) -> Progre
 class Documents:
     """Retains texts and files in one bank. `door` names the caller, `lookup` finds facts by exact text."""
 
-    def __init__(self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], Equal]) -> None:
+    def __init__(self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], FindEqual]) -> None:
         self._store, self._door, self._models, self._lookup = store, door, models, lookup
 
     def item(
@@ -428,7 +428,7 @@ class Documents:
             raise Usage("append needs a document_id to append to")
         return TextItem(
             text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
-            context, knowledge_facts.listed(tags, "tags"), client or self._door, session or "", origin,
+            context, knowledge_facts.require_list(tags, "tags"), client or self._door, session or "", origin,
             request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in), as_tags(metadata or {}),
         )  # fmt: skip
 

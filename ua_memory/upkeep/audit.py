@@ -49,9 +49,9 @@ from ua_memory.upkeep import doctor
 def revisions_of(store: Store, about: str) -> list[Revision]:
     """The revisions of a file or a fact. NotFound if nothing is known of it, Usage for a path outside the
     bank."""
-    named = statements.read(about)
+    named = statements.parse_target(about)
     try:
-        found = statements.find_excerpts(store, about)
+        found = statements.resolve_target(store, about)
     except NotFound:
         if not named.id:
             raise
@@ -99,7 +99,7 @@ def changes(store: Store, revision: str | None = None) -> Iterator[StatementChan
 
     Forgotten statements are left out, and secrets masked. A generator: files are read as needed. NotFound.
     """
-    sha = store.history.resolve(statements.bare(revision)) if revision else None
+    sha = store.history.resolve(statements.strip_target(revision)) if revision else None
     before = parent(store, sha) if sha else store.history.head()
     paths = store.history.show(sha).paths if sha else store.survey().changed
     texts = sorted(path for path in paths if path == SETTINGS or (path.endswith(".md") and is_truth(path)))
@@ -107,7 +107,7 @@ def changes(store: Store, revision: str | None = None) -> Iterator[StatementChan
     for start in range(0, len(texts), FILES_AT_ONCE):
         part = texts[start : start + FILES_AT_ONCE]
         old = store.history.read_all([(before, path) for path in part]) if before else [None] * len(part)
-        disk = {} if sha else dict(statements.some(store, part))
+        disk = {} if sha else dict(statements.read_files(store, part))
         new = store.history.read_all([(sha, path) for path in part]) if sha else [*map(disk.get, part)]
         for path, was, now in zip(part, old, new, strict=True):
             yield from file_changes(path, was, now, store.redacted, forgotten)
@@ -242,7 +242,7 @@ def diff(store: Store, revision: str | None = None) -> str:
     if revision is None:
         changed = sorted(store.survey().changed)
         return store.history.diff(store.history.head(), None, changed) if changed else ""
-    sha = store.history.resolve(statements.bare(revision))
+    sha = store.history.resolve(statements.strip_target(revision))
     return store.history.diff(parent(store, sha), sha)
 
 
@@ -255,8 +255,8 @@ def parent(store: Store, sha: str) -> str | None:
 
 
 def blame(store: Store, target: str) -> list[BlameLine]:
-    """Who wrote each line of a target (`statements.find_excerpts`), also of uncommitted lines."""
-    return _blame_target(store, statements.find_excerpts(store, target))
+    """Who wrote each line of a target (`statements.resolve_target`), also of uncommitted lines."""
+    return _blame_target(store, statements.resolve_target(store, target))
 
 
 def _blame_target(store: Store, named: statements.Target) -> list[BlameLine]:
@@ -270,7 +270,7 @@ def verify(store: Store, tell: Progress | None = None) -> list[Problem]:
     """Check all invariants that can be checked: syntax, ids, proofs, tombstones, held files, the history."""
     proofs = trust.FileProofs()
     found = [*file_problems(store, proofs, tell), *_trail_problems(store)]  # held files are reported there
-    uncited = trust.unsupported(store, proofs.loose)
+    uncited = trust.uncited_by_refresh(store, proofs.loose)
     return [*found, *(Problem(one.path, one.line, one.message) for one in uncited)]
 
 

@@ -17,7 +17,7 @@ from ua_memory.index.items import IndexItem
 from ua_memory.index.terms import Query, all_words_query
 from ua_memory.knowledge import observations, statements, tombstones, trust
 from ua_memory.knowledge.facts import heading_of
-from ua_memory.knowledge.lineage import cut, plain
+from ua_memory.knowledge.lineage import split_by_citations, strip_citations
 from ua_memory.knowledge.sessions import IN_BANK, parse
 from ua_memory.knowledge.statements import Statement, new_id
 from ua_memory.knowledge.tombstones import PATH, Removal
@@ -145,9 +145,9 @@ _LISTED_SESSIONS = 8
 
 
 def resolve_target(store: Store, given: str) -> list[ForgetTarget]:
-    """The targets that an id or a range of lines names (`statements.find_excerpts`). NotFound, Usage."""
+    """The targets that an id or a range of lines names (`statements.resolve_target`). NotFound, Usage."""
     try:
-        named = statements.find_excerpts(store, given)
+        named = statements.resolve_target(store, given)
     except NotFound:
         if stone := tombstones.read(store).by_id.get(tombstone_id(given)):
             hint = "ua-memory forget --purge removes it from the history too"
@@ -162,7 +162,7 @@ def resolve_target(store: Store, given: str) -> list[ForgetTarget]:
 
 def tombstone_id(given: str) -> str:
     """The id under which a target's tombstone is stored; '' if the target is not an id."""
-    named = statements.read(given)
+    named = statements.parse_target(given)
     block = named.id or (named.file if is_generated(named.file) else "")
     return ref_of(named.file, block) if block and (named.file or is_generated(block)) else block
 
@@ -173,7 +173,7 @@ def is_forgotten(store: Store, block: str) -> bool:
     if stone not in tombstones.read(store):
         return False
     try:
-        return is_generated(stone) or statements.find_excerpts(store, block).record is None
+        return is_generated(stone) or statements.resolve_target(store, block).record is None
     except NotFound:
         return True
 
@@ -227,7 +227,7 @@ def _span_targets(path: str, data: bytes, span: str, *, prose_only: bool = False
             if block.shape is BlockShape.ITEM:
                 place = Place(path, block.start + 1, block.end)
             text = "\n".join(document.lines[place.line - 1 : place.end])
-            yield ForgetTarget(place, plain(text).strip())
+            yield ForgetTarget(place, strip_citations(text).strip())
 
 
 def facts_by_session(texts: Mapping[str, bytes]) -> dict[str, list[Fact]]:
@@ -593,7 +593,7 @@ def remove_sentences(
         lost = [each for each in cited if each.ref in ids or each.id in ids]
         rest = [each.ref for each in cited if each not in lost]
         said = any(first < stop and start < last for first, last in hits)
-        if said or (lost and (not rest or names(plain(sentence), rest))):
+        if said or (lost and (not rest or names(strip_citations(sentence), rest))):
             gone.append(_plain_sentence(sentence))
             opens = opens or start == 0
             continue
@@ -611,7 +611,7 @@ def remove_sentences(
 
 
 def _plain_sentence(sentence: str) -> str:
-    return plain(sentence).strip(" \t\n,;")
+    return strip_citations(sentence).strip(" \t\n,;")
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
@@ -619,7 +619,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
     if _BLOCKQUOTE.match(text):
         yield 0, len(text), list(fields.citations(text))
         return
-    for start, stop, cited in cut(text):
+    for start, stop, cited in split_by_citations(text):
         at = start
         for end in () if cited else _SENTENCE_GAP.finditer(text, start, stop):
             yield at, end.start(), cited

@@ -183,7 +183,9 @@ class NoteImport:
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
             return result("left", f"its {size} tokens do not fit into core memory")
         try:
-            core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
+            core.put_block(
+                self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value
+            )
         except (TooLarge, Usage, Malformed) as error:
             return result("left", error.what)
         return result("new")
@@ -376,7 +378,7 @@ class RecordImport:
         for item in items:
             fact = item.record
             assert isinstance(fact, Fact)
-            yield from knowledge_facts.lines_of(
+            yield from knowledge_facts.fact_lines(
                 replace(fact, when=None if fact.when == day else fact.when), self.draft
             )
 

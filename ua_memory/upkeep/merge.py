@@ -23,7 +23,7 @@ from ua_memory.errors import Conflict, NotFound, TooLarge, writing
 from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import statements
-from ua_memory.knowledge.lineage import plain
+from ua_memory.knowledge.lineage import strip_citations
 from ua_memory.knowledge.tombstones import PATH, Tombstones, add, parse
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import printer
@@ -826,7 +826,7 @@ def plan_by_tombstones(
         for _, rows in forgotten.found(data, path) if path in fresh else ():
             if rows[0] not in said:
                 text = "\n".join(document.lines[rows[0] - 1 : rows[-1]])
-                targets.append(ForgetTarget(Place(path, rows[0], rows[-1]), plain(text).strip()))
+                targets.append(ForgetTarget(Place(path, rows[0], rows[-1]), strip_citations(text).strip()))
     deriving = ForgetPlanner(
         texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.by_id.keys()
     )

@@ -249,7 +249,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
         draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
         draft.trailers[REWROTE_TRAILER] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
         words = [needle.text for needle in planned.needles]
-        draft.trailers[tombstones.WORDS] = tombstones.hashes(words, tombstones.read(store).salt)
+        draft.trailers[tombstones.PURGED_WORDS] = tombstones.hash_rows(words, tombstones.read(store).salt)
     proof = traces.search_everything(store, planned.needles, objects=True)
     record_purge(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.is_clean))
     return PurgeResult(planned.ids, rewrote, str(backup), draft.result.revision, proof)
@@ -354,7 +354,7 @@ def purges_since(history: History, tip: str, base: str | None, patterns: Mapping
             raise Conflict(what, where=f"{one.id[:10]} {tombstones.PATH}", hint=REWRITTEN_HINT)
         each.append(ids)
         forgotten |= {block: known[block] for block in ids}
-        words += one.trailers.get(tombstones.WORDS, ())
+        words += one.trailers.get(tombstones.PURGED_WORDS, ())
     if words:
         forgotten[""] = Tombstone("", " ".join(words), "")
     return Purges(each, forgotten, patterns)

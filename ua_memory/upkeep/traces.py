@@ -21,7 +21,7 @@ from ua_memory.git import rewrite
 from ua_memory.index.sync import stop_after
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
-from ua_memory.knowledge.core_proposals import forget_edits
+from ua_memory.knowledge.core_proposals import delete_edits
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.paths import is_truth, make_private
 from ua_memory.reflect.consolidate import CLAIM
@@ -345,7 +345,7 @@ def remove_texts(
                     cleared.pending.append(key)
     if _drop_answers(store, needles, ids):
         cleared.pending.append("consolidation")
-    if forget_edits(store, lambda text: any(needle.is_in(text) for needle in needles)):
+    if delete_edits(store, lambda text: any(needle.is_in(text) for needle in needles)):
         cleared.pending.append("core memory")
     said = SessionFiles(store)
     cleared.turns += said.forget(lambda turn: any(needle.is_in(turn.text) for needle in needles))

@@ -14,7 +14,7 @@ from ua_memory.errors import Conflict, GitFailed, NotFound, Usage, at_least
 from ua_memory.git.history import hunks
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
-from ua_memory.knowledge.entities import ENTITIES, give_back_all
+from ua_memory.knowledge.entities import ENTITIES, restore_all_names
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
@@ -90,7 +90,7 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
     """The revision to undo; None if undo restores held files instead. NotFound."""
     store.require_settled()
     if revision is not None:
-        return store.history.show(statements.bare(revision))
+        return store.history.show(statements.strip_target(revision))
     if op == "undo" and store.survey().held:
         return None
     settled = store.history.undone_revisions()
@@ -131,7 +131,7 @@ def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[st
         draft.notes.append(f"removed with what depended on it: {rested}")
     if not draft.changed():
         raise Conflict("nothing is left to undo", where=done.id[:10], hint="ua-memory log")
-    give_back_all(store, draft, names, _draft_entities(draft) if names else ())
+    restore_all_names(store, draft, names, _draft_entities(draft) if names else ())
     return ()
 
 
@@ -157,7 +157,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     """
     forgotten = tombstones.read(store, draft.read(tombstones.PATH))
     lifted = tombstones.read(store).by_id.keys() - forgotten.by_id.keys()
-    if lifted and tombstones.purged(store, lifted):
+    if lifted and tombstones.was_purged(store, lifted):
         hint = "its backup may have it (ua-memory status); ua-memory undo REVISION undoes an earlier one"
         raise Conflict("it was purged from the history and cannot be restored", where=done.id[:10], hint=hint)
     for path, data in draft.changed().items() if forgotten.by_id else ():
@@ -331,7 +331,7 @@ class BankHistory:
         history = self._store.history
         every = history.revisions()
         if before is not None:
-            sha = history.resolve(statements.bare(before))
+            sha = history.resolve(statements.strip_target(before))
             every = islice(dropwhile(lambda one: one.id != sha, every), 1, None)
         if not about and op is None:
             return list(islice(filter(wanted, every), limit))
