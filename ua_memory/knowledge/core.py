@@ -112,14 +112,14 @@ def replace(
         if draft.already_done is None:
             draft.by_person = by_person
             draft.even_if_empty = request is not None
-            done = put_block(store, draft, name, value, expect=expect)
+            done = put(store, draft, name, value, expect=expect)
             draft.trailers |= {key: [said] for key, said in (trailers or {}).items()}
     if draft.already_done is not None:
         return _repeated_change(store, draft, _new_block(name))
     return change(done, result=draft.result)
 
 
-def put_block(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
+def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
     """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises; then
     the draft is as it was."""
     value = _check_value(value)
@@ -320,10 +320,8 @@ def _count_tokens(data: bytes) -> int:
 # a translation is not recognised, and a "yes" to the assistant's words does not make them the person's.
 
 
-_TOOL_WORDS = (
-    "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
-)
-ORDERS = grounding.tokenize(_TOOL_WORDS)
+_ORDERS = "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
+ORDERS = grounding.tokenize(_ORDERS)
 """Words that make an order of a statement, or turn it around: a person has said them, or they stay out."""
 _SPEAKERS = frozenset({"user", "person", "assistant", "agent"})
 _SHORT = re.compile(r"(\w{3,})\.[a-z]{2,3}")

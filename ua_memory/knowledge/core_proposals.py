@@ -122,9 +122,7 @@ class CoreProposals:
                     done = self._add_line(draft, one, block)
                 elif one.kind == "waiting":
                     edit = edits[one.id]
-                    done = core.put_block(
-                        self._store, draft, edit.section, edit.value, expect=edit.before or ""
-                    )
+                    done = core.put(self._store, draft, edit.section, edit.value, expect=edit.before or "")
                 else:
                     continue
                 warnings += [each for each in done.warnings if each not in warnings]
@@ -219,9 +217,7 @@ class CoreProposals:
         there = document.parse(draft.read(path), path).of(CoreBlock)
         known = core.find_block(there, name)
         line = f"- {' '.join(one.text.split())}"
-        return core.put_block(
-            self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line
-        )
+        return core.put(self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line)
 
     # -- edits that wait -------------------------------------------------------------------------------
 

@@ -451,13 +451,13 @@ def _quote(name: str) -> str:
 # passed over. Everything but `settled` is pure.
 
 
-SHARED_NEIGHBOURS = 2
+MIN_SHARED = 2
 """So many names must stand beside both to decide by company what a likeness alone leaves open."""
 
 CROWD_SIZE = 400
 """Names with a word in common that are compared with each other; more have an ordinary word in common."""
 
-Neighbours = Callable[[str], Collection[str]]
+Beside = Callable[[str], Collection[str]]
 """The names that stand beside somebody's in the bank."""
 
 
@@ -519,9 +519,7 @@ class EntityRecords:
         """Whether two names are settled to be one's."""
         return any(a is b for a in self.by_name(one) for b in self.by_name(other))
 
-    def resolve(
-        self, name: str, context: Iterable[str] = (), beside: Neighbours | None = None
-    ) -> ResolvedName:
+    def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> ResolvedName:
         """Whom a name in a text stands for. `context` are the other names of that text, `beside` gives the
         names that stand beside somebody's elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
@@ -535,9 +533,7 @@ class EntityRecords:
         sure = [entity for entity, like in near if like.how == "sure"]
         if len(sure) == 1:
             return ResolvedName(sure[0].name, "form", dict(near)[sure[0]].reason)
-        return self._by_company(
-            name, sure or [entity for entity, _ in near], company, beside, SHARED_NEIGHBOURS
-        )
+        return self._by_company(name, sure or [entity for entity, _ in near], company, beside, MIN_SHARED)
 
     def names(self, said: Sequence[str]) -> tuple[str, ...]:
         """The names of a drawn fact as they are settled, each once; one that is not stays as it was said."""
@@ -553,7 +549,7 @@ class EntityRecords:
                 yield entity, min(found, key=lambda like: like.how != "sure")
 
     def _by_company(
-        self, name: str, among: Sequence[Entity], company: set[str], beside: Neighbours | None, least: int
+        self, name: str, among: Sequence[Entity], company: set[str], beside: Beside | None, least: int
     ) -> ResolvedName:
         """Decide by the names beside it: one's own full name is enough, else `least` shared ones, and more
         than anybody else has."""
@@ -582,7 +578,7 @@ def entity_records(store: Store) -> EntityRecords:
 
 
 def suggestions(
-    names: Mapping[str, int], known: EntityRecords, beside: Neighbours, limit: int = 20
+    names: Mapping[str, int], known: EntityRecords, beside: Beside, limit: int = 20
 ) -> list[Suggestion]:
     """Names that may be one, the likeliest first. `names` are those of the bank, and how often each stands.
 
@@ -597,7 +593,7 @@ def suggestions(
             continue
         mine, theirs = ({fold(n) for n in beside(name)} for name in (one, other))
         common = mine & theirs & listed.keys()
-        strangers = len(common) < SHARED_NEIGHBOURS or fold(other) in mine or fold(one) in theirs
+        strangers = len(common) < MIN_SHARED or fold(other) in mine or fold(one) in theirs
         if like.how == "maybe" and strangers:
             continue
         keep, drop = _choose_name(one, other, names, known)

@@ -135,7 +135,7 @@ def named_entities(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
 
 FOLDER = "memory/observations"
 REST = "General"
-_UNFIT_CHARACTERS = late(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
+_UNFIT = late(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
 _LONGEST = 80
 _SUBJECT = late(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b")
 """What a sentence is about that begins with it: `Alice chooses`, not `Create Gumroad`."""
@@ -175,9 +175,7 @@ def title(path: str) -> list[str]:
 def _safe_name(name: str) -> str:
     """A name as every file system takes it, and no log's: a day in front would make it one."""
     plain = (
-        " ".join(_UNFIT_CHARACTERS.sub(" ", markdown_lines.readable(name)).split())
-        .strip(". ")[:_LONGEST]
-        .strip(". ")
+        " ".join(_UNFIT.sub(" ", markdown_lines.readable(name)).split()).strip(". ")[:_LONGEST].strip(". ")
     )
     return f"On {plain}" if is_dated(plain) else plain
 

@@ -30,7 +30,7 @@ _QUOTE_LENGTH = 200
 _UNTRUSTED = "this is from an untrusted source, which cannot support an opinion"
 _CITE_HINT = "cite what a person or the agent has said"
 
-Evidence = tuple[Fact | Observation, str]
+Ground = tuple[Fact | Observation, str]
 """What an opinion rests on, and words of it; '' for its beginning."""
 
 
@@ -66,13 +66,7 @@ def find_similar(text: str, there: Sequence[Opinion]) -> Opinion | None:
 
 
 def form(
-    draft: Draft,
-    text: str,
-    grounds: Sequence[Evidence],
-    *,
-    kind: Kind = "opinion",
-    confidence: float,
-    day: str,
+    draft: Draft, text: str, grounds: Sequence[Ground], *, kind: Kind = "opinion", confidence: float, day: str
 ) -> Opinion:
     """Write a new opinion at the end of the file. Usage for one without grounds, or whose quotes are not in
     what they are said to be of."""
@@ -90,7 +84,7 @@ def form(
 
 
 def revise(
-    draft: Draft, opinion: Opinion, *, text: str = "", grounds: Sequence[Evidence] = (),
+    draft: Draft, opinion: Opinion, *, text: str = "", grounds: Sequence[Ground] = (),
     kind: Kind | None = None, confidence: float | None = None, day: str,
 ) -> Opinion:  # fmt: skip
     """Change an opinion where it stands: what is given, nothing else. New grounds come beside the old ones.
@@ -162,7 +156,7 @@ def _check_confidence(confidence: float) -> float:
     return round(confidence, 2)
 
 
-def _make_proofs(draft: Draft, grounds: Sequence[Evidence], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
+def _make_proofs(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
     """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
     are there, or in the place of one whose words are gone."""
     if not grounds:
@@ -246,7 +240,7 @@ class Opinions:
         return self._store.now().date().isoformat()
 
 
-def _evidence(store: Store, block: str, by_person: bool) -> Evidence:
+def _evidence(store: Store, block: str, by_person: bool) -> Ground:
     found = statements.resolve_target(store, block).record
     if found is None:
         raise NotFound("no such statement", where=block, hint="name facts: --because ^id")

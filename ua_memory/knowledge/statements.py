@@ -93,15 +93,7 @@ def _find_placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
     return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
 
 
-_TRANSIENT_ERRORS = {
-    errno.EDQUOT,
-    errno.EIO,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.ENOSPC,
-    errno.EROFS,
-}
+_PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}
 """What the system says of itself, not of a file: the same file may be read a moment later."""
 
 
@@ -126,7 +118,7 @@ def texts(
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
         except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name
             cause = error.__cause__ or error
-            if every and isinstance(cause, OSError) and cause.errno in _TRANSIENT_ERRORS:
+            if every and isinstance(cause, OSError) and cause.errno in _PASSING:
                 raise
 
 
@@ -142,7 +134,7 @@ def find_by_id(store: Store, block: str, paths: Sequence[str] | None = None) -> 
 
 def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
     """What has a block id (`^id`, `id` or a `ref`), looked for in the given files, else in all: the first.
-    NotFound. What a person means by an id, `knowledge.statements.find_excerpts` tells."""
+    NotFound. For what a person means by an id, see `resolve_target`."""
     wanted = block.removeprefix("^")
     for record in find_by_id(store, wanted, paths):
         return record

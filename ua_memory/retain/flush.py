@@ -358,9 +358,7 @@ class FlushWriter:
     def _edit_core_block(self, draft: Draft, edit: CoreEdit) -> None:
         """Make a core edit; one that cannot be made becomes a note, since the facts are worth keeping."""
         try:
-            self.core.append(
-                knowledge_core.put_block(self.store, draft, edit.name, edit.value, expect=edit.read)
-            )
+            self.core.append(knowledge_core.put(self.store, draft, edit.name, edit.value, expect=edit.read))
         except (ChangedOnDisk, Malformed, TooLarge, Usage) as error:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
 

@@ -183,9 +183,7 @@ class NoteImport:
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
             return result("left", f"its {size} tokens do not fit into core memory")
         try:
-            core.put_block(
-                self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value
-            )
+            core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
         except (TooLarge, Usage, Malformed) as error:
             return result("left", error.what)
         return result("new")
