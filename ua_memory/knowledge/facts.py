@@ -35,10 +35,10 @@ FindEqual = Callable[[str], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How a fact came in: by whom, through which client and session, when (aware, in the bank's timezone).
+    """Where a fact came from: who said it, through which client and session, and when (aware, in the bank's
+    zone).
 
-    `tags` say in what it was said: they stand once, below the heading (`text.wording.said_in`).
-    """
+    `tags` are written once, below the heading (`text.wording.said_in`)."""
 
     at: datetime
     client: str
@@ -48,7 +48,7 @@ class Provenance:
 
     @property
     def heading(self) -> str:
-        """The heading it stands under. Usage for a client or session that would read as something else."""
+        """The heading for the fact. Usage for a client or session that would be parsed differently."""
         named = None if self.origin == "agent" else self.origin
         line = blocks.heading_line(f"{self.at:%H:%M}", self.client, self.session, named)
         read = heading_of(line)
@@ -59,10 +59,8 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """What an insert did: the fact where it stands, and whether it was new, already known, or asked twice.
-
-    A fact that was asked for twice and is gone meanwhile has its id and no text.
-    """
+    """The result of an insert: the fact as written, and whether it was a `sighting` of a known fact or the
+    request was `repeated`. If the fact of a repeated request is gone, only its id is left."""
 
     fact: Fact
     result: Result
@@ -96,12 +94,13 @@ def insert(
 
 
 def add(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None = None) -> tuple[Fact, bool]:
-    """Put one fact into an open revision: as it stands then, and whether it was there. Usage, TooLarge."""
+    """Insert a fact in an open revision: (the fact as written, whether it was known). Usage, TooLarge."""
     return _insert_or_sight(draft, _redact_fact(_check_fact(fact), draft), said, said.heading, equal)
 
 
 def record_sighting(draft: Draft, path: str, block: str, at: datetime) -> Fact | None:
-    """Note that a fact of ours was said again; None where it is not there, retired, or a person's line."""
+    """Add a sighting to a fact of ours. None if there is no such fact, it is retired, or a person wrote the
+    line."""
     known = find_fact(draft.read(path), path, block) if path.startswith(f"{LOGS}/") else None
     if known is None or known.retired or not known.heading.client or _is_hand_written(draft, known):
         return None
@@ -109,8 +108,8 @@ def record_sighting(draft: Draft, path: str, block: str, at: datetime) -> Fact |
 
 
 def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
-    """Give a fact of ours the words of another, in its place and with its id; the former ones stay as `was:`
-    with the day until which they held. None where a person had a hand in it, or it cannot stand there."""
+    """Replace the text of a fact of ours, in its place and with its id; the former text is kept as `was:`
+    with the day until which it held. None if a person edited it, or the new text cannot be written there."""
     new = _redact_fact(_check_fact(fact), draft)
     wanted = replace(
         new, id=known.id, seen=known.seen, was=(Was(known.text, until), *known.was),
@@ -127,9 +126,9 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
 
 
 def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Result]:
-    """Give a fact of ours the right words, in one commit; it keeps its id, and the former ones as `was:`. Its
-    quotes, which prove those, go. One that says this already stays as it is. Usage where a person has written
-    it, and for one that is retired."""
+    """Correct a fact of ours in one commit. It keeps its id, and its former text as `was:`, but not its
+    quotes, which prove the former text. An equal text changes nothing. Usage if a person wrote the line, or
+    it is retired."""
     if fact.retired:
         raise Usage("this fact no longer holds", where=f"^{fact.id}", hint="insert what does")
     if " ".join(text.split()) == fact.text:
@@ -147,15 +146,15 @@ def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Re
 
 
 def retire(draft: Draft, fact: Fact, says: str) -> Fact:
-    """Note in an open revision that a fact no longer holds. It stays in its file; so do a person's words. One
-    that is retired already stays as it is. NotFound, Usage."""
+    """Mark a fact as retired in an open revision. It stays in its file, and so does a person's wording. A
+    retired one is not changed. NotFound, Usage."""
     says = draft.redact(" ".join(says.split()))
     return _write_key(draft, fact, "retired", lambda old: old if old.retired else replace(old, retired=says))
 
 
 def vouch(draft: Draft, fact: Fact) -> Fact:
-    """Note in an open revision that a person stands by what another said: it counts as theirs, and keeps
-    who said it. What is a person's already stays as it is. NotFound, Usage."""
+    """Record in an open revision that a person confirms a statement: it counts as theirs, and keeps who said
+    it. A person's own is not changed. NotFound, Usage."""
 
     def vouched(old: Fact) -> Fact:
         trail = old.trail or f"vouched for, said by {old.said_by}"
@@ -165,7 +164,7 @@ def vouch(draft: Draft, fact: Fact) -> Fact:
 
 
 def _write_key(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact]) -> Fact:
-    """Write a key below a fact's words, which stay, where that is to `change`."""
+    """Write a key below a fact if `change` alters the fact. A person's lines stay as they are."""
     path = fact.place.path
     data = draft.read(path)
     old = find_fact(data, path, fact.id)
@@ -187,7 +186,7 @@ def _write_key(draft: Draft, fact: Fact, key: str, change: Callable[[Fact], Fact
 
 
 def prepare_fact(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
-    """A fact as it can be written into an open revision, with an id, and its lines. Usage, TooLarge."""
+    """A checked and redacted fact with an id, and its lines. Usage, TooLarge."""
     fresh = _redact_fact(_check_fact(fact), draft)
     fresh = replace(fresh, id=fresh.id or new_id())
     return fresh, fact_lines(fresh, draft)
@@ -205,14 +204,14 @@ def heading_of(line: str) -> Heading:
 
 
 def require_list(some: Sequence[str], name: str) -> tuple[str, ...]:
-    """Usage for a string, which is a sequence too: `tags="boats"` would be five tags."""
+    """Usage for a string, which is a sequence, too: `tags="boats"` would be five tags."""
     if isinstance(some, str):
         raise Usage(f"{name} must be a list, not a string", hint=f"pass [{some!r}]")
     return tuple(some)
 
 
 def _check_fact(fact: Fact) -> Fact:
-    """The fact as it can be written: no lone surrogates, tags without `#`, each once."""
+    """The fact without lone surrogates and with unique tags. Usage, TooLarge."""
     if not fact.text.strip():
         raise Usage("no text given")
     names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
@@ -265,7 +264,7 @@ def _repeated_insert(store: Store, draft: Draft) -> InsertResult:
 def _insert_or_sight(
     draft: Draft, fact: Fact, said: Provenance, heading: str, equal: FindEqual | None
 ) -> tuple[Fact, bool]:
-    """The fact as it stands in the draft now, and whether it was there already."""
+    """Insert the fact, or add a sighting to an equal one: (the fact in the draft, whether it was known)."""
     for known in _equal_facts(draft, fact, said, equal):
         seen = _add_sighting(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
         if seen:
@@ -283,7 +282,8 @@ def _insert_or_sight(
 
 
 def _equal_facts(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None) -> Iterator[Fact]:
-    """Live facts of ours that say all of this and have its origin, by the files as they are now."""
+    """Our facts that are not retired, have all that `fact` says and its origin, by the files as they are
+    now."""
     for path in dict.fromkeys(equal(fact.text) if equal else ()):
         for there in markdown_document.parse(draft.read(path), path).of(Fact):
             # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
@@ -321,7 +321,7 @@ _COMPARED_FIELDS = frozenset(
 
 
 def _is_covered_by(there: Fact, fact: Fact) -> bool:
-    """Whether nothing would be lost by noting `fact` as another sighting of `there`."""
+    """Whether `there` has everything that `fact` says, so that a sighting of it is enough."""
     if there.kind != fact.kind or set(there.tags) != set(fact.tags):
         return False
     if fact.when and fact.when != (there.when or markdown_lines.day_of(there.place.path)):
@@ -333,10 +333,7 @@ def _is_covered_by(there: Fact, fact: Fact) -> bool:
 
 
 def _add_sighting(draft: Draft, known: Fact, stamp: str) -> Fact | None:
-    """Note another sighting on the fact's `seen:` line; nothing else of it is printed anew.
-
-    None where it cannot be noted without changing anything else the fact says.
-    """
+    """Add a sighting to the fact's `seen:` line; its other lines stay unchanged."""
     if stamp in known.seen:
         return known
     path, wanted = known.place.path, replace(known, seen=(*known.seen, stamp))
@@ -357,10 +354,7 @@ def _add_sighting(draft: Draft, known: Fact, stamp: str) -> Fact | None:
 
 
 def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str) -> Fact | None:
-    """Put a fact at the end of a log, under the last heading if that is of the same breath.
-
-    None where it could not be read back from there, or would stand in what a person has not closed yet.
-    """
+    """Append a fact to a log, under the last heading if that is of the same client, session and hour."""
     data = draft.read(path)
     document = markdown_document.parse(data, path)
     if document.unclosed:
@@ -380,13 +374,13 @@ def _append_to_log(draft: Draft, path: str, fact: Fact, said: Provenance, headin
 
 
 def find_committed(store: Store, fact: Fact) -> Fact:
-    """The fact where it stands after a revision, others and marks having come above it."""
+    """The fact at its place after the revision, since lines may have been added above it."""
     found = find(store, str(fact.id), [fact.place.path])
     return found if isinstance(found, Fact) else fact
 
 
 def fact_lines(fact: Fact, draft: Draft) -> list[str]:
-    """The fact's lines, so that its id outlives the redaction of what stands before it."""
+    """The fact's lines, such that redacting the text before the id does not remove the id."""
     shown = printer.show(fact)
     if f"^{fact.id}" not in redaction.redact(shown, draft.patterns).text:
         # "the password: ^k7m2q9x4tb" would be taken for a secret, and the id with it.
@@ -395,7 +389,7 @@ def fact_lines(fact: Fact, draft: Draft) -> list[str]:
 
 
 def _tag_line(tags: tuple[str, ...], draft: Draft) -> list[str]:
-    """The line that says what holds for all below a heading; none where a path in it looks like a secret."""
+    """The line of tags below a heading; none if a path in it looks like a secret."""
     line = blocks.tags_line(tags)
     return [line] if tags and redaction.redact(line, draft.patterns).text == line else []
 
@@ -403,8 +397,8 @@ def _tag_line(tags: tuple[str, ...], draft: Draft) -> list[str]:
 def _shares_heading(
     document: markdown_document.Document, at: datetime, heading: str, tags: tuple[str, ...]
 ) -> bool:
-    """Whether the file ends in facts under a heading of this client, session and origin, kept in the same way
-    (by a flush, or by a tool) within the hour."""
+    """Whether the file ends in facts under a heading of this client, session and origin, with these tags,
+    within the last hour."""
     tail = document.records[-1] if document.records else None
     if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
         return False

@@ -56,17 +56,15 @@ def new_id() -> str:
 
 
 def name_of(said: Statement) -> str:
-    """What a trailer calls a statement: `^id`, or `path#texthash` while it has no id (a person's line)."""
+    """A statement's name in a trailer: `^id`, or `path#texthash` of a person's line without an id."""
     return f"^{said.ref}" if said.ref else f"{said.place.path}#{markdown_document.texthash(said.text)}"
 
 
 def ensure_id(draft: Draft, fact: Fact) -> Fact:
-    """The fact as it stands in the draft now, with an id that it is given if it has none.
+    """The fact in the draft, with an id, which it is given if it has none.
 
-    Appending ` ^id` is the one change that is made to a person's line, and below an agent's heading the word
-    that it is a person's, which having no id said until then. Malformed where the line is not there
-    any more, or cannot take one.
-    """
+    Appending ` ^id` is the only change to a person's line; below an agent's heading `origin: person` is
+    added, too. Malformed if the line is gone, or cannot have an id."""
     path = fact.place.path
     there = [f for f in markdown_document.parse(draft.read(path), path).of(Fact) if f.text == fact.text]
     if fact.id:
@@ -104,10 +102,10 @@ Progress = Callable[[int, int], None]
 def texts(
     store: Store, *, every: bool = False, paths: Collection[str] | None = None, tell: Progress | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of every markdown file that may be searched, or of those at `paths`; what cannot be read
-    is left out, and `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could
-    not read a file that it may read a moment later: for who concludes from what stands nowhere. `tell` is
-    called with how many were read, and how many there are."""
+    """Path and bytes of every markdown file that is searched, or of those at `paths`. Unreadable files are
+    left out; `upkeep.audit.file_problems` reports them. `every` raises CannotWrite for a passing error of the
+    system, such as too many open files: for callers that conclude something from what is missing. `tell` gets
+    (done, total)."""
     seen = store.survey()
     found = (one.path for one in seen.files if one.path.endswith(".md"))
     wanted = [path for path in found if paths is None or path in paths]
@@ -123,7 +121,7 @@ def texts(
 
 
 def find_by_id(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
-    """All that has a block id, as it stands in a file or by its `ref`, in the given files, else in all."""
+    """All statements with a block id or `ref`, in the given files, else in all."""
     written = written_id(block)
     for path, data in texts(store, every=True) if paths is None else read_files(store, paths):
         if written and written.encode("utf-8", "replace") in data:
@@ -142,8 +140,8 @@ def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statem
 
 
 def by_ref(records: Iterable[S]) -> dict[str, S]:
-    """{ref: the statement} of those that have an id. An id that a person typed is there by itself, too, where
-    it stands in one file alone: the file in a link to it is a hint then."""
+    """{ref: statement} of those that have an id. A typed id that only one file has is a key by itself,
+    too."""
     found: dict[str, S] = {}
     files: dict[str, set[str]] = {}
     for one in records:
@@ -154,13 +152,13 @@ def by_ref(records: Iterable[S]) -> dict[str, S]:
 
 
 def resolve_link(link: Proof | fields.Citation, found: Mapping[str, S]) -> S | None:
-    """What a link means, of `by_ref`."""
+    """The statement that a link cites, from `by_ref`; None if there is none."""
     return found.get(link.ref) or found.get(link.id)
 
 
 def is_untrusted(record: object, find: Callable[[str], Statement]) -> bool:
-    """Whether nobody of the house has said it: an untrusted fact, or an observation, worded by no person, of
-    which all facts that still stand are untrusted."""
+    """Whether a record comes only from untrusted sources: an untrusted fact, or an observation that no person
+    worded and whose facts are all untrusted."""
     if isinstance(record, Fact):
         return record.untrusted
     if not isinstance(record, Observation) or record.origin == "person":
@@ -173,7 +171,7 @@ def is_untrusted(record: object, find: Callable[[str], Statement]) -> bool:
 
 
 def read_files(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of these files, as far as they are there."""
+    """Path and bytes of those of the files that exist."""
     for path in paths:
         try:
             yield path, store.truth(path)
@@ -231,8 +229,8 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class NamedTarget:
-    """What the words of a call say: a file, by its path or what a link calls it, and lines of it (`12-20`),
-    a block id, or the hash of a line's text."""
+    """A parsed target: a file by path or link name, lines of it (`12-20`), a block id, or the hash of a
+    line's text."""
 
     file: str = ""
     span: str = ""
@@ -242,7 +240,7 @@ class NamedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is meant: a path, the lines of it ('' for all), the statement that has the id or hash."""
+    """A resolved target: a path, lines of it ('' for all), and the statement with the id or hash."""
 
     path: str
     span: str = ""
@@ -251,14 +249,14 @@ class Target:
 
 
 def excerpt(data: bytes, path: str, span: str, block: str | None = None) -> Excerpt:
-    """The lines of a file that a span means, all of them for ''. NotFound, Usage."""
+    """The lines of a file in a span, '' for all. NotFound, Usage."""
     lines = markdown_document.parse(data, path).lines
     first, last = line_span(path, span, len(lines)) if span else (1, len(lines))
     return Excerpt(path, first, last, len(lines), readable("\n".join(lines[first - 1 : last])), block)
 
 
 def line_span(path: str, span: str, last: int) -> tuple[int, int]:
-    """`12` or `12-20` as lines of a file, the end cut at `last`. Usage for anything else, NotFound."""
+    """Parse `12` or `12-20`, cut at the file's `last` line. Usage, NotFound."""
     match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", span)
     if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise Usage(f"{span!r} is not a line or range of lines", hint="use PATH:12 or PATH:12-20")
@@ -271,8 +269,8 @@ def line_span(path: str, span: str, last: int) -> tuple[int, int]:
 
 
 def parse_target(given: str) -> NamedTarget:
-    """What the words of a call name, in any form that a command prints, and with the signs around it that
-    stood around it there. A path may have a colon in it."""
+    """Parse a target in any form that a command prints, with quotes, brackets or punctuation around it. A
+    path may have a colon."""
     if is_truth(given):
         return NamedTarget(given)
     text = strip_target(given)
@@ -286,7 +284,7 @@ def parse_target(given: str) -> NamedTarget:
 
 
 def strip_target(given: str) -> str:
-    """A target without the quotation marks, brackets and stops around it."""
+    """A target without the quotes, brackets and punctuation around it."""
     text = given.strip(_QUOTES).rstrip(_END_PUNCTUATION + _QUOTES)
     if text.startswith("("):
         text = (text[1:].rpartition(")")[0] or text[1:]).strip(_QUOTES)
@@ -310,8 +308,7 @@ def _split_span(target: str) -> tuple[str, str]:
 
 
 def resolve_target(store: Store, given: str, known: Known | None = None) -> Target:
-    """What the words of a call mean. NotFound; Usage where several things are called so, with the names that
-    tell them apart."""
+    """Resolve a target in the bank. NotFound; Usage if it is ambiguous, with the names to choose from."""
     named = parse_target(given)
     if named.id is not None:
         return _resolve_id(store, named.file, named.id, known)
@@ -330,7 +327,7 @@ def resolve_target(store: Store, given: str, known: Known | None = None) -> Targ
 
 
 def named_day(name: str, now: datetime) -> str | None:
-    """The ISO day that a target names instead of its log: `2026-11-22`, `yesterday`, `last Friday`."""
+    """The ISO day that a target names (`2026-11-22`, `yesterday`, `last Friday`); None if it names none."""
     from ua_memory.text import dates  # some 40 ms, for what is neither a file nor an id
 
     try:
@@ -341,7 +338,7 @@ def named_day(name: str, now: datetime) -> str | None:
 
 
 def _day_log(store: Store, day: str) -> str:
-    """The file of what was said on a day. NotFound; Usage for several."""
+    """The log of a day. NotFound; Usage if there are several."""
     path = f"memory/{day}.md"
     found = [file.path for file in store.files() if markdown_lines.day_of(file.path) == day]
     if path in found or len(found) == 1:
@@ -354,7 +351,7 @@ def _day_log(store: Store, day: str) -> str:
 
 
 def id_at(store: Store, named: Target) -> str | None:
-    """The id of the statement whose lines these are, as a search cites it."""
+    """The id of the statement at these lines; None if there is none."""
     if not named.span:
         return None
     document = markdown_document.parse(store.truth(named.path), named.path)
@@ -364,8 +361,8 @@ def id_at(store: Store, named: Target) -> str | None:
 
 
 def resolve_id(store: Store, given: str, known: Known | None = None) -> tuple[str, str]:
-    """The id that is meant, and its `ref`; one that nothing has any more may still be cited. NotFound, Usage
-    for lines without an id."""
+    """The id that a target means, and its `ref`. An id of ours that no statement has any more is returned as
+    it is. NotFound; Usage for lines without an id."""
     named = parse_target(given)
     block = named.id or (named.file if is_generated(named.file) else "")
     if block and (is_generated(block) or named.file):
@@ -405,7 +402,7 @@ def _list_candidates(names: Sequence[str]) -> str:
 
 
 def _find_prose_block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
-    """The paragraph, no statement, that an id stands behind: Obsidian links to such."""
+    """The paragraph of prose with a block id, as Obsidian links to; None if there is none."""
     mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
     for path, data in texts(store, every=True) if paths is None else read_files(store, paths):
         if f"^{block}".encode() not in data or markdown_lines.kind_of(path) is FileKind.TOMBSTONES:
@@ -418,7 +415,7 @@ def _find_prose_block(store: Store, block: str, paths: Sequence[str] | None) -> 
 
 
 def _resolve_hash(store: Store, path: str, texthash: str) -> Target:
-    """The line that a trailer calls by its file and the hash of its text."""
+    """The line that a trailer names by its file and the hash of its text. NotFound."""
     for record in markdown_document.parse(store.truth(path), path).records:
         if isinstance(record, Statement) and markdown_document.texthash(record.text).startswith(
             texthash[:16]
@@ -428,8 +425,8 @@ def _resolve_hash(store: Store, path: str, texthash: str) -> Target:
 
 
 def _resolve_file(store: Store, name: str) -> str | None:
-    """The file that is called so: by its path, without `memory/`, `.md` or the folder of its kind, as a link
-    in a vault around the bank has it, or by the id in its front matter; None for none. Usage for several."""
+    """The file with a name: its path, the path without `memory/`, `.md` or its folder, a link's name of it in
+    a vault, or the id in its front matter. None if there is none; Usage for several."""
     name = name.removeprefix(f"{store.bank.root}/").removeprefix("./")
     if is_truth(name):
         return name
@@ -450,13 +447,13 @@ def _resolve_file(store: Store, name: str) -> str | None:
 
 
 def _matches_path(path: str, name: str) -> bool:
-    """Whether a link's name of a file, with as many of its folders as it likes, can mean this one."""
+    """Whether a link's name, with any number of folders, can mean this file."""
     bare = path.removesuffix(".md")
     return bare.endswith(f"/{name}") or name.endswith(f"/{bare}")
 
 
 def _has_front_id(store: Store, path: str, name: str) -> bool:
-    """Whether it is the page, mental model or document whose front matter has this id."""
+    """Whether the file is a page, mental model or document with this id in its front matter."""
     if markdown_lines.kind_of(path) not in _KINDS_WITH_ID:
         return False
     with suppress(NotFound):
@@ -467,7 +464,7 @@ def _has_front_id(store: Store, path: str, name: str) -> bool:
 
 
 def _refuse_revision(store: Store, name: str, error: NotFound) -> None:
-    """What is nothing else may be a revision, which other commands take."""
+    """Usage if the name is a revision, which other commands take."""
     if re.fullmatch("[0-9a-f]{7,40}", name):
         with suppress(NotFound):
             store.history.resolve(name)

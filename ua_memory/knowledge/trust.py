@@ -54,7 +54,7 @@ _TRUSTED_RECORDS = (Fact, Observation, Opinion, Passage, CoreBlock)
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence, or some that follow each other: its words, and what it is compared by."""
+    """One or several consecutive sentences: the normalized text, and the words they are compared by."""
 
     flat: str
     units: frozenset[str]
@@ -62,10 +62,10 @@ class _Sentence:
 
 
 def untrusted_source(store: Store, text: str, before: str = "") -> Fact | None:
-    """The untrusted fact of which `text` has a sentence, or names a thing, that is not in `before`; if any.
+    """The untrusted fact that a new sentence of `text` repeats, or a new name or address in it comes from;
+    None if there is none. Sentences that `before` has are not new.
 
-    The files are read, not the index: what came a moment ago counts.
-    """
+    The files are read, not the index, so a fact that was just written counts."""
     new_sentences, new_words = (
         list(_new_sentences(text, before)),
         grounding.distinctive_tokens(text) - grounding.distinctive_tokens(before),
@@ -88,7 +88,7 @@ def untrusted_source(store: Store, text: str, before: str = "") -> Fact | None:
 
 
 def require_trusted(store: Store, text: str, before: str = "") -> None:
-    """Raises Usage where `untrusted_source` finds a fact."""
+    """Raise Usage if `untrusted_source` finds a fact."""
     if found := untrusted_source(store, text, before):
         raise Usage(
             f"this is from an untrusted source ({found.said_by})",
@@ -98,7 +98,8 @@ def require_trusted(store: Store, text: str, before: str = "") -> None:
 
 
 def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
-    """The sentences that were not there, and neighbours of them together: a line break hides nothing."""
+    """The sentences that `before` does not have, also joined with their neighbours: a line break hides
+    nothing."""
     was = grounding.words_only(before)
     new = [one for one in grounding.sentences(text) if not grounding.occurs_in(grounding.words_only(one), was)]
     for size in range(1, _MAX_JOINED + 1):
@@ -119,7 +120,7 @@ def _fact_text(fact: Fact) -> str:
 
 
 def _similarity(new: _Sentence, theirs: Iterable[_Sentence]) -> float:
-    """How much a new sentence is one of theirs; 0 where that is not enough to say so."""
+    """How similar a new sentence is to the most similar of a fact's, from 0 to 1; 0 below the threshold."""
     return max((_sentence_similarity(new, one) for one in theirs), default=0.0)
 
 
@@ -140,14 +141,15 @@ def _untrusted_facts(store: Store) -> Iterator[Fact]:
 
 
 def _person_similarity(store: Store, new: _Sentence) -> float:
-    """How much of it a person has said. Looked up where there is a suspicion alone."""
+    """How similar a new sentence is to what a person has said. Computed only on suspicion, since it reads all
+    files."""
     documents = (markdown_document.parse(data, path) for path, data in texts(store))
     facts = (fact for document in documents for fact in document.of(Fact) if fact.said_by == "person")
     return max((_similarity(new, _fact_sentences(fact)) for fact in facts), default=0.0)
 
 
 def _trusted_texts(store: Store) -> Iterator[str]:
-    """All that the bank holds and that is no untrusted fact."""
+    """The texts of all records except untrusted facts."""
     for path, data in texts(store):
         for record in markdown_document.parse(data, path).records:
             if isinstance(record, _TRUSTED_RECORDS) and not (isinstance(record, Fact) and record.untrusted):
@@ -169,7 +171,7 @@ Cause = Literal["nowhere", "forgotten", "quote", "unproved", "uncited"]
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """A link that does not hold: where it stands, why, and what to say of it."""
+    """A citation that does not hold: where it is, why, and a message."""
 
     path: str
     line: int
@@ -187,21 +189,22 @@ def sources(said: Statement) -> tuple[str, ...]:
 
 
 def proofs_of(said: Statement) -> tuple[Proof, ...]:
-    """What an observation or an opinion rests on; nothing for a fact."""
+    """The proofs of an observation or opinion; none for a fact."""
     if isinstance(said, Fact):
         return ()
     return said.proofs if isinstance(said, Observation) else said.because
 
 
 def lacks_proof(said: Statement) -> bool:
-    """Whether a machine's belief rests on nothing at all. One without an id was typed, and may."""
+    """Whether an observation or opinion that a machine wrote has no proof. One without an id was typed by a
+    person."""
     if isinstance(said, Fact) or said.retired or not said.id or proofs_of(said):
         return False
     return not (isinstance(said, Observation) and observations.by_person(said))
 
 
 def citing_line(lines: Sequence[str], place: Place, block: str) -> int:
-    """The line of a record that cites an id, else its first."""
+    """The line of a record that cites an id, else its first line."""
     rows = range(place.line, min(place.end, len(lines)) + 1)
     return next(
         (row for row in rows if f"#^{block}]" in lines[row - 1] or f"#^{block}|" in lines[row - 1]),
@@ -210,7 +213,7 @@ def citing_line(lines: Sequence[str], place: Place, block: str) -> int:
 
 
 def uncited_ranges(document: Document) -> Iterator[tuple[int, int]]:
-    """First and last line of each paragraph and item of a page that cites nothing."""
+    """(first, last) line of each paragraph and item of a page that cites nothing."""
     for block in scan(document.lines, document.front_end):
         text = "\n".join(document.lines[block.start : block.end])
         prose = block.shape in (BlockShape.PARAGRAPH, BlockShape.ITEM) and any(map(str.isalnum, text))
@@ -221,8 +224,8 @@ def uncited_ranges(document: Document) -> Iterator[tuple[int, int]]:
 def broken_reason(
     proof: Proof, texts_by_ref: Mapping[str, Sequence[str]], forgotten: Mapping[str, str]
 ) -> tuple[Cause, str] | None:
-    """Why a proof does not hold, None if it does. `texts` has the texts of what is there by `ref`,
-    `forgotten` the days of what was forgotten."""
+    """Why a proof does not hold; None if it does. `texts_by_ref` has the texts of each statement, `forgotten`
+    the day on which each forgotten one was forgotten."""
     ref, name = proof.ref, f"^{proof.id}"
     texts = texts_by_ref.get(ref, texts_by_ref.get(proof.id))
     if texts is None:
@@ -240,7 +243,8 @@ def _shorten(text: str) -> str:
 
 @dataclass
 class FileProofs:
-    """What the files of a bank say and cite, as they are read one after the other."""
+    """Collects the statements and citations of a bank's files as they are read, then finds the broken
+    links."""
 
     said: dict[str, tuple[str, ...]] = field(default_factory=dict)
     buried: dict[str, str] = field(default_factory=dict)
@@ -251,7 +255,7 @@ class FileProofs:
     _files: dict[str, set[str]] = field(default_factory=dict)
 
     def read(self, document: Document) -> None:
-        """Take in one file."""
+        """Add a file."""
         path = document.path
         for record in document.records:
             if isinstance(record, Tombstone):
@@ -277,8 +281,8 @@ class FileProofs:
                 self.loose[path] = found
 
     def _say(self, record: Statement) -> None:
-        """What a statement says, by its `ref`; by an id that a person typed, too, where it stands alone: the
-        file in a link is a hint then."""
+        """Add a statement's texts, by its `ref`. A typed id that only one file has works without the file,
+        too."""
         block, ref = str(record.id), str(record.ref)
         self.said[ref] = (*self.said.get(ref, ()), *sources(record))
         files = self._files.setdefault(block, set())
@@ -289,7 +293,7 @@ class FileProofs:
             self.said.pop(block, None)
 
     def breaks(self, store: Store) -> list[BrokenLink]:
-        """The links that do not hold, in the order they were read."""
+        """The broken links, in the order in which they were read."""
         missing = (
             {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
         )
@@ -301,12 +305,12 @@ class FileProofs:
         return found
 
     def problems(self, store: Store) -> Iterator[Problem]:
-        """The same as problems."""
+        """The broken links as problems."""
         yield from (Problem(one.path, one.line, one.message) for one in self.breaks(store))
 
 
 def _prose_block_ids(store: Store, ids: set[str]) -> set[str]:
-    """Those ids that stand at a paragraph which is no record, as Obsidian's links to blocks of prose do."""
+    """Those ids that stand at a paragraph of prose, as in Obsidian's block links."""
     found: set[str] = set()
     pattern = re.compile(rb"(?:^|\s)\^([A-Za-z0-9-]+)[ \t\r]*$", re.MULTILINE)
     for path, data in statements.texts(store):
@@ -316,7 +320,7 @@ def _prose_block_ids(store: Store, ids: set[str]) -> set[str]:
 
 
 def uncited_by_refresh(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[BrokenLink]:
-    """The paragraphs of pages that a refresh wrote, all their lines, and that cite nothing."""
+    """The uncited paragraphs of pages of which a refresh wrote all lines."""
     if not loose or not store.history.exists:
         return
     refreshed = store.history.with_trailer("Memory-Op", REFRESH)
