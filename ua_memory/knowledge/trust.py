@@ -100,8 +100,8 @@ def require_trusted(store: Store, text: str, before: str = "") -> None:
 def _new_sentences(text: str, before: str) -> Iterator[_Sentence]:
     """The sentences that `before` does not have, also joined with their neighbours: a line break hides
     nothing."""
-    was = grounding.words_only(before)
-    new = [one for one in grounding.sentences(text) if not grounding.occurs_in(grounding.words_only(one), was)]
+    was, ours = grounding.words_only(before), grounding.sentences(text)
+    new = [one for one in ours if not grounding.occurs_in(grounding.words_only(one), was)]
     for size in range(1, _MAX_JOINED + 1):
         for at in range(len(new) - size + 1):
             several = " ".join(new[at : at + size])
