@@ -241,7 +241,7 @@ _TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_si
 def test_no_quote_that_is_not_in_its_fact(text: str, words: str, quote: str) -> None:
     said = Fact(text, quotes=(Quote(words),) if words.strip() else (), place=Place(DAY, 1, 1))
     if observations.has_quote(quote, said):
-        from ua_memory.text.grounding import _plain_claim as _plain
+        from ua_memory.text.grounding import _normalize as _plain
 
         flat = " ".join(_plain(quote).split())
         assert any(flat in " ".join(_plain(source).split()) for source in observations.sources(said))
