@@ -50,32 +50,32 @@ class MemoryToolError(Exception):
 
 
 def model_path(path: str) -> str:
-    """A file of the bank by the path that the model knows it by."""
+    """The path by which the model knows a file of the bank."""
     return f"{ROOT}/MEMORY.md" if path in CORE_NAMES else f"{ROOT}/{path.removeprefix(f'{LOGS}/')}"
 
 
 def error_text(error: UaMemoryError) -> str:
-    """An error of the bank's for the model: where, what, and what to do."""
+    """An error of the bank for the model: where, what, and a hint."""
     where = error.where if error.where and error.where.startswith((f"{LOGS}/", *CORE_NAMES)) else None
     what = f"{model_path(where)}: {error.what}" if where else error.what
     return f"{what}. Hint: {error.hint}." if error.hint else f"{what}."
 
 
 def with_notes(said: str, result: Result, warnings: Sequence[str] = ()) -> str:
-    """A reply, and below it what happened that the model did not ask for."""
+    """A reply with notes below: what was redacted, and warnings."""
     taken = [f"{count} × {kind}" for kind, count in sorted(result.redacted.items())]
     left_out = [f"left out as a secret: {', '.join(taken)}"] if taken else []
     return "\n".join([said, *(f"Note: {note}." for note in (*left_out, *result.notes, *warnings))])
 
 
 def numbered_line(number: int, line: str) -> str:
-    """A line with its number, as wide as six digits."""
+    """A line with its number, padded to six digits."""
     return f"{number:>6}\t{line}"
 
 
 def number_lines(path: str, lines: Sequence[str], view_range: object) -> str:
-    """The lines of a file, of a range of them, or as many as one reply holds; then what is left out is told.
-    MemoryToolError for a range that is none."""
+    """The lines of a file, or of a range, with numbers, as many as fit into one reply. MemoryToolError for an
+    invalid range."""
     first, last = _line_range(view_range, len(lines))
     rows: list[str] = []
     left = REPLY_CHARACTERS
@@ -101,7 +101,7 @@ def _line_range(asked: object, last: int) -> tuple[int, int]:
 
 def directory_listing(path: str, files: Mapping[str, int]) -> str:
     """A folder's files and folders, two levels deep; `files` are {path within it: bytes}. Of day logs only
-    the latest are shown, since there is one for each day."""
+    the latest are listed."""
     rows = _listing_rows(files, "", 1)
     left = ""
     if len(rows) > LISTED_ROWS:
@@ -121,7 +121,7 @@ def directory_listing(path: str, files: Mapping[str, int]) -> str:
 
 
 def _listing_rows(files: Mapping[str, int], start: str, depth: int) -> list[tuple[int, str]]:
-    """(Bytes, name) of what stands in a folder, each folder with a slash and followed by what is in it."""
+    """(bytes, name) of the entries of a folder, each subfolder followed by its own."""
     here: dict[str, int] = {}
     for name, size in files.items():
         if name.startswith(start):
@@ -143,7 +143,7 @@ def _size_text(count: int) -> str:
 
 
 def find_once(text: str, old: str, path: str) -> int:
-    """Where the one occurrence of `old` begins. MemoryToolError where there is none, or more."""
+    """The offset of the only occurrence of `old`. MemoryToolError if there is none, or several."""
     if not old:
         raise MemoryToolError("`old_str` is empty. To add text, use `insert`.")
     count = text.count(old)
@@ -173,8 +173,7 @@ _MODULE = "anthropic.lib.tools"
 
 
 def register_with_sdk(tool: type, *, is_async: bool) -> None:
-    """Tell the SDK, if it is loaded, that a class is a tool of its kind, with `is_async` an asynchronous
-    one."""
+    """Register a class as the SDK's kind of tool, if the SDK is loaded."""
     name = "BetaAsyncBuiltinFunctionTool" if is_async else "BetaBuiltinFunctionTool"
     kind = getattr(sys.modules.get(_MODULE), name, None)
     if isinstance(kind, ABCMeta):
@@ -182,7 +181,7 @@ def register_with_sdk(tool: type, *, is_async: bool) -> None:
 
 
 def tool_error(text: str) -> MemoryToolError:
-    """The error to raise, which is the SDK's `ToolError`, too, where that is loaded."""
+    """The error to raise, which is also the SDK's `ToolError` if the SDK is loaded."""
     known = getattr(sys.modules.get(_MODULE), "ToolError", None)
     return _combined_error(known)(text) if isinstance(known, type) else MemoryToolError(text)
 
@@ -216,7 +215,7 @@ NOT_FOR_AGENTS: Mapping[FileKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class NoteFile:
-    """A file as an agent sees it: its lines, without the front matter that is ours alone."""
+    """A file as the agent sees it: its lines, without the front matter that marks it as the agent's."""
 
     path: str
     data: bytes
@@ -236,7 +235,7 @@ class NoteFile:
 
 @dataclass(frozen=True, slots=True)
 class NoteChange:
-    """One stretch of a file's lines, front matter included, that becomes another: `[start:end]` → `new`."""
+    """One change of a file's lines, front matter included: `[start:end]` → `new`."""
 
     start: int
     end: int
@@ -244,7 +243,7 @@ class NoteChange:
 
 
 def parse_note(path: str, data: bytes) -> NoteFile:
-    """The note in a file's bytes."""
+    """Parse a file's bytes into a note."""
     document = markdown_document.parse(data, path)
     return NoteFile(path, data, document, document.front_end if document.front == AGENT_FRONT else 0)
 
@@ -264,7 +263,8 @@ def refusal_reason(path: str, data: bytes) -> str:
 
 
 def create_note(draft: Draft, path: str, text: str) -> None:
-    """Make a note of an agent's text. Usage where the file is another's to write, or the text forges."""
+    """Create a note with an agent's text. Usage if agents may not write the file, or the text forges an
+    origin."""
     try:
         data = markdown_document.set_front(text.encode("utf-8", "replace"), AGENT_FRONT)
     except Malformed as error:
@@ -276,8 +276,8 @@ def create_note(draft: Draft, path: str, text: str) -> None:
 
 
 def change_note(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
-    """Give a note another text, as `NoteFile.text` shows it: lines that stay keep their bytes. Returns
-    warnings about budgets. Usage where a person's line would change, or the file is not an agent's."""
+    """Change a note's text (as in `NoteFile.text`); unchanged lines keep their bytes. Returns warnings about
+    budgets. Usage if a person's line would change, or agents may not write the file."""
     before = parse_note(path, draft.read(path))
     _require_permitted(path, before.data)
     step = _difference(before, text)
@@ -291,14 +291,14 @@ def change_note(store: Store, draft: Draft, path: str, text: str) -> tuple[str, 
 
 
 def remove_note(store: Store, draft: Draft, path: str) -> None:
-    """Delete a note. Usage where a person wrote in it, or it is not an agent's."""
+    """Delete a note. Usage if a person wrote in it, or agents may not write it."""
     document = markdown_document.parse(_require_removable(store, draft, path), path)
     draft.facts += [name_of(fact) for fact in document.of(Fact)]
     draft.delete(path)
 
 
 def move_note(store: Store, draft: Draft, path: str, to: str) -> None:
-    """Give a note another name, its bytes and ids as they are. Usage as for `remove`."""
+    """Rename a note; its bytes and ids stay the same. Usage as for `remove_note`."""
     data = _require_removable(store, draft, path)
     _require_permitted(to, data)
     draft.delete(path)
@@ -314,7 +314,7 @@ def _require_permitted(path: str, data: bytes) -> None:
 
 
 def _person_lines(store: Store, path: str, data: bytes) -> frozenset[int]:
-    """The numbers (from 0) of the lines that a person wrote, those that are not committed yet among them."""
+    """The numbers (from 0) of the lines that a person wrote, including uncommitted ones."""
     return frozenset(b.line - 1 for b in store.history.blame(path, data) if b.author != MACHINE[0])
 
 
@@ -344,7 +344,7 @@ def _require_no_person_lines(before: NoteFile, step: NoteChange, persons: frozen
 
 
 def _difference(before: NoteFile, text: str) -> NoteChange:
-    """The one stretch in which a text differs from what is there."""
+    """The one range of lines in which a text differs from a note."""
     old = before.lines
     new = text.removesuffix("\n").split("\n") if text else []
     head = sum(1 for _ in takewhile(bool, map(eq, old, new)))
@@ -361,7 +361,7 @@ def _apply_change(data: bytes, step: NoteChange) -> bytes:
 
 
 def _touches(step: NoteChange, record: Record) -> bool:
-    """Whether a change is of a record's lines, or puts lines among them."""
+    """Whether a change replaces lines of a record, or inserts lines into it."""
     start, end = record.place.line - 1, record.place.end
     return step.start < end and start < step.end
 
@@ -396,7 +396,7 @@ def _write_note(
 
 
 def _require_list_items(data: bytes, path: str, step: NoteChange) -> None:
-    """Usage where anything but list items comes into a person's note: prose cannot say whose it is."""
+    """Usage if anything but list items is added to a person's note: prose cannot say who wrote it."""
     document = markdown_document.parse(data, path)
     items = {n for fact in document.of(Fact) for n in range(fact.place.line, fact.place.end + 1)}
     for number in range(step.start + 1, step.start + len(step.new) + 1):
@@ -418,7 +418,7 @@ def _write(draft: Draft, path: str, data: bytes, removes: Sequence[Record]) -> N
 
 
 def _stamp_origin(old: Document, data: bytes, path: str, step: NoteChange) -> bytes:
-    """The bytes with `- origin: agent` below each new fact that nothing else says it of."""
+    """The bytes with `- origin: agent` below each new fact that nothing else attributes to the agent."""
     for fact in reversed(list(_unattributed_facts(old, markdown_document.parse(data, path), step))):
         data = markdown_lines.insert_after(data, fact.place.end, ["  - origin: agent"])
     if _said_by_others(markdown_document.parse(data, path)) - _said_by_others(old):
@@ -434,8 +434,8 @@ def _said_by_others(document: Document) -> Counter[tuple[Fact, str]]:
 
 
 def _unattributed_facts(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
-    """The facts of a changed file that are not said by the agent and were not there before. Usage for what
-    only memory itself may write: an origin, an id, a mark of what was read."""
+    """The new facts that are not attributed to the agent. Usage for what only memory may write: an origin, an
+    id, a mark of how far a session was read."""
     if set(new.through) - set(old.through):
         raise Usage("`<!-- through: … -->` is reserved for memory", where=new.path, hint="leave it out")
     shift = len(step.new) - (step.end - step.start)

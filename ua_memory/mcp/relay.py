@@ -52,8 +52,8 @@ class JsonRpcError(Exception):
 
 
 def serve_stdio(words: list[str], mode: str) -> bool:
-    """Answer a client's lines until there are no more. False, and nothing is read, for a command line that
-    is not to be served or cannot be."""
+    """Answer a client's lines until the input ends. False, with nothing read, if the command line has other
+    options or unknown tools, which `cli.app` handles."""
     known = read_tool_data()
     names = _parse_tools_option(words, known)
     if names is None:
@@ -73,7 +73,7 @@ def serve_stdio(words: list[str], mode: str) -> bool:
 
 
 def _parse_tools_option(words: list[str], known: dict[str, Any]) -> list[str] | None:
-    """What --tools names, [] without it; None where a word is unknown here or a name to the SDK's list."""
+    """The names in --tools, [] without it; None if a word or a name is unknown."""
     rest = iter(words)
     found: list[str] = []
     for word in rest:
@@ -87,7 +87,7 @@ def _parse_tools_option(words: list[str], known: dict[str, Any]) -> list[str] | 
 
 
 def unknown_names(names: Sequence[str], known: dict[str, Any]) -> str:
-    """What is wrong where names are of no tool and no set, else ''."""
+    """An error message if names are of no tool and no set, else ''."""
     there = [*known["sets"], *(tool["name"] for tool in known["tools"])]
     unknown = [name for name in names if name not in there]
     if not unknown:
@@ -100,12 +100,12 @@ def unknown_names(names: Sequence[str], known: dict[str, Any]) -> str:
 
 
 def split_names(text: str) -> list[str]:
-    """The names in a list with commas."""
+    """Split a comma-separated list of names."""
     return [name for each in text.split(",") if (name := each.strip())]
 
 
 def read_tool_data() -> dict[str, Any]:
-    """What the SDK says of us."""
+    """Read `data/mcp.json`: tools, sets, and the answers to requests that need no bank."""
     folder = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 (pathlib takes 4 ms)
     with open(f"{folder}/data/mcp.json", "rb") as file:  # noqa: PTH123
         found: dict[str, Any] = json.load(file)
@@ -113,8 +113,8 @@ def read_tool_data() -> dict[str, Any]:
 
 
 class Relay:
-    """One client's server. `known` has the answers of data/mcp.json, `words` are the command's arguments, of
-    which `names` are the tools and sets that it asks for."""
+    """The server for one client. `known` is data/mcp.json, `words` the command's arguments, `names` the tools
+    and sets in them."""
 
     def __init__(self, known: dict[str, Any], words: list[str], mode: str, names: Sequence[str] = ()) -> None:
         self.known, self.words, self.mode, self.names = known, words, mode, names
@@ -124,7 +124,7 @@ class Relay:
         self._threads: list[Any] = []
 
     def handle_line(self, line: bytes) -> None:
-        """Answer one line, or begin to."""
+        """Answer one line, or start a thread that does."""
         number: Any = None
         try:
             if not line.strip():
@@ -147,7 +147,7 @@ class Relay:
         self._send(number, answer)
 
     def finish(self) -> None:
-        """Wait for what was begun."""
+        """Wait for the threads."""
         for thread in self._threads:
             thread.join()
 
@@ -191,7 +191,7 @@ class Relay:
             os._exit(141)
 
     def result(self, method: str, params: dict[str, Any], era: str, running: list[Any]) -> Any:
-        """The result of a request; `running` as `ask` has it. Fault."""
+        """The result of a request; `running` is as for `ask_memory`. JsonRpcError."""
         answers = self.known[era]
         info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT_KEY)
         if isinstance(info, dict) and isinstance(info.get("name"), str):
@@ -230,7 +230,7 @@ class Relay:
     def _call_tool(
         self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]
     ) -> dict[str, Any]:
-        """What a tool answers. Fault for a tool that there is not."""
+        """Call a tool. JsonRpcError for an unknown one."""
         name, listing = params.get("name"), answers["tools/list"]
         # By what was asked for alone: what the settings took away is told as such.
         asked = self._expand_names(self.names or ["all"])
@@ -266,11 +266,10 @@ class Relay:
 
 
 def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
-    """The answer to a request, as `mcp.tools.answer` gives it: from the daemon, else from a child process, so
-    that nothing heavy is imported here. `notes` are lines for the user.
+    """Answer a request, as `mcp.tools.answer_request` does: by the daemon, else by a child process, so that
+    nothing heavy is imported here. `notes` are lines for the user.
 
-    `running` gets a function that stops the work; None in it means that the request was cancelled.
-    """
+    `running` gets a function that stops the work; None in it means that the request was cancelled."""
     # A daemon does not have the model of the client's environment, and must not wait for one.
     mode = "off" if request.get("tool") in MAY_ASK_A_MODEL else mode
     data = json.dumps(request).encode()
@@ -326,7 +325,7 @@ def _ask_child(words: list[str], data: bytes, mode: str, running: list[Any]) -> 
 
 
 def _result(code: int, out: str, err: str) -> dict[str, Any]:
-    """What the command printed, as an answer."""
+    """A command's output as an answer."""
     if code == 0:
         found: dict[str, Any] = json.loads(out)
         return {**found, "notes": err.splitlines()}
@@ -361,7 +360,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 def _request_parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-    """(method, parameters, era) of a request. Fault."""
+    """(method, parameters, era) of a request. JsonRpcError."""
     method, params = message.get("method"), message.get("params")
     params = {} if params is None else params
     if not isinstance(method, str) or not isinstance(params, dict):
@@ -372,7 +371,7 @@ def _request_parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
 
 
 def _client_name(name: str) -> str:
-    """A client's name as it may stand in a heading: of codex-mcp-client the codex."""
+    """A client's name for a heading: codex-mcp-client becomes codex."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name[:40])
     return name.removesuffix("-mcp-client").strip("-").lower()
 
@@ -411,7 +410,7 @@ def _mcp_settings(path: str) -> dict[str, Any] | None:
 
 
 def _start_daemon(words: list[str]) -> None:
-    """Have a daemon with its model loaded by the time a tool is called; nobody waits for it."""
+    """Start a daemon with its model loaded before a tool is called, without waiting."""
     from ua_memory.daemon.spawn import start_warm_daemon
 
     bank = option_value(words, "--bank")

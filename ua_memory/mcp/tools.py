@@ -52,14 +52,13 @@ if TYPE_CHECKING:
 
 
 class Caller(NamedTuple):
-    """Who calls: the client's name; its session if it has told; what it has configured.
+    """Who calls a tool: the client's name, its session if known, and what it may use.
 
-    `model` is the model of the caller's own environment. `behind` starts a command of ours that goes on when
-    the call is over, and returns the path of its log. `folders` are those whose files may be read on the
-    caller's behalf. `places` is what placeholders in tags stand for. `said_in` are the tags of what is kept
-    for it. `words` reads the transcript of the session that calls; None where there is none. `banks` are the
-    folders of the banks that the caller could name.
-    """
+    `model` is the model of the caller's environment. `run_detached` starts a command that outlives the call,
+    and returns its log's path. `folders` are those whose files may be read for the caller. `placeholders` are
+    the values of placeholders in tags. `said_in` are the tags of what is written for it. `words` reads the
+    session's transcript; None if there is none. `banks` are the folders of the banks that the caller could
+    name."""
 
     client: str = "mcp"
     session: str | None = None
@@ -73,7 +72,7 @@ class Caller(NamedTuple):
 
 
 class McpTool(NamedTuple):
-    """A tool: what clients are shown of it, as `tools/list` has it, and the work."""
+    """A tool: its declaration in `tools/list`, and the function that runs it."""
 
     declaration: Mapping[str, Any]
     function: ToolFunction
@@ -85,7 +84,7 @@ class McpTool(NamedTuple):
 
     @property
     def required(self) -> list[str]:
-        """The arguments that must be there."""
+        """The required arguments."""
         return list(self.declaration["inputSchema"].get("required", ()))
 
     @property
@@ -98,14 +97,14 @@ class McpTool(NamedTuple):
         return name in FACT_IDS.get(self.declaration["name"], ())
 
     def describe(self, name: str) -> str:
-        """What an argument is, in words."""
+        """The type of an argument in words."""
         if self.is_id(name):
             return "an id such as ^k7m2q9x4tb"
         kind = self.parameters[name]
         return f"a list of {kind['items']['type']}s" if kind["type"] == "array" else TYPE_NAMES[kind["type"]]
 
     def usage(self) -> str:
-        """What to pass, in words."""
+        """The arguments in words, for an error's hint."""
         each = (
             f"{name} ({self.describe(name)}{'' if name in self.required else ', or nothing'})"
             for name in self.parameters
@@ -125,10 +124,9 @@ TYPE_NAMES = {
 
 
 def check_arguments(tool: McpTool, arguments: object) -> dict[str, Any]:
-    """The arguments of a call, without those that are null. Usage says what is missing, unknown or wrong.
+    """The arguments of a call, without nulls. Usage names what is missing, unknown or wrong.
 
-    Not by jsonschema, which takes 110 ms to import: without a daemon each call is a process of its own.
-    """
+    Not by jsonschema, which takes 110 ms to import: without a daemon each call is its own process."""
     given = {} if arguments is None else _parse_json(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(given, dict):
         raise Usage("the arguments must be an object", hint=tool.usage())
@@ -156,7 +154,7 @@ def _check_value(tool: McpTool, name: str, value: Any) -> Any:
 
 
 def _matches_schema(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value is what a schema says; true and false are no numbers."""
+    """Whether a value has the type of a schema; true and false are not numbers."""
     if isinstance(value, bool) != (schema["type"] == "boolean"):
         return False
     fits = isinstance(value, TYPES[schema["type"]])
@@ -166,7 +164,8 @@ def _matches_schema(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def _coerce(schema: Mapping[str, Any], value: Any) -> Any:
-    """A value as it was meant, where a model has written it in another form that has one meaning."""
+    """Convert a value that a model wrote in another form, if it has one meaning: "3" for 3, "a, b" for a
+    list."""
     if schema["type"] == "string":
         return str(value) if _matches_schema({"type": "number"}, value) else value
     texts = schema.get("items") == {"type": "string"}
@@ -184,7 +183,7 @@ def _coerce(schema: Mapping[str, Any], value: Any) -> Any:
 
 
 def _parse_json(text: str) -> Any:
-    """What a text is as JSON; the text itself where it is none."""
+    """A text parsed as JSON; the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -192,24 +191,24 @@ def _parse_json(text: str) -> Any:
 
 
 def _normalize_id(text: str) -> str:
-    """An id with the caret that belongs before it, of which models let go; any other text as it is."""
+    """An id with its caret, which models often leave out; any other text unchanged."""
     bare = text.strip().strip("`'\"[]() ").lstrip("#^").removesuffix(".")
     return f"^{bare}" if is_generated(bare) else text.strip()
 
 
 def result_notes(redacted: Mapping[str, int], notes: Sequence[str]) -> list[str]:
-    """What was taken out of a text before it was written, and what else is to be said of it."""
+    """What was redacted, and the notes of a revision, as sentences."""
     taken = ", ".join(redacted)
     return [*([f"Removed before writing: {taken}."] if taken else []), *(f"{note}." for note in notes)]
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
-    """A text, if there is one, and below it what else is to be said."""
+    """A text with notes below it."""
     return "\n".join([*([text] if text else []), *(f"Note: {note}." for note in notes)])
 
 
 def masked(memory: Memory, text: str) -> str:
-    """A text of the bank without the secrets that a person wrote into it; its lines keep their numbers."""
+    """A text of the bank with secrets masked; line numbers stay the same."""
     return redaction.masked(text, memory.config.redact)
 
 
@@ -411,12 +410,11 @@ def _ingest_file(memory: Memory, given: Mapping[str, Any], caller: Caller) -> st
 
 
 def permitted_file(given: str, folders: tuple[Path, ...]) -> Path:
-    """The file that is meant, if the caller may have it read: in one of the folders when all symbolic links
-    are followed, and nothing hidden below it. Usage, NotFound.
+    """The file at a path, if the caller may have it read: inside one of the folders with all symbolic links
+    resolved, and not hidden below it. Usage, NotFound.
 
-    An agent may be talked into naming any file by a text that it has read, and what is ingested stays, and
-    travels with the bank. What a client was started in is what its user lets the agent work on.
-    """
+    A text that an agent has read may talk it into naming any file, and what is ingested stays and travels
+    with the bank. The folder that a client was started in is what its user lets the agent work on."""
     roots = [folder.resolve() for folder in folders if folder.resolve() != Path(folder.anchor)]
     if not roots:
         raise Usage("this tool may read no folder", hint=f"start the client in a project, or {INGEST_HINT}")
@@ -437,7 +435,7 @@ def permitted_file(given: str, folders: tuple[Path, ...]) -> Path:
 
 
 def _retain_item(memory: Memory, item: TextItem, caller: Caller) -> str:
-    """Retain a text: now where no model is asked, else behind the call, when the text is safe on the disk."""
+    """Retain a text: at once without a model, else queue it durably and start a background process."""
     if caller.model is None or caller.run_detached is None:
         return _retain_reply(memory.documents.retain([item], model=caller.model)[0])
     keys = memory.documents.enqueue([item], model=caller.model)
@@ -580,12 +578,12 @@ def _list_pages(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
 
 
 def _page_folder(page: Page) -> str:
-    """The folder that a person has put a page into, '' for none."""
+    """The folder that a person moved a page into; '' for none."""
     return page.place.path.removeprefix(PAGES_FOLDER).rpartition("/")[0]
 
 
 def read_page(memory: Memory, id: str) -> str:
-    """A page as a block of recalled memory, with what it tracks and whether it is out of date. NotFound."""
+    """A page as a block of recalled memory, with its query and whether it is out of date. NotFound."""
     one = memory.pages.get(id)
     why = str(memory.pages.staleness(id) or "")
     if not one.body.strip():
@@ -615,7 +613,7 @@ def _update_page(memory: Memory, given: Mapping[str, Any], caller: Caller) -> st
 
 
 def _write_page(memory: Memory, id: str, caller: Caller) -> str:
-    """Have a page's body written: behind the call where a model is asked, which takes its time."""
+    """Write a page's body, in the background if a model is used."""
     if caller.model is not None and caller.run_detached is not None:
         caller.run_detached(("pages", "refresh", id))
         return "Its text is being written; get_page shows it in a minute."
@@ -691,7 +689,7 @@ TEMPLATES = (
 
 
 def list_resources(memory: Memory) -> list[dict[str, Any]]:
-    """What there is to read: core memory and its blocks, the pages, the latest days."""
+    """The resources: core memory and its blocks, the pages, the latest days."""
     rows = [("core", "core", "Core memory", "What every session begins with.")]
     for block in memory.core.list():
         rows.append((f"core/{quote(block.name, safe='')}", block.name, block.name, "A core block."))
@@ -717,7 +715,7 @@ def _logs_by_day(memory: Memory) -> Mapping[str, list[str]]:
 
 
 def read_resource(memory: Memory, uri: str) -> str:
-    """What a URI names, marked as data. NotFound."""
+    """The text of a resource, marked as data. NotFound."""
     kind, _, name = uri.removeprefix("memory://").partition("/")
     name = unquote(name)
     if uri == "memory://core":
@@ -768,7 +766,7 @@ TOOL_FOR_COMMAND = {
 
 
 def expand_names(names: Sequence[str]) -> list[str]:
-    """The tools that names of tools and sets mean, in the order in which they are listed. Usage."""
+    """The tools that names of tools and sets stand for, in the order of TOOLS. Usage."""
     if wrong := unknown_names(names, _DATA):
         hint = f"sets: {', '.join(SETS)}; tools: {', '.join(TOOLS)}"
         raise Usage(wrong, where="--tools", hint=hint)
@@ -777,8 +775,8 @@ def expand_names(names: Sequence[str]) -> list[str]:
 
 
 def offered_tools(config: Config, requested: Sequence[str]) -> list[str]:
-    """The tools that a client is shown who asked for these, by names of tools and sets; () asks for none by
-    name. Of these the settings let some through; alone they say which. Usage."""
+    """The tools to list for a client that requested these names of tools and sets, () for none by name: those
+    of them that the settings enable. Usage."""
     enabled = enabled_tools(config)
     if config.mcp_tools and not requested:
         return enabled
@@ -787,19 +785,17 @@ def offered_tools(config: Config, requested: Sequence[str]) -> list[str]:
 
 
 def enabled_tools(config: Config) -> list[str]:
-    """The names of the tools that the settings mcp.tools and mcp.read_only leave; names that they do not know
-    are passed over."""
+    """The tools that the settings mcp.tools and mcp.read_only enable; unknown names are ignored."""
     known = [name for name in config.mcp_tools if name in TOOLS or name in SETS]
     wanted = expand_names(known if config.mcp_tools else ("all",))
     return [name for name in wanted if TOOLS[name].is_read_only or not config.mcp_read_only]
 
 
 def answer_request(memory: Memory, request: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-    """The answer to one request, as JSON has it.
+    """Answer one request, as JSON.
 
     `{"tool": name, "arguments": …}` gives `text` and `failed`; `{"resources": true}` a list of `resources`;
-    `{"read": uri}` a `text`, or `missing`: why there is none.
-    """
+    `{"read": uri}` a `text`, or in `missing` why there is none."""
     if "resources" in request:
         return {"resources": list_resources(memory) if memory.config.enabled else []}
     if "read" in request and not memory.config.enabled:
@@ -814,13 +810,13 @@ def answer_request(memory: Memory, request: Mapping[str, Any], caller: Caller) -
 
 
 def _parameter_name(tool: McpTool, where: str) -> str:
-    """The parameter that an option of the command line is here; anything else as it is."""
+    """The tool's parameter that an option of the command line corresponds to; anything else unchanged."""
     plain = where.replace("-", "_").strip("_")
     return next((each for each in tool.parameters if where.startswith("--") and each.endswith(plain)), where)
 
 
 def call_tool(memory: Memory, name: str, arguments: object, caller: Caller) -> tuple[str, bool]:
-    """What a tool answers, as a text for the model, and whether it is an error. KeyError for no tool."""
+    """(text for the model, whether it is an error) of a tool's call. KeyError for an unknown tool."""
     tool = TOOLS[name]
     if not memory.config.enabled:
         return OFF, True
@@ -856,8 +852,8 @@ INSTRUCTIONS = (
 
 
 def make_server(answer: AnswerRequest, version: str, names: Sequence[str] = tuple(TOOLS)) -> Server[Any]:
-    """The server; `answer` answers a request as `mcp.tools.answer` does, in a thread. `names` are the tools
-    that it has."""
+    """The SDK's server with the tools `names`. `answer` answers a request as `answer_request` does, in a
+    thread."""
     import asyncio
 
     from mcp import MCPError, types
@@ -921,10 +917,9 @@ TOKEN_FILE = "mcp-token"
 
 
 def read_or_make_token(folder: Path) -> tuple[str, bool]:
-    """The token that is kept in a folder, readable by its owner alone, and whether it was made just now.
+    """(token, whether it is new). It is kept in a file in `folder` that only its owner can read.
 
-    Malformed where others can read it, or where it is none; CannotWrite.
-    """
+    Malformed if others can read it, or it is no token; CannotWrite."""
     import secrets
 
     file = folder / TOKEN_FILE
@@ -948,8 +943,8 @@ def read_or_make_token(folder: Path) -> tuple[str, bool]:
 
 
 def listen(port: int, hint: str = "ua-memory mcp --http --port N") -> socket.socket:
-    """A socket of loopback on a port, any free one for 0; who calls before it is served waits. Busy, with
-    `hint`, the command that names another port."""
+    """A listening loopback socket on a port, 0 for any free one. Busy, with the hint how to name another
+    port."""
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -962,7 +957,7 @@ def listen(port: int, hint: str = "ua-memory mcp --http --port N") -> socket.soc
 
 
 class TokenCheck:
-    """An ASGI application that lets a request pass only with the token."""
+    """ASGI middleware that answers 401 to requests without the token."""
 
     def __init__(self, inner: Any, expected: str) -> None:
         self.inner, self._expected = inner, f"Bearer {expected}".encode()
@@ -979,7 +974,8 @@ class TokenCheck:
 
 
 def asgi_app(made: Server[Any], expected: str, port: int) -> TokenCheck:
-    """The server as an ASGI application at `/mcp`, for callers who name this machine and this port."""
+    """The server as an ASGI application at `/mcp`, for requests whose host and origin are this machine and
+    port."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     hosts = [f"{name}:{port}" for name in (HOST, "localhost", "[::1]")]
@@ -991,7 +987,7 @@ def asgi_app(made: Server[Any], expected: str, port: int) -> TokenCheck:
 
 
 def serve_http(made: Server[Any], expected: str, at: socket.socket) -> None:
-    """Answer until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM."""
     import uvicorn
 
     app = asgi_app(made, expected, at.getsockname()[1])
