@@ -19,7 +19,7 @@ from ua_memory.markdown.document import parse
 from ua_memory.recall.search import PROMPT_PASSAGE_LENGTH, Hit, prompt_hits, search, search_many
 from ua_memory.records import Passage
 from ua_memory.text import dates
-from ua_memory.text.dates import event_of
+from ua_memory.text.dates import timing_event
 
 FILES = {
     "memory/2026-09-30.md": log("Sanded the hull and painted it. #boat", "Lunch with Ines at the canteen."),
@@ -123,13 +123,13 @@ def test_a_query_that_is_only_a_time_is_given_what_names_it_after_that(tmp_path:
     ],
 )
 def test_an_event_in_place_of_a_day_is_read(query: str, how: str, phrase: str) -> None:
-    event = event_of(query)
+    event = timing_event(query)
     assert event and (event.how, event.phrase) == (how, phrase)
 
 
 @pytest.mark.parametrize("query", ["the port before 6543", "after that", "what is before", "since when"])
 def test_what_names_no_event_is_none(query: str) -> None:
-    assert event_of(query) is None
+    assert timing_event(query) is None
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_names_no_event_is_none(query: str) -> None:
     ],
 )
 def test_the_days_of_an_event(query: str, start: str | None, end: str | None) -> None:
-    event = event_of(query)
+    event = timing_event(query)
     assert event
     found = event.window(date(2026, 10, 24))
     assert [one.isoformat() if one else None for one in found] == [start, end]
@@ -259,7 +259,7 @@ PASSAGE = IndexItem("k", "session", "session", "s.md", 1, 1, 0, None, "", "t", "
 )
 def test_the_weekend_after_an_event(day: str, after: str, before: str) -> None:
     for how, saturday in (("after", after), ("before", before)):
-        event = event_of(f"what did we do the weekend {how} the regatta")
+        event = timing_event(f"what did we do the weekend {how} the regatta")
         assert event is not None and event.phrase == "the regatta"
         first = date.fromisoformat(saturday)
         assert event.window(date.fromisoformat(day)) == (first, first + timedelta(days=2))

@@ -806,7 +806,7 @@ def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None
     ],
 )
 def test_a_day_with_its_time(text: str, expected: str) -> None:
-    assert dates.when(text, datetime(2026, 11, 21)) == expected
+    assert dates.parse_when(text, datetime(2026, 11, 21)) == expected
 
 
 @pytest.mark.parametrize(

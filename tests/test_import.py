@@ -221,12 +221,12 @@ def test_notes_are_found_under_their_day_and_their_title(shell: Shell, tmp_path:
     ],
 )
 def test_the_day_in_a_path(path: str, day: str | None) -> None:
-    assert dates.day_in(path) == day
+    assert dates.day_in_path(path) == day
 
 
 def test_a_zone_tells_day_and_month_apart() -> None:
     zones = ZoneInfo("America/New_York"), ZoneInfo("Europe/Madrid")
-    assert [dates.day_in("03-04-2026.md", zone) for zone in zones] == ["2026-03-04", "2026-04-03"]
+    assert [dates.day_in_path("03-04-2026.md", zone) for zone in zones] == ["2026-03-04", "2026-04-03"]
     assert dates.day_of_note("x.md", {"fecha": "2026-11-15"}) == "2026-11-15"
 
 

@@ -55,7 +55,7 @@ def test_other_seeds_fare_no_worse() -> None:
 
 
 def test_what_was_taken_is_called_by_its_kind() -> None:
-    taken = [redact(p.text).taken for p in PLANTS]
+    taken = [redact(p.text).counts for p in PLANTS]
     wrong = [(p.kind, p.context, t) for p, t in zip(PLANTS, taken, strict=True) if p.kind not in t]
     assert len(wrong) <= len(PLANTS) // 100, wrong
 
@@ -107,7 +107,7 @@ def test_only_the_value_is_taken(before: str, value: str, after: str) -> None:
 def test_overlapping_finds_are_one_and_counted() -> None:
     token = makers()["gh…p_"][1](Random(3))
     text = f"GITHUB_TOKEN={token} and again https://x:{token}@github.com/a/b"
-    assert redact(text).taken == {"github-token": 2}
+    assert redact(text).counts == {"github-token": 2}
     assert token not in redact(text).text
 
 
@@ -117,7 +117,7 @@ def test_overlapping_finds_are_one_and_counted() -> None:
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)
     twice = redact(once.text)
-    assert twice.text == once.text and not twice.taken
+    assert twice.text == once.text and not twice.counts
 
 
 @given(TEXTS)
@@ -137,8 +137,8 @@ def test_markers_are_never_taken() -> None:
 
 def test_own_patterns_go_first_and_bad_ones_are_named() -> None:
     assert redact("badge B-1234 of Bob", {"badge": r"B-\d{4}"}).text == "badge [redacted: badge] of Bob"
-    assert redact("password: B-1234", {"badge": r"B-\d{4}"}).taken == {"badge": 1}
-    assert redact("abc", {"empty": r"x*"}).taken == {}
+    assert redact("password: B-1234", {"badge": r"B-\d{4}"}).counts == {"badge": 1}
+    assert redact("abc", {"empty": r"x*"}).counts == {}
     for patterns in ({"badge": "("}, {"Bad Name": "x"}, {"": "x"}, {"a" * 41: "x"}):
         with pytest.raises(Malformed, match=re.escape(f"redact.{next(iter(patterns))}")):
             redact("text", patterns)
@@ -363,7 +363,7 @@ def _forms(text: str) -> tuple[str, ...]:
 def test_a_card_number_is_taken(text: str, digits: str) -> None:
     for form in _forms(text):
         found = redact(form)
-        assert digits not in found.text and found.taken == {"card-number": 1}
+        assert digits not in found.text and found.counts == {"card-number": 1}
 
 
 @pytest.mark.parametrize("text", [*NAMED_BEHIND, *ON_THE_NEXT_LINE])

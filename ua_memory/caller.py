@@ -373,7 +373,7 @@ DATES = "2026-11-21, 2026-11, 30d, yesterday, last week or May"
 
 def parse_day(text: str | None, option: str, now: datetime, *, end: bool = False) -> str | None:
     """An ISO day out of what an option was given: `2026-11-21`, `2026-11`, `2026`, so many days or weeks ago
-    (`30d`, `2w`), or time words as `dates.named` reads them: `yesterday`, `last week`, `May`.
+    (`30d`, `2w`), or time words as `dates.parse_days` reads them: `yesterday`, `last week`, `May`.
 
     Of several days it is the first, or with `end` the last. Usage for anything else.
     """
@@ -389,7 +389,7 @@ def parse_day(text: str | None, option: str, now: datetime, *, end: bool = False
             return date(year, month, int(match[3] or last)).isoformat()
         from ua_memory.text import dates  # some 40 ms, which no ISO date need wait for
 
-        day = dates.named(text, now)[end]
+        day = dates.parse_days(text, now)[end]
         if day is None:
             raise ValueError(text)
         return day.isoformat()

@@ -211,7 +211,7 @@ class Memory:
         from ua_memory.text import dates
 
         with suppress(ValueError, OverflowError):
-            return dates.when(when, self.store.now())
+            return dates.parse_when(when, self.store.now())
         return when
 
     def retire(

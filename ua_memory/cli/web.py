@@ -32,7 +32,7 @@ from ua_memory.mcp.tools import HOST, listen
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.text import tokens
-from ua_memory.text.redaction import masked
+from ua_memory.text.redaction import redact_lines
 from ua_memory.views.hits import search_json
 from ua_memory.views.output import note, print_json, printable
 from ua_memory.web.app import IDLE, Served, serve
@@ -482,7 +482,7 @@ def _parse_output(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _mask(value: Any, patterns: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return masked(value, patterns) if len(value) > 8 else value
+        return redact_lines(value, patterns) if len(value) > 8 else value
     if isinstance(value, list):
         return [_mask(each, patterns) for each in value]
     if isinstance(value, dict):

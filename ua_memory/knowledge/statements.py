@@ -331,7 +331,7 @@ def named_day(name: str, now: datetime) -> str | None:
     from ua_memory.text import dates  # some 40 ms, for what is neither a file nor an id
 
     try:
-        first, last = dates.named(name, now)
+        first, last = dates.parse_days(name, now)
     except (ValueError, OverflowError):
         return None
     return first.isoformat() if first and first == last else None

@@ -606,7 +606,7 @@ class _Tool:
 
     def _visible_lines(self, note: NoteFile) -> list[str]:
         """The lines of a note without what a model should not see."""
-        text = redaction.masked(readable("\n".join(note.lines)), self.memory.config.redact)
+        text = redaction.redact_lines(readable("\n".join(note.lines)), self.memory.config.redact)
         return text.split("\n") if note.lines else []
 
     # -- the bank --------------------------------------------------------------------------------------------

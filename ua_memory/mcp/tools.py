@@ -209,7 +209,7 @@ def with_notes(text: str, notes: Sequence[str]) -> str:
 
 def masked(memory: Memory, text: str) -> str:
     """A text of the bank with secrets masked; line numbers stay the same."""
-    return redaction.masked(text, memory.config.redact)
+    return redaction.redact_lines(text, memory.config.redact)
 
 
 # -- archival ----------------------------------------------------------------------------------------------

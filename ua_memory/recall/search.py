@@ -385,7 +385,7 @@ class _Search:
 
     def _event_days(self, text: str) -> tuple[DateRange | None, list[str]]:
         """(the days that a query gives by an event ("after the race"), a note about that event)."""
-        event = dates.event_of(clean(text))
+        event = dates.timing_event(clean(text))
         if event is None:
             return None, []
         found = self._lookup(EVENT_HITS).answers([event.phrase], [])[0]

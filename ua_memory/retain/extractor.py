@@ -173,7 +173,7 @@ def supported_when(when: str, evidence: Sequence[str], said: date) -> str | None
     days = _first_and_end(when)
     named = [(said, said + timedelta(days=1)), *_named_periods(text, said)]
     for span in (span for span in text_calendar.spans(text, said) if not span.sure):
-        years = text_calendar.in_years(said, span.start.month, span.start.day)
+        years = text_calendar.in_nearby_years(said, span.start.month, span.start.day)
         named += [(day, day + timedelta(days=1)) for day in years]
     if days is None or not any(start <= days[0] and days[1] <= end for start, end in named):
         return None
@@ -192,7 +192,7 @@ def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, d
     meant."""
     for year, month, first, last in foreign_dates.days_of_months(text):
         with suppress(ValueError):
-            near = [date(year, month, last)] if year else text_calendar.in_years(said, month, last)
+            near = [date(year, month, last)] if year else text_calendar.in_nearby_years(said, month, last)
             near = [one for one in near if one <= said or not _PAST_ONLY.search(text)]
             at = min(near, key=lambda one: abs(one - said))
             yield at.replace(day=first), at + timedelta(days=1)

@@ -657,7 +657,7 @@ class Flusher:
 
     def _redact(self, text: str) -> str:
         found = redaction.redact(text, self.store.config.redact)
-        self.redacted.update(found.taken)
+        self.redacted.update(found.counts)
         return found.text
 
 

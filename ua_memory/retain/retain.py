@@ -302,7 +302,7 @@ class Retainer:
 
     def _redact(self, text: str) -> str:
         found = redaction.redact(text, self.store.config.redact)
-        self.redacted.update(found.taken)
+        self.redacted.update(found.counts)
         return found.text
 
 

@@ -133,7 +133,7 @@ class Draft:
     def redact(self, text: str) -> str:
         """The text with secrets masked; they are counted in the result."""
         clean = redaction.redact(text, self.patterns)
-        self.redacted.update(clean.taken)
+        self.redacted.update(clean.counts)
         return clean.text
 
     def write(

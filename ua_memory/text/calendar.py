@@ -1,4 +1,4 @@
-"""Stretches of days, English time words, whether a word is meant as a date, and the days of a statement."""
+"""Date ranges, English time words, whether a word is meant as a date, and the days that a statement names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Literal
 
 from ua_memory.text.patterns import data_text, late
 
-# -- stretch -----------------------------------------------------------------------------------------------
-# Stretches of days and what repeats: calendar arithmetic, without any words.
+# -- date ranges -------------------------------------------------------------------------------------------
+# Date ranges and recurring dates: calendar arithmetic, without any words.
 #
-# A `DateSpan` is a known stretch of days. A `Cycle` is what comes again, such as May, Friday or Christmas:
-# which of them is meant depends on the words around it and on today.
+# A `DateSpan` is a range of days. A `Cycle` is a date that recurs, such as May, Friday or Christmas: which
+# occurrence is meant depends on the words around it and on today.
 
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
@@ -25,9 +25,9 @@ DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 
 @dataclass(frozen=True, slots=True)
 class DateSpan:
-    """Days from `start` to before `end`; None is open. `grain` is the unit it is one of ('' for none).
+    """Days from `start` to before `end`; None is open. `grain` is the calendar unit that it is ('' for none).
 
-    `point` is the very day where a stretch stands for "about then" (two weeks ago): what "since" counts from.
+    `point` is the exact day where a range means "about then" (two weeks ago); "since" counts from it.
     """
 
     start: date | None
@@ -35,27 +35,27 @@ class DateSpan:
     grain: str = ""
     point: date | None = None
 
-    def parts(self) -> tuple[date, date]:
-        """Both ends of a stretch that has them. ValueError for an open one."""
+    def bounds(self) -> tuple[date, date]:
+        """(start, end). ValueError for an open range."""
         if self.start is None or self.end is None:
             raise ValueError("an open stretch has no parts")
         return self.start, self.end
 
     @property
     def days(self) -> int:
-        start, end = self.parts()
+        start, end = self.bounds()
         return (end - start).days
 
-    def holds(self, other: DateSpan) -> bool:
-        """Whether all of the other lies in it."""
+    def contains(self, other: DateSpan) -> bool:
+        """Whether it contains all of the other."""
         after = self.start is None or (other.start is not None and self.start <= other.start)
         return after and (self.end is None or (other.end is not None and other.end <= self.end))
 
 
 def joined(one: DateSpan, other: DateSpan) -> DateSpan:
-    """The narrower if it lies in the other, of `since …` and `until …` what they share, else the hull."""
-    if one.holds(other) or other.holds(one):
-        return other if one.holds(other) else one
+    """The narrower one if the other contains it, the overlap of `since …` and `until …`, else the hull."""
+    if one.contains(other) or other.contains(one):
+        return other if one.contains(other) else one
     for first, last in ((one, other), (other, one)):
         if first.end is None and last.start is None and first.start and last.end and first.start < last.end:
             return DateSpan(first.start, last.end)
@@ -64,17 +64,17 @@ def joined(one: DateSpan, other: DateSpan) -> DateSpan:
 
 def hull(one: DateSpan, other: DateSpan) -> DateSpan:
     """From the earlier start to the later end."""
-    starts, ends = (one.start, other.start), (one.end, other.end)
-    start = None if None in starts else min(each for each in starts if each)
-    return DateSpan(start, None if None in ends else max(each for each in ends if each))
+    start_days, end_days = (one.start, other.start), (one.end, other.end)
+    start = None if None in start_days else min(each for each in start_days if each)
+    return DateSpan(start, None if None in end_days else max(each for each in end_days if each))
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What repeats. `at(turn)` is its occurrence in a turn, `turn(day)` the turn that a day lies in.
+    """A recurring date. `turn(day)` is the number of the year, month or week of a day, and `at(turn)` the
+    occurrence in it; ValueError if it has none.
 
-    A turn is a year, a month or a week, by its number. `at` raises ValueError where there is none.
-    `today` says whether "on …" may mean today: not of a weekday, for who means today says so.
+    `today` says whether "on …" may mean today. It is False for weekdays: people then say "today".
     """
 
     at: Callable[[int], DateSpan]
@@ -82,52 +82,52 @@ class Cycle:
     grain: str
     today: bool = True
 
-    def near(self, day: date) -> list[DateSpan]:
-        """The occurrences around a day, in order."""
+    def occurrences_near(self, day: date) -> list[DateSpan]:
+        """The occurrences in the twelve turns before and after a day, in order."""
         found, now = [], self.turn(day)
         for turn in range(now - 12, now + 13):
             with suppress(ValueError, OverflowError):
                 found.append(self.at(turn))
         return found
 
-    def begun(self, day: date) -> DateSpan:
-        """The latest that has begun."""
+    def latest(self, day: date) -> DateSpan:
+        """The latest occurrence that has begun."""
         last = day if self.today else day - DAY
-        return _at([each for each in self.near(day) if each.parts()[0] <= last], -1)
+        return _nth_of([each for each in self.occurrences_near(day) if each.bounds()[0] <= last], -1)
 
-    def past(self, day: date, count: int = 1) -> DateSpan:
-        """The `count`-th back of those that are over."""
+    def previous(self, day: date, count: int = 1) -> DateSpan:
+        """The `count`-th last occurrence that is over."""
         if count <= 10:
-            return _at([each for each in self.near(day) if each.parts()[1] <= day], -count)
-        newest = self.turn(self.past(day).parts()[0])
+            return _nth_of([each for each in self.occurrences_near(day) if each.bounds()[1] <= day], -count)
+        newest = self.turn(self.previous(day).bounds()[0])
         return self.at(newest - count + 1)
 
-    def coming(self, day: date, count: int = 1) -> DateSpan:
-        """The `count`-th of those that have not begun."""
-        return _at([each for each in self.near(day) if each.parts()[0] > day], count - 1)
+    def upcoming(self, day: date, count: int = 1) -> DateSpan:
+        """The `count`-th occurrence that has not begun."""
+        return _nth_of([each for each in self.occurrences_near(day) if each.bounds()[0] > day], count - 1)
 
-    def this(self, day: date) -> DateSpan:
-        """The one that a day lies in, else that of the day's turn."""
-        for each in self.near(day):
-            start, end = each.parts()
+    def current(self, day: date) -> DateSpan:
+        """The occurrence that contains a day, else the one in the day's turn."""
+        for each in self.occurrences_near(day):
+            start, end = each.bounds()
             if start <= day < end:
                 return each
         return self.at(self.turn(day))
 
-    def within(self, container: DateSpan) -> DateSpan | None:
-        """The first that begins in a stretch, or None."""
-        start, end = container.parts()
-        near = [each for each in self.near(start) if start <= each.parts()[0] < end]
-        return near[0] if near else None
+    def first_within(self, container: DateSpan) -> DateSpan | None:
+        """The first occurrence that begins in a range, or None."""
+        start, end = container.bounds()
+        occurrences_near = [each for each in self.occurrences_near(start) if start <= each.bounds()[0] < end]
+        return occurrences_near[0] if occurrences_near else None
 
 
-def _at(found: list[DateSpan], place: int) -> DateSpan:
+def _nth_of(found: list[DateSpan], place: int) -> DateSpan:
     if not -len(found) <= place < len(found):
         raise ValueError("the calendar ends before that")
     return found[place]
 
 
-# -- single stretches -------------------------------------------------------------------------------------
+# -- calendar units ----------------------------------------------------------------------------------------
 
 
 def day(start: date) -> DateSpan:
@@ -136,7 +136,7 @@ def day(start: date) -> DateSpan:
 
 def month(year: int, number: int) -> DateSpan:
     start = date(year, number, 1)
-    return DateSpan(start, months_on(start, 1), "month")
+    return DateSpan(start, add_months(start, 1), "month")
 
 
 def year(number: int) -> DateSpan:
@@ -144,13 +144,13 @@ def year(number: int) -> DateSpan:
 
 
 def months(year_: int, first: int, count: int, grain: str) -> DateSpan:
-    """So many months from the first of a month: a quarter, a half, a season."""
+    """A range of whole months, such as a quarter, a half or a season."""
     start = date(year_, first, 1)
-    return DateSpan(start, months_on(start, count), grain)
+    return DateSpan(start, add_months(start, count), grain)
 
 
-def months_on(start: date, count: int) -> date:
-    """So many months later, on the same day or the month's last."""
+def add_months(start: date, count: int) -> date:
+    """The same day `count` months later, or the last day of that month."""
     years, number = divmod(start.year * 12 + start.month - 1 + count, 12)
     return date(years, number + 1, min(start.day, calendar.monthrange(years, number + 1)[1]))
 
@@ -163,15 +163,15 @@ MONTHS_IN = {"month": 1, "quarter": 3, "half": 6, "year": 12, "decade": 120, "ce
 DAYS_IN = {"day": 1, "week": 7, "fortnight": 14}
 
 
-def shifted(from_: date, count: int, unit: str) -> date:
-    """So many units later; months and longer keep the day of the month where they can."""
+def add_units(from_: date, count: int, unit: str) -> date:
+    """The day `count` units later; months and longer units keep the day of the month if they can."""
     if unit in MONTHS_IN:
-        return months_on(from_, count * MONTHS_IN[unit])
+        return add_months(from_, count * MONTHS_IN[unit])
     return from_ + timedelta(days=count * DAYS_IN[unit])
 
 
-def unit_of(of: date, unit: str) -> DateSpan:
-    """The calendar's day, week (from Monday), weekend, month, quarter, half, year or decade around a day."""
+def unit_around(of: date, unit: str) -> DateSpan:
+    """The calendar day, week (from Monday), weekend, month, quarter, half, year or decade of a day."""
     if unit == "weekend":
         start = monday(of) + 5 * DAY
         return DateSpan(start, start + 2 * DAY, unit)
@@ -186,20 +186,20 @@ def unit_of(of: date, unit: str) -> DateSpan:
     return day(of)
 
 
-def third(of: DateSpan, part: int) -> DateSpan:
-    """The early (0), middle (1) or late (2) part of a stretch.
+def third_of(of: DateSpan, part: int) -> DateSpan:
+    """The early (0), middle (1) or late (2) part of a range.
 
     Of a month ten days, ten days and the rest, of a year four months each; of a decade four years, three
     and three; of anything else thirds in whole days.
     """
-    start, end = of.parts()
+    start, end = of.bounds()
     if of.grain == "month":
         marks = [start, start + 10 * DAY, start + 20 * DAY, end]
     elif of.grain == "decade":
         marks = [start, *(date(start.year + n, 1, 1) for n in (4, 7)), end]
     elif of.grain in ("year", "quarter", "season"):
         size = (end.year * 12 + end.month - start.year * 12 - start.month) // 3
-        marks = [months_on(start, n * size) for n in range(4)]
+        marks = [add_months(start, n * size) for n in range(4)]
     elif of.grain == "week":
         marks = [start, start + 2 * DAY, start + 4 * DAY, end]
     else:
@@ -207,7 +207,7 @@ def third(of: DateSpan, part: int) -> DateSpan:
     return of if marks[part] == marks[part + 1] else DateSpan(marks[part], marks[part + 1])
 
 
-# -- what repeats -------------------------------------------------------------------------------------------
+# -- recurring dates ---------------------------------------------------------------------------------------
 
 
 def yearly(at: Callable[[int], DateSpan], grain: str) -> Cycle:
@@ -215,7 +215,7 @@ def yearly(at: Callable[[int], DateSpan], grain: str) -> Cycle:
 
 
 def monthly(number: int) -> Cycle:
-    """The 3rd, of whatever month."""
+    """A day of every month, such as the 3rd."""
 
     def at(turn: int) -> DateSpan:
         return day(date(turn // 12, turn % 12 + 1, number))
@@ -232,7 +232,7 @@ def weekday(number: int) -> Cycle:
     return Cycle(at, lambda of: (of.toordinal() - 1) // 7, "day", today=False)
 
 
-def in_month(number: int, of_month: int) -> Cycle:
+def yearly_day(number: int, of_month: int) -> Cycle:
     return yearly(lambda turn: day(date(turn, of_month, number)), "day")
 
 
@@ -240,22 +240,22 @@ def nth_weekday(count: int, number: int, of_month: int) -> Callable[[int], DateS
     """The `count`-th such weekday of a month in a year; -1 is the last."""
 
     def at(turn: int) -> DateSpan:
-        return count_in(month(turn, of_month), weekday(number), count)
+        return nth_in(month(turn, of_month), weekday(number), count)
 
     return at
 
 
-def count_in(container: DateSpan, cycle: Cycle, count: int) -> DateSpan:
-    """The `count`-th occurrence that begins in a stretch, -1 the last. ValueError where there is none."""
-    start, end = container.parts()
+def nth_in(container: DateSpan, cycle: Cycle, count: int) -> DateSpan:
+    """The `count`-th occurrence that begins in a range, -1 the last. ValueError if there is none."""
+    start, end = container.bounds()
     found: list[DateSpan] = []
     at = start
     while at < end and len(found) < 60:
-        one = cycle.within(DateSpan(at, end))
+        one = cycle.first_within(DateSpan(at, end))
         if one is None:
             break
         found.append(one)
-        at = one.parts()[0] + DAY
+        at = one.bounds()[0] + DAY
     if not found or abs(count) > len(found):
         raise ValueError("not so many in there")
     return replace(found[count - 1 if count > 0 else count])
@@ -272,14 +272,14 @@ def easter(of_year: int) -> date:
     return date(of_year, number, rest + 1)
 
 
-# -- words -------------------------------------------------------------------------------------------------
-# The words of time in English, and a text cut into tokens that the grammar reads.
+# -- tokens ------------------------------------------------------------------------------------------------
+# The time words of English, and the tokenizer of the date grammar.
 #
-# What is glued to other signs (`port:2019`, `src/may.py`, `3.12`, `#5`, `$2019`) is no word of time.
+# Words joined to other characters (`port:2019`, `src/may.py`, `3.12`, `#5`, `$2019`) are no time words.
 
 
-def several(text: str) -> tuple[str, ...]:
-    """Words written one after another."""
+def word_tuple(text: str) -> tuple[str, ...]:
+    """The words of a text."""
     return tuple(text.split())
 
 
@@ -295,22 +295,22 @@ SHORT_WEEKDAYS |= {"tues": 1, "thur": 3, "thurs": 3}
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The first month of each, in the northern half: three whole months, as meteorology counts them."""
 
-_ONES = several(
+_ONES = word_tuple(
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
     " seventeen eighteen nineteen"
 )
-_TENS = several("twenty thirty forty fifty sixty seventy eighty ninety")
+_TENS = word_tuple("twenty thirty forty fifty sixty seventy eighty ninety")
 TENS = {word: n * 10 for n, word in enumerate(_TENS, 2)}
 NUMBERS = {word: n for n, word in enumerate(_ONES, 1)}
 NUMBERS |= TENS | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 5, "dozen": 12}
-_ORDINALS = several(
+_ORDINALS = word_tuple(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
     " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
 )
 ORDINALS = {word: n for n, word in enumerate(_ORDINALS, 1)}
 ORDINALS |= {"thirtieth": 30}
 
-_UNITS = several("second minute hour day night week fortnight month quarter year decade weekend")
+_UNITS = word_tuple("second minute hour day night week fortnight month quarter year decade weekend")
 UNITS = {name: name for name in _UNITS} | {f"{name}s": name for name in _UNITS}
 UNITS |= {"hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "wk": "week", "wks": "week"}
 UNITS |= {"yr": "year", "yrs": "year", "night": "day", "nights": "day"}
@@ -342,7 +342,7 @@ _KINDS = (
     ("word", r"[^\W\d_]+(?:['’][^\W\d_]+)*['’]?"),
     ("dash", "[-–—/]|\\.\\."),
 )
-_CUT = late("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS), re.IGNORECASE)
+_TOKEN = late("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS), re.IGNORECASE)
 _WHOLE_DATE = late(_DATE, re.IGNORECASE)
 _CHUNK = late(r"\S+")
 _OPENS, _CLOSES = "([{<\"“„‘'«¿¡*_`", ")]}>\"”“’'»,.;:!?…*_`"
@@ -353,9 +353,9 @@ _COMPOUND = late(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the text: `kind` is word, number, …, `mark` for punctuation, or `other` for what is glued.
+    """A token: `kind` is word, number, …, `mark` for punctuation, or `other` for words joined to characters.
 
-    `low` is the word in small letters without a genitive's `'s`, which `owns` tells of.
+    `low` is the word in lower case, without the `'s` if it `is_genitive`. It is `text[at:to]` of the input.
     """
 
     kind: str
@@ -363,15 +363,15 @@ class Token:
     low: str
     at: int
     to: int
-    owns: bool = False
+    is_genitive: bool = False
 
     @property
-    def capital(self) -> bool:
+    def is_capitalised(self) -> bool:
         return self.text[:1].isupper()
 
 
-def cut(text: str) -> list[Token]:
-    """The text's tokens in order."""
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a text, in order."""
     found: list[Token] = []
     for chunk in _CHUNK.finditer(text):
         at, to = chunk.span()
@@ -381,7 +381,7 @@ def cut(text: str) -> list[Token]:
         end = to
         while end > at and text[end - 1] in _CLOSES:
             end -= 1
-        found += _core(text, at, end)
+        found += _tokenize_chunk(text, at, end)
         found += [Token("mark", text[n], text[n], n, n + 1) for n in range(end, to)]
     return found
 
@@ -390,37 +390,37 @@ def _decade_at(text: str, at: int) -> bool:
     return text[at] in "'‘’" and re.match(r".\d\d(?:s\b|(?!\w))", text[at:]) is not None
 
 
-def _core(text: str, at: int, to: int) -> list[Token]:
+def _tokenize_chunk(text: str, at: int, to: int) -> list[Token]:
     core = text[at:to]
     if not core:
         return []
-    whole = _CUT.fullmatch(core)
+    whole = _TOKEN.fullmatch(core)
     if whole and whole.lastgroup:
-        return [_token(_kind(whole), core, at)]
-    if _COMPOUND.fullmatch(core) and (cut_up := _compound(core, at)):
+        return [_make_token(_token_kind(whole), core, at)]
+    if _COMPOUND.fullmatch(core) and (cut_up := _split_compound(core, at)):
         return cut_up
     return [Token("other", core, core.lower(), at, to)]
 
 
-def _compound(core: str, at: int) -> list[Token]:
-    """`mid-May`, `3–9`, `2019–2021`, `twenty-one` in their pieces; empty where a piece is no token."""
+def _split_compound(core: str, at: int) -> list[Token]:
+    """The tokens of `mid-May`, `3–9`, `2019–2021`, `twenty-one`; empty if a piece is no token."""
     if core.count("/") > 1 and not _WHOLE_DATE.match(core):
         return []  # a path
     found, n = [], 0
     while n < len(core):
-        match = _CUT.match(core, n)
+        match = _TOKEN.match(core, n)
         if not match or (match.end() < len(core) and match[0][-1].isalnum() and core[match.end()].isalnum()):
             return []
-        found.append(_token(_kind(match), match[0], at + n))
+        found.append(_make_token(_token_kind(match), match[0], at + n))
         n = match.end()
     return found
 
 
-def _kind(match: re.Match[str]) -> str:
+def _token_kind(match: re.Match[str]) -> str:
     return next(name for name, _ in _KINDS if match[name] is not None)
 
 
-def _token(kind: str, text: str, at: int) -> Token:
+def _make_token(kind: str, text: str, at: int) -> Token:
     low = text.lower().replace("’", "'")
     owns = kind == "word" and low.endswith(("'s", "s'"))
     if owns:
@@ -428,18 +428,18 @@ def _token(kind: str, text: str, at: int) -> Token:
     return Token(kind, text, low, at, at + len(text), owns)
 
 
-# -- text --------------------------------------------------------------------------------------------------
-# A text on its way through the grammar: its tokens, and the today it is read against.
+# -- grammar -----------------------------------------------------------------------------------------------
+# The input of the grammar's rules: tokens, and the day that they are read on.
 
 
 Time = DateSpan | Cycle
 Found = tuple[Time, int]
-"""What was read, and the number of the token after it."""
+"""(a time, the index of the token after it)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DateText:
-    """Tokens, and `now` in the zone whose days are meant; `month_first` is how 3/5/2026 is written there."""
+    """Tokens, and `now` in the time zone of the reader; `month_first` reads 3/5/2026 as the 5th of March."""
 
     tokens: tuple[Token, ...]
     now: datetime
@@ -448,7 +448,7 @@ class DateText:
 
     @classmethod
     def of(cls, text: str, now: datetime, zone: tzinfo | None, month_first: bool) -> DateText:
-        return cls(tuple(cut(text)), now, zone, month_first)
+        return cls(tuple(tokenize(text)), now, zone, month_first)
 
     @property
     def today(self) -> date:
@@ -458,29 +458,29 @@ class DateText:
         return len(self.tokens)
 
     def low(self, i: int) -> str:
-        """The word there in small letters; '' where there is none."""
+        """A token in lower case; '' outside of the text."""
         return self.tokens[i].low if 0 <= i < len(self.tokens) else ""
 
     def kind(self, i: int) -> str:
         return self.tokens[i].kind if 0 <= i < len(self.tokens) else ""
 
-    def capital(self, i: int) -> bool:
-        return 0 <= i < len(self.tokens) and self.tokens[i].capital
+    def is_capitalised(self, i: int) -> bool:
+        return 0 <= i < len(self.tokens) and self.tokens[i].is_capitalised
 
-    def owns(self, i: int) -> bool:
-        return 0 <= i < len(self.tokens) and self.tokens[i].owns
+    def is_genitive(self, i: int) -> bool:
+        return 0 <= i < len(self.tokens) and self.tokens[i].is_genitive
 
-    def after(self, i: int, *words: str) -> int:
-        """The token after such words one after another, or `i` itself where they do not stand there."""
-        here = all(self.low(i + n) == word for n, word in enumerate(words))
-        return i + len(words) if here else i
+    def after(self, i: int, *word_set: str) -> int:
+        """The index after these words in sequence, or `i` if they are not there."""
+        here = all(self.low(i + n) == word for n, word in enumerate(word_set))
+        return i + len(word_set) if here else i
 
-    def skip(self, i: int, words: Container[str]) -> int:
-        """The token after one of these words, if it stands there."""
-        return i + 1 if self.low(i) and self.low(i) in words else i
+    def skip(self, i: int, word_set: Container[str]) -> int:
+        """The index after one of these words, or `i` if none is there."""
+        return i + 1 if self.low(i) and self.low(i) in word_set else i
 
     def count(self, i: int) -> tuple[int, int] | None:
-        """A number of things: `3`, `three`, `twenty-one`, `a couple of`; and what comes after."""
+        """(a count such as `3`, `three`, `twenty-one`, `a couple of`; the index after it)."""
         i = self.skip(i, ("another", "about", "around", "roughly", "almost", "nearly"))
         if self.kind(i) == "number" and self.low(i).isdigit():
             return int(self.low(i)), i + 1
@@ -494,7 +494,7 @@ class DateText:
         return NUMBERS[word], self.skip(i + 1, ("of",)) if word in ("couple", "dozen") else i + 1
 
     def ordinal(self, i: int) -> tuple[int, int] | None:
-        """`3rd`, `third`, `twenty-first`, and what comes after."""
+        """(an ordinal such as `3rd`, `third`, `twenty-first`; the index after it)."""
         if self.kind(i) == "ordinal":
             return int(self.low(i)[:-2]), i + 1
         word = self.low(i)
@@ -504,11 +504,11 @@ class DateText:
 
 
 Rule = Callable[[DateText, int], Found | None]
-"""Reads what begins at a token, if anything does. ValueError for a day that no calendar has."""
+"""Reads a time that begins at a token; None if there is none. ValueError for a day that no calendar has."""
 
 
 def longest(text: DateText, i: int, *rules: Rule) -> Found | None:
-    """What reads most; the first of those that read the same."""
+    """The result of the rule that reads the most tokens, the first of equals."""
     best: Found | None = None
     for rule in rules:
         try:
@@ -520,16 +520,15 @@ def longest(text: DateText, i: int, *rules: Rule) -> Found | None:
     return best
 
 
-# -- feasts ------------------------------------------------------------------------------------------------
-# Feasts by name.
+# -- holidays ----------------------------------------------------------------------------------------------
 
 
-def _around_easter(days: int) -> Callable[[int], DateSpan]:
+def _easter_offset(days: int) -> Callable[[int], DateSpan]:
     return lambda of: day(easter(of) + timedelta(days=days))
 
 
-def _after(at: Callable[[int], DateSpan], days: int) -> Callable[[int], DateSpan]:
-    return lambda of: day(at(of).parts()[0] + days * DAY)
+def _days_after(at: Callable[[int], DateSpan], days: int) -> Callable[[int], DateSpan]:
+    return lambda of: day(at(of).bounds()[0] + days * DAY)
 
 
 _THANKSGIVING = nth_weekday(4, 3, 11)
@@ -539,7 +538,7 @@ def _fixed(of_month: int, of_day: int) -> Callable[[int], DateSpan]:
     return lambda of: day(date(of, of_month, of_day))
 
 
-FEASTS: dict[str, Callable[[int], DateSpan]] = {
+HOLIDAYS: dict[str, Callable[[int], DateSpan]] = {
     "christmas": _fixed(12, 25), "christmas day": _fixed(12, 25), "xmas": _fixed(12, 25),
     "christmas eve": _fixed(12, 24), "boxing day": _fixed(12, 26), "new year's eve": _fixed(12, 31),
     "new year": _fixed(1, 1), "new year's": _fixed(1, 1), "new year's day": _fixed(1, 1),
@@ -547,66 +546,66 @@ FEASTS: dict[str, Callable[[int], DateSpan]] = {
     "new years eve": _fixed(12, 31), "new years day": _fixed(1, 1), "nye": _fixed(12, 31),
     "valentine's day": _fixed(2, 14), "valentines day": _fixed(2, 14), "halloween": _fixed(10, 31),
     "st patrick's day": _fixed(3, 17), "epiphany": _fixed(1, 6), "all saints' day": _fixed(11, 1),
-    "easter": _around_easter(0), "easter sunday": _around_easter(0), "easter monday": _around_easter(1),
-    "good friday": _around_easter(-2), "palm sunday": _around_easter(-7),
-    "ash wednesday": _around_easter(-46),
-    "pentecost": _around_easter(49), "whit monday": _around_easter(50), "ascension day": _around_easter(39),
+    "easter": _easter_offset(0), "easter sunday": _easter_offset(0), "easter monday": _easter_offset(1),
+    "good friday": _easter_offset(-2), "palm sunday": _easter_offset(-7),
+    "ash wednesday": _easter_offset(-46),
+    "pentecost": _easter_offset(49), "whit monday": _easter_offset(50), "ascension day": _easter_offset(39),
     "thanksgiving": _THANKSGIVING, "thanksgiving day": _THANKSGIVING,
-    "black friday": _after(_THANKSGIVING, 1),
-    "cyber monday": _after(_THANKSGIVING, 4), "labor day": nth_weekday(1, 0, 9),
+    "black friday": _days_after(_THANKSGIVING, 1),
+    "cyber monday": _days_after(_THANKSGIVING, 4), "labor day": nth_weekday(1, 0, 9),
     "memorial day": nth_weekday(-1, 0, 5), "mother's day": nth_weekday(2, 6, 5),
     "father's day": nth_weekday(3, 6, 6),
     "martin luther king day": nth_weekday(3, 0, 1), "mlk day": nth_weekday(3, 0, 1),
 }  # fmt: skip
-"""Feasts by name: one day each. The moving ones of civil life are those of the United States."""
+"""Holidays by name: one day each. Civil holidays without a fixed date are those of the United States."""
 
 
-# -- around ------------------------------------------------------------------------------------------------
-# The words around a time word: which of them begin a date, end one, or make something else of it.
+# -- context -----------------------------------------------------------------------------------------------
+# The words around a time word: which of them begin a date, end one, or show that it is none.
 
 
-def words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-LISTS = tomllib.loads(data_text("time_words.toml"))
-"""Words by what they do to a time beside them, and what else the table has."""
-IN = words("in during over since until till throughout through across circa within into")
-ROUND = words(
+TIME_WORDS = tomllib.loads(data_text("time_words.toml"))
+"""The tables of `data/time_words.toml`."""
+IN_WORDS = word_set("in during over since until till throughout through across circa within into")
+EDGES = word_set(
     "from by before after to around between and or for at on about of starting ending through up than"
 )
-WHICH = LAST | THIS | NEXT | EARLY | LATE | MIDDLE | {"earlier", "later"}
-EACH = words("every each any man most many some per all no another one two")
-CLOSED = words(LISTS["closed"])
-"""Words that go on after a date is complete; a noun behind it would make it a part of something else."""
-PRONOUNS = words("i i'm i've i'd i'll we you he she they it")
-COUNTED = words(LISTS["counted"])
-"""What a number before it counts: `in 2019 files`, `May 3 people join`."""
-NUMBERED = words(LISTS["numbered"])
-"""What a number behind it numbers: `port 2019`, `Office 2019`."""
-YEARLY = words(LISTS["yearly"])
-"""What has a year behind or before it: `budget 2025`, `2026 goals`."""
-TIMES_OF = words(LISTS["times_of"])
-NOT_OF_SEASON = words(LISTS["not_of_season"])
-NOT_OF_DAY = words(LISTS["not_of_day"])
+SELECTORS = LAST | THIS | NEXT | EARLY | LATE | MIDDLE | {"earlier", "later"}
+EACH = word_set("every each any man most many some per all no another one two")
+PHRASE_ENDS = word_set(TIME_WORDS["closed"])
+"""Words that follow a complete date. A noun would make the date a part of something else."""
+PRONOUNS = word_set("i i'm i've i'd i'll we you he she they it")
+COUNTED = word_set(TIME_WORDS["counted"])
+"""Nouns after a count: `in 2019 files`, `May 3 people join`."""
+NUMBERED = word_set(TIME_WORDS["numbered"])
+"""Nouns before a number that is no date: `port 2019`, `Office 2019`."""
+YEARLY = word_set(TIME_WORDS["yearly"])
+"""Nouns before or after a year: `budget 2025`, `2026 goals`."""
+TIMES_OF = word_set(TIME_WORDS["times_of"])
+NOT_AFTER_SEASON = word_set(TIME_WORDS["not_of_season"])
+NOT_AFTER_DAY = word_set(TIME_WORDS["not_of_day"])
 
 
-def ends(text: DateText, i: int) -> bool:
-    """Whether a phrase may be complete before a token: the end, a mark, or a word that cannot be its noun."""
-    return i >= len(text) or text.kind(i) == "mark" or text.low(i) in CLOSED or subject(text, i)
+def may_end(text: DateText, i: int) -> bool:
+    """Whether a phrase may end before a token: at the end, a mark, or a word that cannot be its noun."""
+    return i >= len(text) or text.kind(i) == "mark" or text.low(i) in PHRASE_ENDS or is_subject(text, i)
 
 
-def subject(text: DateText, i: int) -> bool:
-    """A capitalised word in a text that is not all capitals: who did it, most likely."""
-    return text.kind(i) == "word" and text.capital(i) and not text.tokens[i].text.isupper()
+def is_subject(text: DateText, i: int) -> bool:
+    """Whether a token is a capitalised word: most likely the subject of the sentence."""
+    return text.kind(i) == "word" and text.is_capitalised(i) and not text.tokens[i].text.isupper()
 
 
-def before_word(text: DateText, i: int) -> str:
-    """The word before, an article and a dash left out."""
+def word_before(text: DateText, i: int) -> str:
+    """The word before a token, skipping articles and dashes."""
     i -= 1
     while i >= 0 and (text.low(i) in ("the", "of", "a") or text.kind(i) == "dash"):
         if text.low(i) == "of" and text.low(i - 1) not in (
-            *WHICH,
+            *SELECTORS,
             "half",
             "month",
             "week",
@@ -621,100 +620,99 @@ def before_word(text: DateText, i: int) -> str:
 PARTS = EARLY | LATE | MIDDLE
 
 
-def of_a_year(text: DateText, j: int) -> bool:
-    """`last year`, `of this year` behind a month or a season."""
+def is_of_year(text: DateText, j: int) -> bool:
+    """Whether `last year` or `of this year` follows, after a month or a season."""
     j = j + (text.low(j) == "of")
     return text.low(j) in ("last", "this", "next") and text.low(j + 1) == "year"
 
 
-def joins_months(text: DateText, j: int) -> bool:
+def joins_month(text: DateText, j: int) -> bool:
     return text.low(j + 1) in ALL_MONTHS
 
 
-def plain_end(text: DateText, j: int) -> bool:
-    """An end without a name behind it: `by May`, not `by May Smith`."""
-    return ends(text, j) and not (subject(text, j) and text.low(j) not in PRONOUNS)
+def ends_unnamed(text: DateText, j: int) -> bool:
+    """Whether a phrase ends here and no name follows: `by May`, not `by May Smith`."""
+    return may_end(text, j) and not (is_subject(text, j) and text.low(j) not in PRONOUNS)
 
 
-def yearlike(text: DateText, j: int) -> bool:
+def is_yearlike(text: DateText, j: int) -> bool:
     return text.kind(j) == "number" and len(text.low(j)) == 4
 
 
-# -- doubt months ------------------------------------------------------------------------------------------
-# Whether a month is one: May the month, the name or the verb; `3 May` and `may 3 people join`.
+# -- months ------------------------------------------------------------------------------------------------
+# Whether a month's name is a month: May the month, the name or the verb; `3 May` or `may 3 people join`.
 
 
-_HAS_PARTS = words(
+_MONTH_PARTS = word_set(
     """week weeks weekend half month day days end start beginning middle part third quarter morning evening
     monday tuesday wednesday thursday friday saturday sunday"""
 )
-"""What can be of a month: `the first week of May`."""
-_SURE = words("january february july september october november december")
+"""Parts of a month: `the first week of May`."""
+_UNAMBIGUOUS = word_set("january february july september october november december")
 
 
 def is_month(text: DateText, i: int, j: int) -> bool:
     """Whether a month's name without a day or a year is the month."""
-    word, low_case = text.low(i), not text.capital(i)
+    word, low_case = text.low(i), not text.is_capitalised(i)
     if text.low(i - 1) in EACH or (
-        text.kind(j) == "dash" and text.low(j) == "-" and not joins_months(text, j)
+        text.kind(j) == "dash" and text.low(j) == "-" and not joins_month(text, j)
     ):
         return False
-    before = before_word(text, i)
-    if word in _SURE:
-        named = subject(text, j) and text.low(j) not in PRONOUNS and before not in IN | WHICH | ROUND
-        return not named
+    before = word_before(text, i)
+    if word in _UNAMBIGUOUS:
+        is_name = is_subject(text, j) and text.low(j) not in PRONOUNS
+        return not is_name or before in IN_WORDS | SELECTORS | EDGES
     if text.tokens[i].text.isupper() and len(word) <= 4:
         return False
-    if text.kind(j) == "dash" and joins_months(text, j) and not low_case:
+    if text.kind(j) == "dash" and joins_month(text, j) and not low_case:
         return True
     if len(word) <= 4 and word in ALL_MONTHS and word not in ("may", "june"):
-        return before in IN | WHICH | words("from to and between by before after") and ends(text, j)
+        begins = before in IN_WORDS | SELECTORS | word_set("from to and between by before after")
+        return begins and may_end(text, j)
     if i == 0 and j + (text.kind(j) == "mark") >= len(text):
         return True
-    if text.owns(i):
-        return before in WHICH
-    if text.low(i - 1) == "of" and text.low(i - 2) in _HAS_PARTS:
+    if text.is_genitive(i):
+        return before in SELECTORS
+    if text.low(i - 1) == "of" and text.low(i - 2) in _MONTH_PARTS:
         return True
     return _month_or_name(text, i, j, before, low_case)
 
 
 def _month_or_name(text: DateText, i: int, j: int, before: str, low_case: bool) -> bool:
-    """For March, April, May, June and August: a verb, a name of people, an adjective."""
+    """`is_month` for March, April, May, June and August, which may be a verb, a name or an adjective."""
     direct = text.low(i - 1)
-    if of_a_year(text, j):
+    if is_of_year(text, j):
         return True
-    if before in WHICH or before in IN:
+    if before in SELECTORS or before in IN_WORDS:
         if low_case and text.low(i) in ("may", "march", "august"):
-            return ends(text, j) and not _goes_on(text, j, before)
-        return not (direct == "the" and before in IN and text.low(j) == "of")
-    if text.low(j) in ("and", "or", "to", "through", "until", "till", "–", "-", "/") and joins_months(
-        text, j
-    ):
-        return before in ROUND or not low_case
-    if before in ROUND and (not low_case or text.low(i) not in ("may", "march", "august")):
+            return may_end(text, j) and not _is_other_word(text, j, before)
+        return not (direct == "the" and before in IN_WORDS and text.low(j) == "of")
+    if text.low(j) in ("and", "or", "to", "through", "until", "till", "–", "-", "/") and joins_month(text, j):
+        return before in EDGES or not low_case
+    if before in EDGES and (not low_case or text.low(i) not in ("may", "march", "august")):
         person = before in ("by", "for", "to", "about", "at", "on", "of") and direct != "the"
         if before in ("and", "or", "to", "of"):
-            dated = text.kind(i - 2) == "date" or yearlike(text, i - 2)
+            dated = text.kind(i - 2) == "date" or is_yearlike(text, i - 2)
             return (
                 dated
                 or text.low(i - 2) in ALL_MONTHS
                 or (before == "of" and text.low(i - 2) in ("end", "start", "month"))
             )
-        return (not person or before == "by") and plain_end(text, j)
-    if before in words("from before after between") and low_case:
+        return (not person or before == "by") and ends_unnamed(text, j)
+    if before in word_set("from before after between") and low_case:
         return j >= len(text) or text.kind(j) == "mark"
     return (
         direct == "the"
         and not low_case
         and text.kind(j) == "word"
-        and not text.capital(j)
-        and not ends(text, j)
+        and not text.is_capitalised(j)
+        and not may_end(text, j)
     )
 
 
-def _goes_on(text: DateText, j: int, before: str) -> bool:
-    """`this may be`, `the last march of the penguins`: what follows makes it a verb or a noun."""
-    return before in WHICH and text.low(j) in words(
+def _is_other_word(text: DateText, j: int, before: str) -> bool:
+    """Whether the next word makes a month's name a verb or noun: `this may be`, `the last march of`."""
+    return before in SELECTORS and text.low(j) in word_set(
         "be have not also only of on to do still just never always already at again towards toward as out"
     )
 
@@ -724,60 +722,65 @@ def is_day_after_month(text: DateText, i: int, at: int, j: int) -> bool:
     if text.kind(at) == "number" and text.low(j) in COUNTED:
         return text.low(i - 1) in ("on", "since") and text.low(j) != "of"
     if text.kind(j) == "clock" or text.kind(at) != "number":
-        return text.capital(i) or text.low(at) == "the" or text.kind(at) == "ordinal"
-    if text.low(i) in ("may", "march") and not text.capital(i):
+        return text.is_capitalised(i) or text.low(at) == "the" or text.kind(at) == "ordinal"
+    if text.low(i) in ("may", "march") and not text.is_capitalised(i):
         return (
-            text.low(i - 1) in IN | ROUND or ends(text, j) or text.low(j) in ("-", "–") or yearlike(text, j)
+            text.low(i - 1) in IN_WORDS | EDGES
+            or may_end(text, j)
+            or text.low(j) in ("-", "–")
+            or is_yearlike(text, j)
         )
-    if len(text.low(i)) == 3 and text.low(i) != "may" and not text.capital(i):
-        return text.low(i) != "mar" or text.low(i - 1) in IN | ROUND
+    if len(text.low(i)) == 3 and text.low(i) != "may" and not text.is_capitalised(i):
+        return text.low(i) != "mar" or text.low(i - 1) in IN_WORDS | EDGES
     return not (text.low(i) in ("may", "will") and text.low(j) in ("be", "have"))
 
 
 def is_day_before_month(text: DateText, i: int, at: int, j: int) -> bool:
     """Whether `3 May` is a date: not `version 3 may break`, `all 3 may`, `the second may`."""
     spelt = text.ordinal(text.skip(i, ("the",))) is not None
-    if not text.capital(at) and text.low(at) in ("may", "march", "august"):
+    if not text.is_capitalised(at) and text.low(at) in ("may", "march", "august"):
         of = text.low(at - 1) == "of"
         return (
             of
-            or yearlike(text, j)
+            or is_yearlike(text, j)
             or j >= len(text)
             or text.kind(j) == "mark"
             or (
-                text.low(i - 1) in words("on since until till by from before after between and to through")
-                and not _goes_on(text, j, "last")
-                and ends(text, j)
+                text.low(i - 1) in word_set("on since until till by from before after between and to through")
+                and not _is_other_word(text, j, "last")
+                and may_end(text, j)
             )
         )
     if text.low(i - 1) in NUMBERED and not spelt:
         return False
     name = (
-        subject(text, j)
+        is_subject(text, j)
         and text.low(j) not in PRONOUNS
         and text.low(at) in ("may", "april", "june", "august")
     )
     return not (name and text.low(at - 1) != "of" and text.low(i - 1) not in ("on", "since", "until", "by"))
 
 
-def is_nth(text: DateText, at: int) -> bool:
+def is_bare_ordinal(text: DateText, at: int) -> bool:
     """`on the 3rd`, `since the 3rd?`; not `on the 3rd floor`, `the 3rd attempt`."""
     begins = text.low(at - 2) in ("on", "since", "until", "till", "before", "after", "by")
     return begins and (
-        ends(text, at + 1) and text.low(at + 1) not in ("of", "in", "and", "or") and not subject(text, at + 1)
+        may_end(text, at + 1)
+        and text.low(at + 1) not in ("of", "in", "and", "or")
+        and not is_subject(text, at + 1)
     )
 
 
-# -- doubt names -------------------------------------------------------------------------------------------
-# Whether a weekday, a season, a quarter or a feast is one: spring, or spring boot?
+# -- weekdays, seasons, quarters ---------------------------------------------------------------------------
+# Whether the name of a weekday, season, quarter or holiday is one: spring, or spring boot?
 
 
 def is_weekday(text: DateText, i: int, j: int) -> bool:
     """Whether a weekday is a day: `on Friday`, `Friday we`; not `Sunday roast`, `every Monday`."""
-    word, before = text.low(i), before_word(text, i)
+    word, before = text.low(i), word_before(text, i)
     if (
         text.low(i - 1) in EACH
-        or text.low(j) in NOT_OF_DAY
+        or text.low(j) in NOT_AFTER_DAY
         or (text.kind(j) == "dash" and text.low(j + 1) not in WEEKDAYS)
     ):
         return False
@@ -788,97 +791,98 @@ def is_weekday(text: DateText, i: int, j: int) -> bool:
     ):
         return False
     if word not in WEEKDAYS:
-        by = before in words("on last next this since until till by from past before after to and")
-        return by and text.capital(i) and plain_end(text, j) and not text.tokens[i].text.isupper()
+        by = before in word_set("on last next this since until till by from past before after to and")
+        return by and text.is_capitalised(i) and ends_unnamed(text, j) and not text.tokens[i].text.isupper()
     if text.low(i - 1) == "the":
-        before = text.low(i - 2) if ends(text, j) or text.low(j) in DAYTIMES else ""
-    if before in IN | ROUND | WHICH and before not in ("for", "about", "of", "in", "at", "into"):
+        before = text.low(i - 2) if may_end(text, j) or text.low(j) in DAYTIMES else ""
+    if before in IN_WORDS | EDGES | SELECTORS and before not in ("for", "about", "of", "in", "at", "into"):
         return True
-    if text.owns(i) or text.low(j) in DAYTIMES or text.kind(j) == "clock":
-        return not subject(text, i - 1)
-    named = (subject(text, i - 1) and (i > 1 or (j == len(text) and text.capital(i)))) or (
-        subject(text, j) and text.low(j) not in PRONOUNS
+    if text.is_genitive(i) or text.low(j) in DAYTIMES or text.kind(j) == "clock":
+        return not is_subject(text, i - 1)
+    named = (is_subject(text, i - 1) and (i > 1 or (j == len(text) and text.is_capitalised(i)))) or (
+        is_subject(text, j) and text.low(j) not in PRONOUNS
     )
-    return ends(text, j) and not named and text.low(i - 1) != "the"
+    return may_end(text, j) and not named and text.low(i - 1) != "the"
 
 
 def is_weekend(text: DateText, i: int) -> bool:
     """`over the weekend`, not `the weekend edition`, nor `the weekend of`, whose own rule reads more."""
-    return ends(text, i + 1) and text.low(i + 1) not in ("of", "before", "after")
+    return may_end(text, i + 1) and text.low(i + 1) not in ("of", "before", "after")
 
 
 def is_season(text: DateText, i: int, j: int) -> bool:
     """Whether a season without a year is a time: `over the summer`; not `spring boot`, `fall back`."""
-    before, direct, word = before_word(text, i), text.low(i - 1), text.low(i)
-    if text.low(j) in NOT_OF_SEASON or text.kind(j) == "dash" or text.tokens[i].text.isupper():
+    before, direct, word = word_before(text, i), text.low(i - 1), text.low(i)
+    if text.low(j) in NOT_AFTER_SEASON or text.kind(j) == "dash" or text.tokens[i].text.isupper():
         return False
     if direct in EACH or text.kind(i - 1) == "dash":
         return direct in ("-", "–") and text.low(i - 2) in MIDDLE
-    if of_a_year(text, j):
+    if is_of_year(text, j):
         return True
     if (text.low(j) in ("or", "and", "to") and text.low(j + 1) in SEASONS) and before not in EACH:
-        return text.kind(j + 2) == "number" or before in IN | ROUND
-    then = text.low(j) in TIMES_OF or ends(text, j)
-    if before in WHICH:
+        return text.kind(j + 2) == "number" or before in IN_WORDS | EDGES
+    then = text.low(j) in TIMES_OF or may_end(text, j)
+    if before in SELECTORS:
         mine = text.low(i - 2) in ("my", "his", "her", "their", "its", "our", "your") and not then
         return not mine and not (word == "fall" and text.low(i - 2) in ("her", "his", "my", "its"))
     if before == "of" or (text.low(j) == "of" and text.low(j + 1) not in ("last", "this", "that", "next")):
         return text.low(i - 2) in ("end", "start", "beginning", "middle", "half")
     if word == "fall" and (
-        before not in words("in during over since until till by") or direct not in IN | {"the"}
+        before not in word_set("in during over since until till by") or direct not in IN_WORDS | {"the"}
     ):
         return False
-    if before in IN | words("from by before after to around between and or") or direct == "that":
+    if before in IN_WORDS | word_set("from by before after to around between and or") or direct == "that":
         linked = before not in ("and", "or", "to") or text.low(i - 2) in SEASONS
-        return then and linked and not (direct in ("to", "a") or (subject(text, i) and subject(text, j)))
+        is_name = is_subject(text, i) and is_subject(text, j)
+        return then and linked and direct not in ("to", "a") and not is_name
     return False
 
 
 def is_quarter(text: DateText, i: int) -> bool:
     """Whether `Q3` without a year is the quarter: `our Q3 goals`; not the car, not question 3, not `h1`."""
-    if not text.capital(i) or (subject(text, i - 1) and not text.owns(i - 1) and i > 1):
+    if not text.is_capitalised(i) or (is_subject(text, i - 1) and not text.is_genitive(i - 1) and i > 1):
         return False
-    before = before_word(text, i)
+    before = word_before(text, i)
     if text.kind(i + 2) == "quarter" and (
         text.kind(i + 1) == "dash" or text.low(i + 1) in ("and", "to", "through", "or")
     ):
         return True
-    if of_a_year(text, i + 1):
+    if is_of_year(text, i + 1):
         return True
     if "h" in text.low(i):
-        return before in IN | WHICH | words("by before after from for to and") and ends(text, i + 1)
-    return before in IN | ROUND | WHICH | words("our my the their his her your did last's") or text.owns(
-        i - 1
-    )
+        begins = before in IN_WORDS | SELECTORS | word_set("by before after from for to and")
+        return begins and may_end(text, i + 1)
+    owners = word_set("our my the their his her your did last's")
+    return before in IN_WORDS | EDGES | SELECTORS | owners or text.is_genitive(i - 1)
 
 
 def is_named_quarter(text: DateText, i: int, j: int) -> bool:
     """`in the third quarter`; not `a third quarter of the pie`."""
     if text.low(j) == "of":
         return text.kind(j + 1) == "number" and len(text.low(j + 1)) == 4
-    return before_word(text, i) in IN | ROUND and ends(text, j)
+    return word_before(text, i) in IN_WORDS | EDGES and may_end(text, j)
 
 
-def is_feast(text: DateText, i: int, j: int) -> bool:
-    """Whether a feast is the day: `at Christmas`; not `Easter egg`, `every Christmas`."""
-    if of_a_year(text, j):
+def is_holiday(text: DateText, i: int, j: int) -> bool:
+    """Whether a holiday's name is the day: `at Christmas`; not `Easter egg`, `every Christmas`."""
+    if is_of_year(text, j):
         return True
-    before = before_word(text, i)
-    if text.low(i - 1) in EACH or text.kind(j) == "dash" or text.owns(j - 1):
-        return text.low(j - 1) in ("new year", "years") or (text.owns(j - 1) and ends(text, j))
-    if before in WHICH or (i == 0 and j == len(text)):
+    before = word_before(text, i)
+    if text.low(i - 1) in EACH or text.kind(j) == "dash" or text.is_genitive(j - 1):
+        return text.low(j - 1) in ("new year", "years") or (text.is_genitive(j - 1) and may_end(text, j))
+    if before in SELECTORS or (i == 0 and j == len(text)):
         return text.low(j) not in ("egg", "eggs", "tree", "carol", "island")
-    return before in IN | ROUND and (ends(text, j) or text.low(j) in TIMES_OF)
+    return before in IN_WORDS | EDGES and (may_end(text, j) or text.low(j) in TIMES_OF)
 
 
-# -- doubt years -------------------------------------------------------------------------------------------
+# -- years -------------------------------------------------------------------------------------------------
 # Whether digits are a date: 2019 the year or the port, the 90s or a wait of 90s.
 #
-# In doubt it is no date: a window that nobody asked for hides what was asked for, while a date that is not
-# read leaves a search as good as it was.
+# In doubt they are no date: a wrong date range hides results, while a date that is not read only leaves a
+# search as it was.
 
 
-def stands_alone(text: DateText, i: int, j: int) -> bool:
+def is_numeric_date(text: DateText, i: int, j: int) -> bool:
     """Whether digits are a date by themselves; `5/3` never, and no `version 2026.05.03`."""
     shape = text.low(i)
     if shape.count("/") == 1 and len(shape) <= 5:
@@ -904,20 +908,20 @@ def is_year(text: DateText, i: int, at: int) -> bool:
     if text.low(j) in ("to", "through", "until") and text.kind(j + 1) == "number" and before not in NUMBERED:
         other = text.low(j + 1)
         return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
-    if before in IN | LAST | THIS or (
-        before in ROUND and before not in ("at", "on", "to", "for", "about", "than")
+    if before in IN_WORDS | LAST | THIS or (
+        before in EDGES and before not in ("at", "on", "to", "for", "about", "than")
     ):
         return _year_after_preposition(text, at, before)
     if before == "to" and text.kind(at - 2) == "number" and text.low(at - 3) in NUMBERED:
         return False
-    if before in ("to", "for", "about", "than") or before in WHICH:
-        return ends(text, j) and _plausible(text, number)
+    if before in ("to", "for", "about", "than") or before in SELECTORS:
+        return may_end(text, j) and _is_plausible(text, number)
     if i == 0 and j + (text.kind(j) == "mark") >= len(text):
         return True
-    return _plausible(text, number) and _year_by_noun(text, i, j, before)
+    return _is_plausible(text, number) and _year_by_noun(text, i, j, before)
 
 
-def _plausible(text: DateText, number: int) -> bool:
+def _is_plausible(text: DateText, number: int) -> bool:
     return 1990 <= number <= text.today.year + 6
 
 
@@ -925,7 +929,7 @@ def _year_beside_dash(text: DateText, i: int, j: int) -> bool:
     """`2019–2021` and `mid-2025` have years, `2019-rc` and `item-2019` none."""
     left = text.low(i - 2) if text.kind(i - 1) == "dash" else ""
     right = text.low(j + 1) if text.kind(j) == "dash" else ""
-    known = [word in WHICH or (len(word) == 4 and word.isdigit()) for word in (left, right) if word]
+    known = [word in SELECTORS or (len(word) == 4 and word.isdigit()) for word in (left, right) if word]
     return bool(known) and all(known)
 
 
@@ -953,30 +957,30 @@ def _year_after_preposition(text: DateText, at: int, before: str) -> bool:
     ):
         return False
     if before in ("by", "from", "after", "before", "of", "over", "within", "through", "up"):
-        return ends(text, j) or text.low(j) in YEARLY
+        return may_end(text, j) or text.low(j) in YEARLY
     return True
 
 
 def _year_by_noun(text: DateText, i: int, j: int, before: str) -> bool:
-    """`my 2025 taxes`, `budget 2025`, `2026 goals` at the beginning; not `room 2026`."""
+    """Whether a noun next to digits makes them a year: `my 2025 taxes`, `2026 goals`; not `room 2026`."""
     if before in NUMBERED:
         return False
-    if text.low(j) in YEARLY or (before in YEARLY and ends(text, j)):
+    if text.low(j) in YEARLY or (before in YEARLY and may_end(text, j)):
         return True
-    article = before in ("the", "my", "our", "your", "his", "her", "their") or text.owns(i - 1)
+    article = before in ("the", "my", "our", "your", "his", "her", "their") or text.is_genitive(i - 1)
     if text.low(j) in ("and", "or", "vs", "versus") and text.kind(j + 1) == "number":
         return False
     return (
         article
         and text.kind(j) == "word"
-        and not text.capital(j)
-        and not ends(text, j)
-        and _event(text.low(j))
+        and not text.is_capitalised(j)
+        and not may_end(text, j)
+        and _is_event_noun(text.low(j))
     )
 
 
-def _event(word: str) -> bool:
-    """A noun that happens rather than stands about: `my 2019 laptop` is not from a search for 2019."""
+def _is_event_noun(word: str) -> bool:
+    """Whether a noun is an event: `my 2019 move` is about 2019, `my 2019 laptop` is not."""
     endings = (
         "tion",
         "sion",
@@ -991,15 +995,15 @@ def _event(word: str) -> bool:
         "launch",
         "tour",
     )
-    return word.endswith(endings) or word in words(
+    return word.endswith(endings) or word in word_set(
         "move meeting visit flood war strike audit migration release"
     )
 
 
 def is_year_after_name(text: DateText, i: int, j: int) -> bool:
-    """Whether `May 2019` ends there: a counted thing behind it makes it a number, `may 2019 be` a verb."""
+    """Whether the year of `May 2019` is one: not in `May 2019 files`, `may 2019 be`."""
     return text.low(j) not in COUNTED and not (
-        not text.capital(i) and text.low(i) == "may" and text.low(j) == "be"
+        not text.is_capitalised(i) and text.low(i) == "may" and text.low(j) == "be"
     )
 
 
@@ -1010,30 +1014,31 @@ def is_decade(text: DateText, i: int) -> bool:
         before = text.low(i - 2)
     if any(token.low.startswith(("temperature", "degree")) for token in text.tokens):
         return False
-    if text.tokens[i].text[0] in "'’" and ends(text, i + 1):
+    if text.tokens[i].text[0] in "'’" and may_end(text, i + 1):
         return True
     if before in PARTS:
         return len(text.low(i)) > 4 or text.low(i - 1) != "start"
     if word in ("00s", "10s", "20s", "30s"):
         return False
-    return (before == "the" or (before in ("in", "since", "during") and len(text.low(i)) >= 5)) and ends(
+    return (before == "the" or (before in ("in", "since", "during") and len(text.low(i)) >= 5)) and may_end(
         text, i + 1
     )
 
 
 def is_short_year(text: DateText, i: int) -> bool:
     """`in '19`, `since '24`."""
-    return text.low(i - 1) in IN | {"from", "by", "before", "after", "early", "late"} and ends(text, i + 1)
+    begins = text.low(i - 1) in IN_WORDS | {"from", "by", "before", "after", "early", "late"}
+    return begins and may_end(text, i + 1)
 
 
 # -- tense -------------------------------------------------------------------------------------------------
-# Whether a sentence speaks of a day as past or as to come: told by the verb nearest to the day.
+# Whether a sentence speaks of a day as past or future, by the verb nearest to the day.
 #
-# Small tables, no grammar: where neither tells, nobody guesses, and `stated` takes the nearest such day.
+# Small tables, no grammar. Where no verb decides, `spans` takes the nearest such day.
 
 
 Tense = Literal["past", "ahead", "open", ""]
-"""`open`: a verb of the present, beside which a day may be either; '' where no verb tells."""
+"""`open`: a verb in the present, whose day may be past or future; '' if there is no verb."""
 
 _AHEAD = (
     r"(?:will|won['’]t|shall|(?<=\w)['’]ll)(?: not)?(?: (?:have been|have|be)(?: \w+)?)?"
@@ -1047,10 +1052,10 @@ understood was were went woke won wrote since"""
 _OPEN = """is are am be being must (?-i:may) might can could should would plan plans due deadline start starts
 begin begins end ends open opens close closes launch launches ship ships expire expires happen happens
 goes leave leaves arrive arrives return returns"""
-"""Verbs of what is, or is to be: beside them a day may be either."""
+"""Verbs whose day may be past or future."""
 _NO_VERB = "hundred|need|speed|feed|seed|breed|indeed|shed|embed|exceed|proceed|succeed|united"
 _IRREGULAR = "|".join(_PAST.split())
-_CUE = late(
+_TENSE_CUE = late(
     rf"\b(?P<ahead>{_AHEAD})\b"
     rf"|\b(?P<no>(?:is|are|be) (?:\w+ed|{_IRREGULAR})|(?:planned|scheduled) for)\b"
     rf"|\b(?P<past>{_IRREGULAR}|(?:has|have) been|(?!(?:{_NO_VERB})\b)[a-z]{{2,}}ed)\b"
@@ -1061,42 +1066,42 @@ _CUE = late(
 )
 _SENTENCE = late(r"[.!?](?=\s)|[;\n]")
 _CLAUSE = late(r"\b(?:that|which|who|because|so|but)\b", re.IGNORECASE)
-_ARRANGED = late(
+_SCHEDULED = late(
     r"\b(?:for|(?:moved|postponed|pushed|put|rescheduled|delayed|deferred|extended|shifted)\b.{0,80}\bto)"
     r"(?: the| \w+day,?)?\s*$",
     re.IGNORECASE,
 )
-"""Between a verb of the past and the day that something was booked or put off for: that may be either."""
-_FARTHEST = 160
+"""A day that something was booked or postponed for may be past or future, despite a verb in the past."""
+_WINDOW = 160
 """Characters of a sentence that are looked at on either side of a day."""
 
 
 def tense(text: str, at: int, to: int) -> Tense:
-    """How the day that stands at `text[at:to]` is spoken of: the last verb before it in its clause tells,
-    else the first one behind it in its sentence."""
-    before = _SENTENCE.split(text[max(0, at - _FARTHEST) : at])[-1]
-    cues = list(_CUE.finditer(_CLAUSE.split(before)[-1]))
+    """The tense of the day at `text[at:to]`: that of the last verb before it in its clause, else of the first
+    verb after it in its sentence."""
+    before = _SENTENCE.split(text[max(0, at - _WINDOW) : at])[-1]
+    cues = list(_TENSE_CUE.finditer(_CLAUSE.split(before)[-1]))
     if not cues:
-        after = _CUE.search(_SENTENCE.split(text[to : to + _FARTHEST], maxsplit=1)[0])
+        after = _TENSE_CUE.search(_SENTENCE.split(text[to : to + _WINDOW], maxsplit=1)[0])
         cues = [after] if after else []
     if not cues:
         return ""
     if cues[-1]["past"]:
-        return "open" if _ARRANGED.search(before) else "past"
+        return "open" if _SCHEDULED.search(before) else "past"
     return "ahead" if cues[-1]["ahead"] else "open"
 
 
-# -- stated ------------------------------------------------------------------------------------------------
-# Time words → days. "Last Friday" said on a known day is a known day; what is no date stays a word.
+# -- spans -------------------------------------------------------------------------------------------------
+# The days that a statement names, relative to the day it was said on.
 #
-# A first reader: calendar dates in digits and in words, the days around today, weekdays, and so many days,
-# weeks, months or years ago. What it cannot read it leaves alone; it never guesses a day out of a number.
+# Calendar dates in digits and words, the days around today, weekdays, and a number of days, weeks, months or
+# years ago. It never guesses a day from a number alone. `dates` reads more, for queries.
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of days that a text names: `start` to before `end`, and where in the text it is named. Not
-    `sure` is a day without a year of which its sentence does not tell whether it is past or to come."""
+    """A date range named at `text[at:to]`: `start` to before `end`. It is not `sure` if it is a day without a
+    year, and the sentence does not say whether it is past or future."""
 
     start: date
     end: date
@@ -1121,28 +1126,28 @@ _WEEKDAY = "(?P<weekday>" + "|".join(WEEKDAYS) + ")"
 Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
 
 
-def spans(text: str, said: date) -> tuple[Span, ...]:
-    """Every date that `text` names, as who said it on the day `said` meant it; in order, no two overlap."""
+def spans(text: str, said_on: date) -> tuple[Span, ...]:
+    """The dates that a text names, said on the day `said_on`; in order, without overlaps."""
     found: list[Span] = []
     for pattern, reader in _READERS:
         for match in pattern.finditer(text):
             if any(match.start() < span.to and span.at < match.end() for span in found):
                 continue
-            days = _safely(reader, match, said)
+            days = _read_match(reader, match, said_on)
             if days:
-                sure = reader is not _named or bool(match["year"]) or _tense(match) in ("past", "ahead")
-                found.append(Span(*days, match.start(), match.end(), sure))
+                sure = reader is not _day_of_month or match["year"] or _tense(match) in ("past", "ahead")
+                found.append(Span(*days, match.start(), match.end(), bool(sure)))
     return tuple(sorted(found, key=lambda span: span.at))
 
 
-def days(text: str, said: date) -> tuple[str, ...]:
-    """The single days among them, as ISO days."""
-    return tuple(span.start.isoformat() for span in spans(text, said) if span.is_day)
+def days(text: str, said_on: date) -> tuple[str, ...]:
+    """The single days that a text names, as ISO days."""
+    return tuple(span.start.isoformat() for span in spans(text, said_on) if span.is_day)
 
 
-def _safely(reader: Reader, match: re.Match[str], said: date) -> tuple[date, date] | None:
+def _read_match(reader: Reader, match: re.Match[str], said_on: date) -> tuple[date, date] | None:
     try:
-        return reader(match, said)
+        return reader(match, said_on)
     except (ValueError, OverflowError):  # the 31st of February, the year 20000
         return None
 
@@ -1151,37 +1156,37 @@ def _day(start: date) -> tuple[date, date]:
     return start, start + timedelta(days=1)
 
 
-def _iso(match: re.Match[str], said: date) -> tuple[date, date]:
+def _iso(match: re.Match[str], said_on: date) -> tuple[date, date]:
     return _day(date(int(match["year"]), int(match["m"]), int(match["d"])))
 
 
-def _named(match: re.Match[str], said: date) -> tuple[date, date]:
+def _day_of_month(match: re.Match[str], said_on: date) -> tuple[date, date]:
     month, day, year = ALL_MONTHS[match["month"].lower()], int(match["day"]), match["year"]
     if year:
         return _day(date(int(year), month, day))
-    near = in_years(said, month, day)
+    near = in_nearby_years(said_on, month, day)
     how = _tense(match)
     # "Decided on 3 March" is never next March's; where nothing tells, people mean the nearest one.
-    told = [d for d in near if (d <= said if how == "past" else d >= said or how != "ahead")]
-    return _day(min(told or near, key=lambda d: abs(d - said)))
+    told = [d for d in near if (d <= said_on if how == "past" else d >= said_on or how != "ahead")]
+    return _day(min(told or near, key=lambda d: abs(d - said_on)))
 
 
 def _tense(match: re.Match[str]) -> Tense:
     return tense(match.string, match.start(), match.end())
 
 
-def in_years(said: date, month: int, day: int) -> list[date]:
-    """A day without its year, in the year it was said, the one before and the one after, where it exists."""
-    years = (said.year + n for n in (-1, 0, 1))
+def in_nearby_years(said_on: date, month: int, day: int) -> list[date]:
+    """A day of a month in the year of `said_on`, the year before and the year after, where it exists."""
+    years = (said_on.year + n for n in (-1, 0, 1))
     return [date(year, month, day) for year in years if day <= calendar.monthrange(year, month)[1]]
 
 
-def _month(match: re.Match[str], said: date) -> tuple[date, date]:
+def _month(match: re.Match[str], said_on: date) -> tuple[date, date]:
     start = date(int(match["year"]), ALL_MONTHS[match["month"].lower()], 1)
-    return start, months_on(start, 1)
+    return start, add_months(start, 1)
 
 
-def _near(match: re.Match[str], said: date) -> tuple[date, date]:
+def _relative_day(match: re.Match[str], said_on: date) -> tuple[date, date]:
     steps = {
         "today": 0,
         "tonight": 0,
@@ -1191,40 +1196,40 @@ def _near(match: re.Match[str], said: date) -> tuple[date, date]:
         "the day before yesterday": -2,
         "the day after tomorrow": 2,
     }
-    return _day(said + timedelta(days=steps[" ".join(match[0].lower().split())]))
+    return _day(said_on + timedelta(days=steps[" ".join(match[0].lower().split())]))
 
 
-def _weekday(match: re.Match[str], said: date) -> tuple[date, date]:
+def _weekday(match: re.Match[str], said_on: date) -> tuple[date, date]:
     wanted, which = WEEKDAYS[match["weekday"].lower()], match["which"].lower()
-    back = (said.weekday() - wanted) % 7
+    back = (said_on.weekday() - wanted) % 7
     if which == "last":
-        return _day(said - timedelta(days=back or 7))
+        return _day(said_on - timedelta(days=back or 7))
     if which == "next":
-        return _day(said + timedelta(days=(7 - back) or 7))
-    return _day(said - timedelta(days=said.weekday()) + timedelta(days=wanted))
+        return _day(said_on + timedelta(days=(7 - back) or 7))
+    return _day(said_on - timedelta(days=said_on.weekday()) + timedelta(days=wanted))
 
 
-def _ago(match: re.Match[str], said: date) -> tuple[date, date]:
-    words = " ".join(match["count"].lower().split())
-    count = int(words) if words.isdigit() else _NUMBERS[words]
+def _ago(match: re.Match[str], said_on: date) -> tuple[date, date]:
+    count_text = " ".join(match["count"].lower().split())
+    count = int(count_text) if count_text.isdigit() else _NUMBERS[count_text]
     unit = match["unit"].lower()
     if unit == "day":
-        return _day(said - timedelta(days=count))
+        return _day(said_on - timedelta(days=count))
     if unit == "week":
-        return _day(said - timedelta(weeks=count))
-    return _day(months_on(said, -count * (12 if unit == "year" else 1)))
+        return _day(said_on - timedelta(weeks=count))
+    return _day(add_months(said_on, -count * (12 if unit == "year" else 1)))
 
 
-def _last(match: re.Match[str], said: date) -> tuple[date, date]:
+def _this_or_next(match: re.Match[str], said_on: date) -> tuple[date, date]:
     step = {"last": -1, "this": 0, "next": 1}[match["which"].lower()]
     unit = match["unit"].lower()
     if unit == "week":
-        monday = said - timedelta(days=said.weekday()) + timedelta(weeks=step)
+        monday = said_on - timedelta(days=said_on.weekday()) + timedelta(weeks=step)
         return monday, monday + timedelta(weeks=1)
     if unit == "month":
-        start = months_on(said.replace(day=1), step)
-        return start, months_on(start, 1)
-    return date(said.year + step, 1, 1), date(said.year + step + 1, 1, 1)
+        start = add_months(said_on.replace(day=1), step)
+        return start, add_months(start, 1)
+    return date(said_on.year + step, 1, 1), date(said_on.year + step + 1, 1, 1)
 
 
 def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
@@ -1232,25 +1237,25 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
         return re.compile(rf"(?<![\w/.-])(?:{pattern})(?![\w/-])(?!\.\d)", re.IGNORECASE)
 
     yield at_word(rf"{_YEAR}-(?P<m>\d\d)-(?P<d>\d\d)(?=T|\b)(?:T[\d:.Z+-]*)?"), _iso
-    yield at_word(rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _named
-    yield at_word(rf"{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _named
+    yield at_word(rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _day_of_month
+    yield at_word(rf"{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _day_of_month
     yield at_word(rf"{_MONTH}\s+{_YEAR}"), _month
     yield (
         at_word(
             r"the\s+day\s+before\s+yesterday|the\s+day\s+after\s+tomorrow|yesterday|today|tonight|last\s+night|tomorrow"
         ),
-        _near,
+        _relative_day,
     )
     yield at_word(rf"(?P<which>last|this|next)\s+{_WEEKDAY}"), _weekday
     yield at_word(rf"{_COUNT}\s+(?P<unit>day|week|month|year)s?\s+ago"), _ago
-    yield at_word(r"(?P<which>last|this|next)\s+(?P<unit>week|month|year)"), _last
+    yield at_word(r"(?P<which>last|this|next)\s+(?P<unit>week|month|year)"), _this_or_next
 
 
 _READERS = tuple(_readers())
 
 
 # -- moments -----------------------------------------------------------------------------------------------
-# Time words that name no day: in december, this morning, next sprint, by Friday, the end of the month.
+# Time words without an exact day: in december, this morning, next sprint, by Friday, the end of the month.
 
 
 MONTH_NAMES = {name.casefold(): n for n, name in enumerate(calendar.month_name) if n}
@@ -1275,14 +1280,14 @@ _DIRECTED = late(
 
 
 def moments(text: str) -> Iterator[str]:
-    """The time words of a text that are written small; capitalised ones are claimed as names are."""
+    """The lower-case time words of a text; capitalised ones are read as names."""
     for match in _MOMENT.finditer(text):
         yield " ".join(next(filter(None, match.groups())).split())
 
 
-def resolves(moment: str, stretches: set[tuple[date, date]]) -> bool:
-    """Whether one of these stretches of days (start, and the day after the end) lies in such a month, or is
-    such a day of the week."""
+def matches_range(moment: str, stretches: set[tuple[date, date]]) -> bool:
+    """Whether one of these date ranges (start, and the day after the end) is in a month, or is a weekday, of
+    this name."""
     if moment in DAY_NAMES:
         return any(
             start.weekday() == DAY_NAMES[moment] and (end - start).days == 1 for start, end in stretches
@@ -1292,16 +1297,16 @@ def resolves(moment: str, stretches: set[tuple[date, date]]) -> bool:
     )
 
 
-def meant(text: str, said: date) -> Iterator[date]:
-    """The days that words mean which have a direction: "by Friday" is the first Friday after the day it was
-    said, "since Monday" the last Monday before it, "the end of the month" that month's last day.
+def implied_days(text: str, said_on: date) -> Iterator[date]:
+    """The days that words with a direction mean: "by Friday" is the first Friday after `said_on`, "since
+    Monday" the last Monday before it, "the end of the month" that month's last day.
 
-    "On Friday" is none of them: nobody can tell the last from the next.
+    "On Friday" is skipped, since it may be the last or the next.
     """
     for match in _DIRECTED.finditer(text):
         if match["end"]:
-            month = said.month if match["end"].casefold() == "month" else 12
-            yield date(said.year, month, calendar.monthrange(said.year, month)[1])
+            month = said_on.month if match["end"].casefold() == "month" else 12
+            yield date(said_on.year, month, calendar.monthrange(said_on.year, month)[1])
             continue
-        off = (DAY_NAMES[match["day"].casefold()] - said.weekday()) % 7 or 7
-        yield said + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)
+        off = (DAY_NAMES[match["day"].casefold()] - said_on.weekday()) % 7 or 7
+        yield said_on + timedelta(days=off if match["on"] else off - 7 if off < 7 else -7)

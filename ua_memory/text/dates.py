@@ -1,4 +1,4 @@
-"""A query to the time it is about: "last spring" asked on a known day is a known stretch of days."""
+"""Reads the dates of a query: "last spring" asked on a known day is a date range."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from ua_memory.text.calendar import (
     DAY,
     DAYTIMES,
     DECADES,
-    FEASTS,
+    HOLIDAYS,
     LAST,
-    LISTS,
     MONTHS_IN,
     NEXT,
     NUMBERS,
@@ -26,6 +25,7 @@ from ua_memory.text.calendar import (
     SEASONS,
     SHORT_WEEKDAYS,
     THIS,
+    TIME_WORDS,
     UNITS,
     WEEKDAYS,
     Cycle,
@@ -34,28 +34,28 @@ from ua_memory.text.calendar import (
     Found,
     Rule,
     Time,
-    count_in,
+    add_units,
     day,
-    in_month,
     longest,
     monday,
     monthly,
-    several,
-    shifted,
-    third,
-    unit_of,
+    nth_in,
+    third_of,
+    unit_around,
     weekday,
+    word_tuple,
+    yearly_day,
 )
 from ua_memory.text.calendar import joined as joined_stretch
 from ua_memory.text.foreign_dates import language, languages, translated
 from ua_memory.text.patterns import late
 from ua_memory.text.relative_dates import anchor, month_at, relative
 
-# -- points ------------------------------------------------------------------------------------------------
-# How time words combine into one time: modifier × unit × anchor, and parts of a stretch.
+# -- single times ------------------------------------------------------------------------------------------
+# How time words combine into one time: modifier × unit × anchor, and parts of a range.
 #
-# Read from the inside out: what a calendar names or what is counted from today, then what it lies in (the
-# Friday of last week), then which part of it is meant.
+# Read from the inside out: a calendar date or a date relative to today, then what contains it (the Friday of
+# last week), then which part of it is meant.
 
 
 _SIZES = {
@@ -70,19 +70,19 @@ _SIZES = {
 }
 
 
-def settle(text: DateText, time: Time) -> DateSpan:
-    """Which occurrence is meant where no other word says so: the latest that has begun."""
-    return time.begun(text.today) if isinstance(time, Cycle) else time
+def resolve(text: DateText, time: Time) -> DateSpan:
+    """A time as a date range. A recurring date becomes its latest occurrence that has begun."""
+    return time.latest(text.today) if isinstance(time, Cycle) else time
 
 
-def point(text: DateText, i: int) -> Found | None:
+def time_point(text: DateText, i: int) -> Found | None:
     """One time: `early last year`, `the second week of May`, `Friday last week at noon`."""
-    found = longest(text, i, _part, _counted, _of_week, _offset, _daytime_of, bounded)
-    return (found[0], _tail(text, found[1])) if found else None
+    found = longest(text, i, _part, _nth_unit, _unit_containing, _offset, _daytime_of, nested_time)
+    return (found[0], _skip_time_of_day(text, found[1])) if found else None
 
 
-def bounded(text: DateText, i: int) -> Found | None:
-    """A core and what it lies in, in either order: `May last year`, `last week on Tuesday`."""
+def nested_time(text: DateText, i: int) -> Found | None:
+    """A time and what contains it, in either order: `May last year`, `last week on Tuesday`."""
     at = text.skip(i, ("the",))
     found = longest(text, at, relative, anchor) or longest(text, i, relative, anchor)
     if found is None:
@@ -93,14 +93,14 @@ def bounded(text: DateText, i: int) -> Found | None:
     if other is None:
         return found
     if isinstance(time, Cycle) and isinstance(other[0], DateSpan) and _longer(other[0], time.grain):
-        within = time.within(other[0])
+        within = time.first_within(other[0])
         return (within, other[1]) if within else found
     if isinstance(time, DateSpan) and isinstance(other[0], Cycle) and _longer(time, other[0].grain):
-        within = other[0].within(time)
+        within = other[0].first_within(time)
         return (within, other[1]) if within else found
     if isinstance(time, Cycle) and isinstance(other[0], Cycle) and inside > j and text.low(j) in ("of", "in"):
-        settled = other[0].begun(text.today)
-        within = time.within(settled) if _longer(settled, time.grain) else None
+        settled = other[0].latest(text.today)
+        within = time.first_within(settled) if _longer(settled, time.grain) else None
         return (within, other[1]) if within else found
     return found
 
@@ -112,7 +112,7 @@ def _longer(container: DateSpan, grain: str) -> bool:
 
 
 def _container(text: DateText, i: int) -> tuple[DateSpan, int] | None:
-    """What something is a part of: `May`, `last month`, and `the year` for this one."""
+    """The range that a part belongs to: `May`, `last month`, and `the year` for this one."""
     unit = UNITS.get(text.low(i + 1), "")
     if (
         text.low(i) == "the"
@@ -121,9 +121,9 @@ def _container(text: DateText, i: int) -> tuple[DateSpan, int] | None:
     ):
         after = text.low(i + 2)
         if after not in ("of", "before", "after", "starting", "beginning", "ending"):
-            return unit_of(text.today, unit), i + 2
-    found = longest(text, i, _counted, _of_week, bounded)
-    return (settle(text, found[0]), found[1]) if found else None
+            return unit_around(text.today, unit), i + 2
+    found = longest(text, i, _nth_unit, _unit_containing, nested_time)
+    return (resolve(text, found[0]), found[1]) if found else None
 
 
 def _part(text: DateText, i: int) -> Found | None:
@@ -131,7 +131,7 @@ def _part(text: DateText, i: int) -> Found | None:
     at = text.skip(i, ("the", "very"))
     word = text.low(at)
     if word in ("earlier", "later"):
-        return _side(text, at + 1, word)
+        return _rest_of(text, at + 1, word)
     if word not in PART:
         return None
     j = at + 1
@@ -149,15 +149,15 @@ def _part(text: DateText, i: int) -> Found | None:
     if found is None:
         return None
     whole = found[0]
-    return (whole if whole.grain == "day" else third(whole, PART[word])), found[1]
+    return (whole if whole.grain == "day" else third_of(whole, PART[word])), found[1]
 
 
-def _side(text: DateText, j: int, word: str) -> Found | None:
-    """`earlier this year`: up to today; `later this month`: from today on. Of what is over, all."""
+def _rest_of(text: DateText, j: int, word: str) -> Found | None:
+    """`earlier this year`: up to today; `later this month`: from today on. All of a range that is over."""
     found = _container(text, text.skip(j, ("in", "on")))
     if found is None:
         return None
-    start, end = found[0].parts()
+    start, end = found[0].bounds()
     if start <= text.today < end:
         return (DateSpan(start, text.today + DAY) if word == "earlier" else DateSpan(text.today, end)), found[
             1
@@ -165,7 +165,7 @@ def _side(text: DateText, j: int, word: str) -> Found | None:
     return found
 
 
-def _counted(text: DateText, i: int) -> Found | None:
+def _nth_unit(text: DateText, i: int) -> Found | None:
     """`the second week of May`, `the last two days of 2025`, `the first half of last year`."""
     at = text.skip(i, ("the",))
     last = text.low(at) in ("last", "final", "latter")
@@ -173,11 +173,11 @@ def _counted(text: DateText, i: int) -> Found | None:
     if ordinal is None:
         return None
     number, j = ordinal
-    several = text.count(j) if text.low(j) not in ("a", "an") else None
-    size, j = several or (1, j)
+    sized = text.count(j) if text.low(j) not in ("a", "an") else None
+    size, j = sized or (1, j)
     weekday_, unit = WEEKDAYS.get(text.low(j)), UNITS.get(text.low(j), "")
     unit = "half" if text.low(j) == "half" else unit
-    month_day = number > 0 and several is None and text.low(j) in ("of", "day")
+    month_day = number > 0 and sized is None and text.low(j) in ("of", "day")
     if month_day and text.low(j) == "of":
         return _day_of(text, number, j + 1)
     if (weekday_ is None and not unit) or text.low(j + 1) not in ("of", "in"):
@@ -194,19 +194,19 @@ def _day_of(text: DateText, number: int, j: int) -> Found | None:
     inside = _container(text, j)
     if inside is None or inside[0].grain != "month":
         return None
-    start, end = inside[0].parts()
+    start, end = inside[0].bounds()
     found = start + (number - 1) * DAY
     return (day(found), inside[1]) if found < end else None
 
 
 def _nth(inside: DateSpan, number: int, size: int, unit: str, weekday_: int | None) -> DateSpan | None:
-    start, end = inside.parts()
+    start, end = inside.bounds()
     if weekday_ is not None:
-        return count_in(inside, weekday(weekday_), number)
+        return nth_in(inside, weekday(weekday_), number)
     if unit in ("minute", "hour", "second", "fortnight", "decade"):
         return None
     if unit == "half":
-        middle = shifted(start, 6, "month") if inside.grain == "year" else start + inside.days // 2 * DAY
+        middle = add_units(start, 6, "month") if inside.grain == "year" else start + inside.days // 2 * DAY
         return (
             DateSpan(start, middle) if number == 1 else DateSpan(middle, end) if number in (2, -1) else None
         )
@@ -217,14 +217,14 @@ def _nth(inside: DateSpan, number: int, size: int, unit: str, weekday_: int | No
         at = mine[number - 1 if number > 0 else -1]
         return DateSpan(at, at + 2 * DAY, "weekend")
     if number < 0:
-        found = DateSpan(shifted(end, -size, unit), end, unit)
+        found = DateSpan(add_units(end, -size, unit), end, unit)
     else:
-        first = shifted(start, (number - 1) * size, unit)
-        found = DateSpan(first, min(end, shifted(first, size, unit)), unit if size == 1 else "")
-    return found if found.parts()[0] >= start and found.days > 0 else None
+        first = add_units(start, (number - 1) * size, unit)
+        found = DateSpan(first, min(end, add_units(first, size, unit)), unit if size == 1 else "")
+    return found if found.bounds()[0] >= start and found.days > 0 else None
 
 
-def _of_week(text: DateText, i: int) -> Found | None:
+def _unit_containing(text: DateText, i: int) -> Found | None:
     """`the week of 3 May`, `the week starting 4 May`, `the weekend of …`, `the month of May`."""
     at = text.skip(text.skip(i, ("the",)), ("calendar", "iso"))
     unit = text.low(at)
@@ -235,16 +235,16 @@ def _of_week(text: DateText, i: int) -> Found | None:
     how, j = text.low(at + 1), at + 2
     if how not in ("of", "starting", "beginning", "commencing", "ending", "around", "containing", "from"):
         return None
-    inner = bounded(text, text.skip(j, ("on",)))
+    inner = nested_time(text, text.skip(j, ("on",)))
     if inner is None:
         return None
-    found = settle(text, inner[0])
-    start, end = found.parts()
+    found = resolve(text, inner[0])
+    start, end = found.bounds()
     if how in ("starting", "beginning", "commencing", "from"):
-        return (DateSpan(start, shifted(start, 1, unit)), inner[1]) if unit in ("week", "month") else None
+        return (DateSpan(start, add_units(start, 1, unit)), inner[1]) if unit in ("week", "month") else None
     if how == "ending":
         return (DateSpan(end - 7 * DAY, end), inner[1]) if unit == "week" else None
-    return (unit_of(start, unit) if found.days <= _SIZES.get(unit, 0) else found), inner[1]
+    return (unit_around(start, unit) if found.days <= _SIZES.get(unit, 0) else found), inner[1]
 
 
 def _numbered_week(text: DateText, i: int) -> Found | None:
@@ -267,25 +267,25 @@ def _offset(text: DateText, i: int) -> Found | None:
     side = text.low(j + 1)
     if side not in ("before", "after", "following", "preceding") or not (unit or weekday_ is not None):
         return None
-    inner = bounded(text, j + 2)
+    inner = nested_time(text, j + 2)
     if inner is None:
         return None
-    base, earlier = settle(text, inner[0]), side in ("before", "preceding")
-    start, end = base.parts()
+    base, earlier = resolve(text, inner[0]), side in ("before", "preceding")
+    start, end = base.bounds()
     if weekday_ is not None:
         cycle = weekday(weekday_)
-        return (cycle.past(start) if earlier else cycle.coming(end - DAY)), inner[1]
+        return (cycle.previous(start) if earlier else cycle.upcoming(end - DAY)), inner[1]
     if unit in ("minute", "hour", "second"):
         return base, inner[1]
     if unit == "weekend":
-        saturday = weekday(5).past(start, number) if earlier else weekday(5).coming(end - DAY, number)
-        return unit_of(saturday.parts()[0], unit), inner[1]
+        saturday = weekday(5).previous(start, number) if earlier else weekday(5).upcoming(end - DAY, number)
+        return unit_around(saturday.bounds()[0], unit), inner[1]
     if at != i and unit != "day":  # the week before it, up to it
         if base.grain == unit:
-            return unit_of(start - DAY if earlier else end, unit), inner[1]
-        near = DateSpan(shifted(start, -1, unit), start) if earlier else DateSpan(end, shifted(end, 1, unit))
-        return near, inner[1]
-    return day(shifted(start, -number, unit) if earlier else shifted(end - DAY, number, unit)), inner[1]
+            return unit_around(start - DAY if earlier else end, unit), inner[1]
+        first, last = (add_units(start, -1, unit), start) if earlier else (end, add_units(end, 1, unit))
+        return DateSpan(first, last), inner[1]
+    return day(add_units(start, -number, unit) if earlier else add_units(end - DAY, number, unit)), inner[1]
 
 
 def _daytime_of(text: DateText, i: int) -> Found | None:
@@ -294,12 +294,12 @@ def _daytime_of(text: DateText, i: int) -> Found | None:
     if at == i or text.low(at) not in DAYTIMES or text.low(at + 1) not in ("of", "after", "before"):
         return None
     j = at + 2 if text.low(at + 1) == "of" else at
-    inner = bounded(text, text.skip(j, ("the",))) if j != at else None
-    return inner if inner and settle(text, inner[0]).grain == "day" else None
+    inner = nested_time(text, text.skip(j, ("the",))) if j != at else None
+    return inner if inner and resolve(text, inner[0]).grain == "day" else None
 
 
-def _tail(text: DateText, j: int) -> int:
-    """Past a time of day, which a day is read without: `yesterday morning`, `on Monday at 14:00`."""
+def _skip_time_of_day(text: DateText, j: int) -> int:
+    """The index after a time of day, which is ignored: `yesterday morning`, `on Monday at 14:00`."""
     while True:
         at = text.skip(j, (",",)) if text.kind(j + 1) == "clock" else j
         at = text.skip(at, ("at", "around", "in", "about"))
@@ -324,31 +324,31 @@ def first_day(stretch: DateSpan) -> date:
 _FROM = {"from": ("to", "until", "till", "through", "thru", "and", "up"), "between": ("and", "to")}
 
 
-def stretch_between(text: DateText, i: int) -> Found | None:
+def range_between(text: DateText, i: int) -> Found | None:
     """`between March and May 2026`, `from 3 to 9 June`, `2019–2021`, `May and June`."""
     joins = _FROM.get(text.low(i))
     at = i + 1 if joins else i
     days = _days_in_month(text, at, joins)
     if days:
         return days
-    left = point(text, at)
+    left = time_point(text, at)
     if left is None:
         return None
     j = joined(text, left[1], joins)
     if j is None:
         return None
     if text.low(j) in ("now", "present", date) or text.low(text.skip(j, ("the",))) == "present":
-        return DateSpan(first_day(settle(text, left[0])), text.today + DAY), text.skip(j, ("the",)) + 1
+        return DateSpan(first_day(resolve(text, left[0])), text.today + DAY), text.skip(j, ("the",)) + 1
     if joins is None and text.low(left[1]) in ("and", "or") and text.low(j) in PART:
         return None
-    right = _end_in_month(text, left[0], j) or point(text, text.skip(j, ("the",))) or point(text, j)
-    if right is None or (joins is None and not _alike(left[0], right[0])):
+    right = _end_in_month(text, left[0], j) or time_point(text, text.skip(j, ("the",))) or time_point(text, j)
+    if right is None or (joins is None and not _have_same_grain(left[0], right[0])):
         return None
-    return _between(text, left[0], right[0]), right[1]
+    return _make_range(text, left[0], right[0]), right[1]
 
 
 def joined(text: DateText, j: int, joins: tuple[str, ...] | None) -> int | None:
-    """Past what joins the two ends of a range, or None where nothing does."""
+    """The index after the word or dash that joins two ends of a range, None if there is none."""
     if text.kind(j) == "dash":
         return j + 1
     allowed = joins or ("to", "through", "thru", "until", "till", "and", "or", "&")
@@ -360,24 +360,24 @@ def joined(text: DateText, j: int, joins: tuple[str, ...] | None) -> int | None:
     return None
 
 
-def _alike(left: Time, right: Time) -> bool:
-    """Ends that belong together without "from": months with months, days with days."""
+def _have_same_grain(left: Time, right: Time) -> bool:
+    """Whether two times may be the ends of a range without "from": months with months, days with days."""
     return left.grain == right.grain and bool(left.grain)
 
 
-def _between(text: DateText, left: Time, right: Time) -> DateSpan:
-    """Both ends settled: the one without a year beside the other, the later the nearer to today."""
+def _make_range(text: DateText, left: Time, right: Time) -> DateSpan:
+    """The range between two times. An end without a year is resolved next to the other end."""
     if isinstance(right, Cycle):
         if isinstance(left, DateSpan):
-            later = [each for each in right.near(first_day(left)) if each.parts()[0] >= first_day(left)]
-            settled = later[0]
+            start = first_day(left)
+            settled = next(each for each in right.occurrences_near(start) if each.bounds()[0] >= start)
         else:
-            settled = right.begun(text.today)
+            settled = right.latest(text.today)
     else:
         settled = right
     begin = first_day(settled)
     if isinstance(left, Cycle):
-        earlier = [each for each in left.near(begin) if each.parts()[0] <= begin]
+        earlier = [each for each in left.occurrences_near(begin) if each.bounds()[0] <= begin]
         left = earlier[-1]
     first, last = left, settled
     if first_day(first) > begin:
@@ -387,23 +387,23 @@ def _between(text: DateText, left: Time, right: Time) -> DateSpan:
 
 def _days_in_month(text: DateText, i: int, joins: tuple[str, ...] | None) -> Found | None:
     """`3–9 June`, `from 3 to 9 June 2026`, `between the 3rd and the 9th of last month`."""
-    first = _bare_day(text, i)
+    first = _day_number(text, i)
     j = joined(text, first[1], joins) if first else None
     if first is None or j is None:
         return None
-    right = point(text, j) or point(text, text.skip(j, ("the",)))
-    if right is None and joins and (bare := _bare_day(text, j)) and text.ordinal(bare[1] - 1):
+    right = time_point(text, j) or time_point(text, text.skip(j, ("the",)))
+    if right is None and joins and (bare := _day_number(text, j)) and text.ordinal(bare[1] - 1):
         right = (monthly(bare[0]), bare[1]) if bare[1] >= len(text) or text.kind(bare[1]) == "mark" else None
     if right is None or right[0].grain != "day":
         return None
-    last = settle(text, right[0])
-    end = last.parts()[0]
+    last = resolve(text, right[0])
+    end = last.bounds()[0]
     if first[0] <= end.day:
         return DateSpan(end.replace(day=first[0]), last.end), right[1]
     return None
 
 
-def _bare_day(text: DateText, i: int) -> tuple[int, int] | None:
+def _day_number(text: DateText, i: int) -> tuple[int, int] | None:
     at = text.skip(i, ("the",))
     found = text.ordinal(at)
     if found is None and text.kind(at) == "number" and len(text.low(at)) <= 2:
@@ -413,18 +413,18 @@ def _bare_day(text: DateText, i: int) -> tuple[int, int] | None:
 
 def _end_in_month(text: DateText, left: Time, j: int) -> Found | None:
     """The 9 of `June 3 to 9, 2026`."""
-    bare = _bare_day(text, j)
+    bare = _day_number(text, j)
     if bare is None or left.grain != "day" or month_at(text, text.skip(bare[1], ("of",))):
         return None
     if text.low(bare[1]) in UNITS or text.kind(bare[1]) == "dash":
         return None
-    start = first_day(settle(text, left))
+    start = first_day(resolve(text, left))
     after = text.skip(bare[1], (",",))
     if isinstance(left, Cycle) and text.kind(after) == "number" and len(text.low(after)) == 4:
         of_year = int(text.low(after))
         return _same_year(start, of_year, bare[0]), after + 1
     if isinstance(left, Cycle):
-        return in_month(bare[0], start.month), bare[1]
+        return yearly_day(bare[0], start.month), bare[1]
     return (day(start.replace(day=bare[0])), bare[1]) if bare[0] > start.day else None
 
 
@@ -433,47 +433,39 @@ def _same_year(start: date, of_year: int, number: int) -> DateSpan:
 
 
 # -- phrases -----------------------------------------------------------------------------------------------
-# A whole phrase of time: a point, a range, or a side left open (`since March`, `before 2020`).
+# A whole time phrase: a single time, a range, or an open range (`since March`, `before 2020`).
 
 
 def phrase(text: DateText, i: int) -> tuple[DateSpan, int] | None:
-    """The longest time that begins at a token, resolved against today."""
-    found = longest(text, i, _settled(stretch_between), _settled(_open), _settled(point))
-    return found and (settle(text, found[0]), found[1])
+    """The longest time phrase that begins at a token, as a date range."""
+    found = longest(text, i, _resolved(range_between), _resolved(_open_range), _resolved(time_point))
+    return found and (resolve(text, found[0]), found[1])
 
 
-def _settled(rule: Rule) -> Rule:
+def _resolved(rule: Rule) -> Rule:
     def settled(text: DateText, i: int) -> Found | None:
         found = rule(text, i)
-        return found and (settle(text, found[0]), found[1])
+        return found and (resolve(text, found[0]), found[1])
 
     return settled
 
 
-def _open(text: DateText, i: int) -> Found | None:
+def _open_range(text: DateText, i: int) -> Found | None:
     """`since March`, `until Friday`, `before 2020`, `after 3 May`, `older than a week`."""
-    for words, how in _SIDES:
+    for words, how in _OPEN_WORDS:
         j = text.after(i, *words)
         if j > i:
-            found = (
-                _bare_day_of(text, j)
-                or point(text, j)
-                or point(text, text.skip(j, ("the", "about", "around")))
-            )
+            found = time_point(text, j) or time_point(text, text.skip(j, ("the", "about", "around")))
             if found is None:
                 continue
-            return _sided(text, settle(text, found[0]), how, i, j), found[1]
+            return _open_span(text, resolve(text, found[0]), how, i, j), found[1]
     part = text.low(i) == "beginning" and text.low(i + 1) == "of"
     if text.low(i) in ("from", "starting", "as", "beginning") and not part:
         return _onwards(text, i)
     return None
 
 
-def _bare_day_of(text: DateText, j: int) -> Found | None:
-    return None
-
-
-def _sided(text: DateText, found: DateSpan, how: str, i: int, j: int) -> DateSpan:
+def _open_span(text: DateText, found: DateSpan, how: str, i: int, j: int) -> DateSpan:
     if text.low(i) == "through" and found.grain == "season":
         return found
     at_edge = _edge_word(text, j)
@@ -503,10 +495,10 @@ def _onwards(text: DateText, i: int) -> Found | None:
     j = i + 1
     begins = text.low(i) != "from"
     j = text.skip(j, ("from", "in", "on", "of", "with")) if begins else j
-    found = point(text, j)
+    found = time_point(text, j)
     if found is None:
         return None
-    stretch = settle(text, found[0])
+    stretch = resolve(text, found[0])
     for words in (
         ("onwards",),
         ("onward",),
@@ -522,13 +514,14 @@ def _onwards(text: DateText, i: int) -> Found | None:
     return (DateSpan(first_day(stretch), None), found[1]) if begins else None
 
 
-_SIDES = tuple(
-    (several(words), side) for words, _, side in (row.partition(": ") for row in LISTS["sides"].splitlines())
+_OPEN_WORDS = tuple(
+    (word_tuple(words), side)
+    for words, _, side in (row.partition(": ") for row in TIME_WORDS["sides"].splitlines())
 )
 
 
 # -- order -------------------------------------------------------------------------------------------------
-# Whether a query asks for the newest or the oldest of what it finds.
+# Whether a query asks for the newest or the oldest results.
 
 
 Order = Literal["latest", "earliest"]
@@ -573,12 +566,12 @@ _PAST = late(
 
 
 def asks_past(text: str) -> bool:
-    """Whether a query asks for what held once and may no longer."""
+    """Whether a query asks for something that may no longer be true."""
     return bool(_PAST.search(text))
 
 
-def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
-    """What a query's words ask for, those left out that were read as a date ("the last ten days")."""
+def requested_order(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
+    """The order that a query asks for, ignoring the places `read` as dates ("the last ten days")."""
     for at, to in read:
         text = text[:at] + "," * (to - at) + text[to:]
     latest, earliest = _LATEST.search(text), _EARLIEST.search(text)
@@ -588,15 +581,17 @@ def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
 
 
 # -- events ------------------------------------------------------------------------------------------------
-# A time that a query gives by something that happened: "after the regatta", "the day before we moved". Which
-# day that was only the bank knows.
+# A time that a query gives by an event: "after the regatta", "the day before we moved". The day of the event
+# has to be looked up in the bank.
 
 
 @dataclass(frozen=True, slots=True)
 class TimedByEvent:
-    """What a query names instead of a day: `phrase`, how its days lie to it, and where both stand in the
-    query. `how` is after, before, since, until or during; `days` how far off it is where that is said, and
-    `length` the days meant there; `weekend`: the next Saturday and Sunday, or those before."""
+    """A time relative to an event: the event's `phrase`, and the place `at` of the whole in the query.
+
+    `how` is after, before, since, until or during. `days` is the distance if it is given, and `length` the
+    number of days there. `weekend` means the next Saturday and Sunday, or the ones before.
+    """
 
     phrase: str
     how: str
@@ -606,7 +601,7 @@ class TimedByEvent:
     weekend: bool = False
 
     def window(self, day: date) -> tuple[date | None, date | None]:
-        """The days meant where it happened on `day`; the end is exclusive, None an open side."""
+        """(start, end) of the days meant if the event was on `day`; the end is exclusive, None is open."""
         one = timedelta(days=1)
         if self.weekend:
             weekday = day.weekday()
@@ -632,9 +627,8 @@ _NUMBERS = ("", "one", "two", "three", "four", "five", "six", "seven", "", "", "
 _LENGTHS = {"week": 7, "month": 30}
 
 
-def event_of(text: str) -> TimedByEvent | None:
-    """The event by which a query tells its time, None where there is none. Read it only where `read` finds
-    no time."""
+def timing_event(text: str) -> TimedByEvent | None:
+    """The event that a query gives its time by, or None. To be called only if `read` finds no time."""
     found = _EVENT.search(text[:LONGEST])
     if not found or not re.search(r"[^\W\d_]{3}", found["phrase"]):
         return None
@@ -664,7 +658,7 @@ _HAPPENED = late(
 
 
 def is_planned(text: str) -> bool:
-    """Whether a text speaks of a plan or a wish, or of what never came."""
+    """Whether a text speaks of a plan, a wish, or something cancelled."""
     return _PLANNED.search(text) is not None
 
 
@@ -674,10 +668,10 @@ def has_happened(text: str) -> bool:
 
 
 # -- reading -----------------------------------------------------------------------------------------------
-# A query → the time it is about. Pure: the day it is asked on and the zone are given.
+# A query → a date range. Pure: the time and zone are given.
 
 
-_MONTH_FIRST = several(LISTS["month_first"])
+_MONTH_FIRST = word_tuple(TIME_WORDS["month_first"])
 """Zones, or their beginnings, where 3/5/2026 is the fifth of March."""
 
 _MAYBE_FOREIGN = late(
@@ -691,8 +685,8 @@ _MAYBE_FOREIGN = late(
 )
 """Date words of other languages in plain letters: the gate for a query in ASCII."""
 
-_BEGIN = frozenset(several(LISTS["begin"]))
-_BEGIN |= {
+_FIRST_WORDS = frozenset(word_tuple(TIME_WORDS["begin"]))
+_FIRST_WORDS |= {
     *ALL_MONTHS,
     *WEEKDAYS,
     *SHORT_WEEKDAYS,
@@ -703,19 +697,19 @@ _BEGIN |= {
     *DAYTIMES,
     *DECADES,
 }
-_BEGIN |= LAST | THIS | NEXT | set(PART) | {name.split()[0].removesuffix("'s") for name in FEASTS}
-"""Words that a phrase of time can begin with. Most words of a query are none, and need no reading."""
+_FIRST_WORDS |= LAST | THIS | NEXT | set(PART) | {name.split()[0].removesuffix("'s") for name in HOLIDAYS}
+"""Words that a time phrase can begin with. Most words of a query are none, and are skipped."""
 
 LONGEST = 4000
-"""Characters of a query that are read: who pastes a page asks for no one day."""
+"""Characters of a query that are read. A pasted page asks for no particular day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a query says of time. `start` and `end` are ISO days, the end exclusive, None an open side.
+    """The time of a query. `start` and `end` are ISO days; the end is exclusive, None is open.
 
-    `at` has the place of each expression that was read, [from, to) in characters. Of a query without a time
-    both sides are None and `at` is empty. `order` is set where the newest or the oldest is asked for.
+    `at` has the place of each expression that was read, [from, to) in characters. Without a time both ends
+    are None and `at` is empty. `order` is set if the newest or the oldest results are asked for.
     """
 
     start: str | None = None
@@ -723,26 +717,26 @@ class Reading:
     at: tuple[tuple[int, int], ...] = ()
     order: Order | None = None
     foreign: bool = False
-    """Whether it was said in another language than English."""
+    """Whether the time was in another language than English."""
 
     def __bool__(self) -> bool:
         return self.start is not None or self.end is not None
 
 
 def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
-    """The stretch of days that a query is about, asked at `now`; days are those of `zone`, else of `now`.
+    """The date range of a query asked at `now`; days are those of `zone`, else of `now`.
 
-    Several expressions make one stretch: the narrower where one lies in the other, else from the first to the
+    Several expressions give one range: the narrower if one contains the other, else from the first to the
     last.
     """
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
-    found = _english(DateText.of(text, local, zone or now.tzinfo, _month_first(zone or now.tzinfo)))
+    found = _find_phrases(DateText.of(text, local, zone or now.tzinfo, _is_month_first(zone or now.tzinfo)))
     foreign = not found
     if foreign:
-        found = _foreign(text, local, zone or now.tzinfo)
+        found = _find_foreign(text, local, zone or now.tzinfo)
     at = tuple(sorted(place for _, place in found))
-    order = order_of(text, at)
+    order = requested_order(text, at)
     whole = reduce(joined_stretch, (stretch for stretch, _ in found)) if found else DateSpan(None, None)
     if whole.start is None and whole.end is None:  # before 2020 and after 2021: any day
         return Reading(order=order)
@@ -750,22 +744,22 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     return Reading(ends[0], ends[1], at, order, foreign)
 
 
-def named(text: str, now: datetime) -> tuple[date | None, date | None]:
-    """The days that a text names which is nothing but a date, as an option's value is: the first, and the
-    last of them, None for an open side. "May", "last week", "in two days", "2 weeks ago", "hier".
+def parse_days(text: str, now: datetime) -> tuple[date | None, date | None]:
+    """(first, last) day of a text that is only a date, such as an option's value; None is open. "May",
+    "last week", "in two days", "2 weeks ago", "hier".
 
-    Here a word is a date although in a sentence it may be another word. Without a year the latest that has
-    begun is meant. ValueError where it is no date, or says more than a date.
+    A word that could be something else in a sentence is a date here. Without a year the latest that has begun
+    is meant. ValueError for a text that is no date or more than a date.
     """
     word = " ".join(text.split())[:LONGEST]
     zone = now.tzinfo
     plain = word.removeprefix("in ")
     forms = (plain, f"this {plain}", f"{plain} from now" if plain != word else f"{plain} ago")
-    found = [_english(DateText.of(form, now, zone, _month_first(zone))) for form in forms]
-    read_as = [*zip(forms, found, strict=True), (word, _foreign(word, now, zone))]
+    found = [_find_phrases(DateText.of(form, now, zone, _is_month_first(zone))) for form in forms]
+    read_as = [*zip(forms, found, strict=True), (word, _find_foreign(word, now, zone))]
     for code in (each.code for each in languages()):
         form = " ".join(piece[0] for piece in translated(word, code))
-        read_as.append((form, _english(DateText.of(form, now, zone, False))))
+        read_as.append((form, _find_phrases(DateText.of(form, now, zone, False))))
     for form, spans in read_as:
         if len(spans) == 1 and not re.search(r"\w", form[: spans[0][1][0]] + form[spans[0][1][1] :]):
             span = spans[0][0]
@@ -784,38 +778,38 @@ _EITHER = late(r"(?:0?[1-9]|1[0-2])[-_ /](?:0?[1-9]|1[0-2])[-_ /]\d{4}")
 
 
 def day_of_note(path: str, front: Mapping[str, object], zone: tzinfo | None = None) -> str | None:
-    """The day that a note's path says, else the first of `DATE_KEYS` of its front matter that says one."""
+    """The ISO day in a note's path, else in the first of `DATE_KEYS` of its front matter that has one."""
     nested = front.get("metadata")
     tables = (front, nested) if isinstance(nested, Mapping) else (front,)
     values = [table.get(key) for table in tables for key in DATE_KEYS]
-    return day_in(path, zone) or next((day for value in values if (day := _day_said(value))), None)
+    return day_in_path(path, zone) or next((day for value in values if (day := _day_of_value(value))), None)
 
 
-def day_in(path: str, zone: tzinfo | None = None) -> str | None:
-    """The day that a path says, the last one of its name first, in figures or as somebody writes it:
-    `17-11-2026`, `Martes 17 noviembre 2026`. Which of two figures is the month the `zone` tells."""
+def day_in_path(path: str, zone: tzinfo | None = None) -> str | None:
+    """The ISO day in a path, in digits or words: `17-11-2026`, `Martes 17 noviembre 2026`. The last one in
+    the file name counts. The `zone` decides which of two numbers is the month."""
     stem = path.rpartition("/")[2].removesuffix(".md")
     for match in reversed(list(_IN_NAME.finditer(stem))):
-        if day := _real(match[1], match[3], match[4]):
+        if day := _valid_day(match[1], match[3], match[4]):
             return day
     if folders := _IN_FOLDERS.search(path):
-        return _real(*folders.groups())
+        return _valid_day(*folders.groups())
     if not _YEAR.search(stem) or (zone is None and _EITHER.fullmatch(stem)):
         return None
     with suppress(ValueError):
-        first, last = named(stem.replace("_", "-"), datetime(2000, 1, 1, tzinfo=zone))
+        first, last = parse_days(stem.replace("_", "-"), datetime(2000, 1, 1, tzinfo=zone))
         return first.isoformat() if first and first == last else None
     return None
 
 
-def _day_said(value: object) -> str | None:
+def _day_of_value(value: object) -> str | None:
     if isinstance(value, datetime | date):
         return value.isoformat()[:10]
     match = _IN_NAME.match(value) if isinstance(value, str) else None
-    return _real(match[1], match[3], match[4]) if match else None
+    return _valid_day(match[1], match[3], match[4]) if match else None
 
 
-def _real(year: str, month: str, day: str) -> str | None:
+def _valid_day(year: str, month: str, day: str) -> str | None:
     with suppress(ValueError):
         return date(int(year), int(month), int(day)).isoformat()
     return None
@@ -828,13 +822,13 @@ _CLOCK = late(
 )
 
 
-def when(text: str, now: datetime) -> str:
-    """The days that a text names as a fact's `when:` has them: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
+def parse_when(text: str, now: datetime) -> str:
+    """The days of a text in the format of a fact's `when:`: `2026-11-25`, `2026-11-25T15:00` for "tomorrow
     at 15:00" or "mañana a las 15", `2026-05` for "May", `2026-11-16/2026-11-22` for "last week".
     ValueError."""
     found = [one for one in _CLOCK.finditer(text) if one["at"] or one["minute"] or one["unit"]]
     clock = found[-1] if found else None
-    first, last = named(text[: clock.start()] + text[clock.end() :] if clock else text, now)
+    first, last = parse_days(text[: clock.start()] + text[clock.end() :] if clock else text, now)
     if first is None or last is None or (clock and first != last):
         raise ValueError(text)
     if clock:
@@ -843,17 +837,17 @@ def when(text: str, now: datetime) -> str:
         return f"{first}T{hour:02}:{clock['minute'] or '00'}"
     if first == last:
         return first.isoformat()
-    if first.day == 1 and last + DAY == shifted(first, 1, "month"):
+    if first.day == 1 and last + DAY == add_units(first, 1, "month"):
         return f"{first:%Y-%m}"
     return f"{first}/{last}"
 
 
-def _english(text: DateText) -> list[tuple[DateSpan, tuple[int, int]]]:
+def _find_phrases(text: DateText) -> list[tuple[DateSpan, tuple[int, int]]]:
     found, i = [], 0
     while i < len(text):
         one = (
             phrase(text, i)
-            if text.kind(i) not in ("word", "mark", "other") or text.low(i) in _BEGIN
+            if text.kind(i) not in ("word", "mark", "other") or text.low(i) in _FIRST_WORDS
             else None
         )
         if one and (one[0].start or one[0].end):
@@ -864,8 +858,8 @@ def _english(text: DateText) -> list[tuple[DateSpan, tuple[int, int]]]:
     return found
 
 
-def _foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[DateSpan, tuple[int, int]]]:
-    """As `_english`, of the date words in another language put into English; places are those in the text."""
+def _find_foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[DateSpan, tuple[int, int]]]:
+    """As `_find_phrases`, for translated date words of another language. Places are those in `text`."""
     if text.isascii() and not _MAYBE_FOREIGN.search(text):
         return []
     code = language(text)
@@ -876,12 +870,12 @@ def _foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[DateSp
         marks.append((len(english), len(english) + len(word), at, to))
         english += f"{word} "
     found = []
-    for stretch, (begin, end) in _english(DateText.of(english, now, zone, False)):
+    for stretch, (begin, end) in _find_phrases(DateText.of(english, now, zone, False)):
         mine = [(at, to) for first, last, at, to in marks if first < end and begin < last]
         found.append((stretch, (min(a for a, _ in mine), max(b for _, b in mine))))
     return found
 
 
-def _month_first(zone: tzinfo | None) -> bool:
+def _is_month_first(zone: tzinfo | None) -> bool:
     name = str(getattr(zone, "key", ""))
     return any(name == known or (known.endswith("/") and name.startswith(known)) for known in _MONTH_FIRST)

@@ -1,4 +1,4 @@
-"""Date words of other languages into the English ones that the grammar reads."""
+"""Translates date words of other languages into the English ones that the date grammar reads."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ua_memory.text.calendar import Token, cut, several
+from ua_memory.text.calendar import Token, tokenize, word_tuple
 from ua_memory.text.patterns import data_text, late
 
 # -- languages ---------------------------------------------------------------------------------------------
-# Date words of other languages by the English words that the grammar knows (`data/date_words.toml`, which
-# says what is in it).
+# Date words of other languages and their English words (`data/date_words.toml`).
 
 
-MONTHS = several("January February March April May June July August September October November December")
+MONTHS = word_tuple("January February March April May June July August September October November December")
 NUMBERS = (*map(str, range(1, 21)), "30")
-DAYS = several("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+DAYS = word_tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
 
-def _row(names: str, english: tuple[str, ...]) -> dict[str, str]:
+def _parse_forms(names: str, english: tuple[str, ...]) -> dict[str, str]:
     """`января/январе февраля/феврале` → each form with the English name of its place."""
     return {
         form: name for forms, name in zip(names.split(), english, strict=True) for form in forms.split("/")
     }
 
 
-def _words(text: str) -> dict[str, str]:
+def _parse_words(text: str) -> dict[str, str]:
     """`since: seit ab`, a line for each English word → each word with its English one; `_` joins words."""
     found = {}
     for row in text.strip().splitlines():
@@ -39,10 +38,10 @@ def _words(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Language:
-    """One language: `names` are dates by themselves, `joins` only beside them.
+    """The date words of a language: `names` are dates by themselves, `joins` only next to one.
 
-    `signs` tell which language it is; `doubtful` names are words of another one, too. `asks` are small words
-    of a question, which beside a name tell it though they are words of English, too.
+    `signs` are words that identify the language; `doubtful` names exist in another language, too. `asks` are
+    question words that exist in English, too, and identify the language only next to a name.
     """
 
     code: str
@@ -55,22 +54,21 @@ class Language:
 
 @cache
 def _table() -> Mapping[str, Mapping[str, str]]:
-    """What the table has of each language."""
+    """`data/date_words.toml`: {language: {kind: words}}."""
     return tomllib.loads(data_text("date_words.toml"))
 
 
 @cache
 def languages() -> tuple[Language, ...]:
-    """All but Chinese, whose words are found otherwise."""
+    """All languages but Chinese, whose words are found by pattern."""
     return tuple(_language(code, rows) for code, rows in _table().items() if code != "zh")
 
 
 def _language(code: str, rows: Mapping[str, str]) -> Language:
     signs, doubtful, asks = (frozenset(rows.get(kind, "").split()) for kind in ("signs", "doubtful", "asks"))
-    names = _row(rows["months"], MONTHS) | _row(rows["days"], DAYS) | _words(rows["names"])
-    return Language(
-        code, names, _words(rows["joins"]) | _row(rows["numbers"], NUMBERS), signs, doubtful, asks
-    )
+    names = _parse_forms(rows["months"], MONTHS) | _parse_forms(rows["days"], DAYS)
+    joins = _parse_words(rows["joins"]) | _parse_forms(rows["numbers"], NUMBERS)
+    return Language(code, names | _parse_words(rows["names"]), joins, signs, doubtful, asks)
 
 
 _DAY_OF_MONTH = late(
@@ -85,7 +83,7 @@ _EACH = late(
 
 @cache
 def _months() -> Mapping[str, int]:
-    """The months by their names in all of the languages."""
+    """{name of a month in any of the languages: its number}."""
     return {
         name: MONTHS.index(english) + 1
         for one in languages() for name, english in one.names.items() if english in MONTHS
@@ -98,8 +96,8 @@ def is_month(word: str) -> bool:
 
 
 def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
-    """(year, 0 where none is named; month; first and last day) of what a statement says in other languages
-    than English: `5 de diciembre`, `3 mars 2027`, `12月2日`. Nothing of what comes again each year."""
+    """(year or 0, month, first day, last day) of the dates of a statement that are not in English: `5 de
+    diciembre`, `3 mars 2027`, `12月2日`. Nothing if the statement is about every month or year."""
     if _EACH.search(text):
         return []
     found = []
@@ -113,7 +111,7 @@ def days_of_months(text: str) -> list[tuple[int, int, int, int]]:
 
 
 # -- chinese -----------------------------------------------------------------------------------------------
-# Chinese and Japanese date words into English ones. The scripts have no spaces: they are found by pattern.
+# Chinese and Japanese date words. The scripts have no spaces, so the words are found by pattern.
 
 
 HAN = late("[\u4e00-\u9fff]")
@@ -128,7 +126,7 @@ _SEASON = dict(zip("春夏秋冬", ("spring", "summer", "autumn", "winter"), str
 @cache
 def _chinese() -> Mapping[str, Mapping[str, str]]:
     """The Chinese words by kind (`unit`, `year`, `which`, `plain` dates), each with its English ones."""
-    return {kind: _words(text) for kind, text in _table()["zh"].items()}
+    return {kind: _parse_words(text) for kind, text in _table()["zh"].items()}
 
 
 _JOINS = {"to", "and", "from", "morning", "afternoon", "evening"}
@@ -159,7 +157,7 @@ def _rule(pattern: str, make: Callable[[re.Match[str]], str]) -> tuple[re.Patter
 
 @cache
 def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
-    """What a date word looks like, and its English, in the order in which they are tried."""
+    """(pattern of a date word, function that gives its English), in the order in which they are tried."""
     unit, year = _chinese()["unit"], _chinese()["year"]
     plain = {**_chinese()["plain"], **year}
     return (
@@ -201,7 +199,7 @@ def _rules() -> tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
 
 
 def in_english(text: str) -> list[tuple[str, int, int]]:
-    """The date words of a text in English with their places; empty where it has none by itself."""
+    """The Chinese and Japanese date words of a text as `Piece`s; empty if none is a date by itself."""
     found: list[tuple[str, int, int]] = []
     at = 0
     while at < len(text):
@@ -212,13 +210,13 @@ def in_english(text: str) -> list[tuple[str, int, int]]:
             at += 1
             continue
         match, make = rule
-        _add(found, make(match), match.start(), match.end())
+        _append_word(found, make(match), match.start(), match.end())
         at = match.end()
     return found if any(word not in _JOINS and word != "," for word, _, _ in found) else []
 
 
-def _add(found: list[tuple[str, int, int]], word: str, at: int, to: int) -> None:
-    """`5月底` is late May, `3月以来` since March: what bounds stands behind."""
+def _append_word(found: list[tuple[str, int, int]], word: str, at: int, to: int) -> None:
+    """Append an English word. In `5月底` (late May), `3月以来` (since March) the modifier comes last."""
     if not word.startswith("<"):
         if found and found[-1][0] in ("to", "and"):
             word = word.removeprefix("in ")
@@ -230,29 +228,29 @@ def _add(found: list[tuple[str, int, int]], word: str, at: int, to: int) -> None
 
 
 # -- translation -------------------------------------------------------------------------------------------
-# Which language a text's date words are of, and those words in English.
+# The language of a text's date words, and their translation.
 
 
 _CYRILLIC = late("[Ѐ-ӿ]")
 _ONLY_UKRAINIAN, _ONLY_RUSSIAN = late("[іїєґ]", re.I), late("[ыэёъ]", re.I)
 _APOSTROPHES = str.maketrans("’ʼ", "''")
-_WIDEST = 5
+_MOST_TOKENS = 5
 """Tokens of one entry of a table at most: `après-demain`, `fin de semana`."""
 _GO_BEFORE_IN = ("last", "this", "next", "early", "mid", "late", "since", "until")
 _UNITS = {"day", "week", "month", "quarter", "year"}
 
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
-"""What makes a date of a bare year: `Anfang 2026`."""
+"""Words that make a year a date: `Anfang 2026`."""
 
 Piece = tuple[str, int, int]
-"""An English word or two, and the place [from, to) of what it was made of."""
+"""(English words, start, end) of what was translated."""
 
 
 def language(text: str) -> str | None:
-    """The language whose date words a text has, if it is one we read: 'de', 'fr', 'es', 'ru', 'uk', 'zh'."""
+    """The language of a text's date words: 'de', 'fr', 'es', 'ru', 'uk', 'zh', or None."""
     if HAN.search(text):
         return "zh" if in_english(text) else None
-    low = {token.low: token for token in cut(text.translate(_APOSTROPHES)) if token.kind == "word"}
+    low = {token.low: token for token in tokenize(text.translate(_APOSTROPHES)) if token.kind == "word"}
     words = set(low) | {f"{token.text.lower()}" for token in low.values()}
     best, score = None, 0
     for spoken in languages():
@@ -287,27 +285,27 @@ def _excluded(spoken: Language, text: str) -> bool:
 
 
 def translated(text: str, code: str) -> list[Piece]:
-    """The text's date words in English, in order; anything between them is a comma."""
+    """The date words of a text in English, in order; other words between them become a comma."""
     if code == "zh":
         return in_english(text)
     spoken = next(each for each in languages() if each.code == code)
-    tokens = cut(text.translate(_APOSTROPHES))
+    tokens = tokenize(text.translate(_APOSTROPHES))
     pieces: list[Piece] = []
     i = 0
     while i < len(tokens):
-        word, width = _piece(text, tokens, i, spoken)
+        word, width = _translate(text, tokens, i, spoken)
         at, to = tokens[i].at, tokens[i + width - 1].to
         i += width
         if word.endswith("<"):
-            _before_its_noun(pieces, (word[:-1], at, to))
+            _move_before_noun(pieces, (word[:-1], at, to))
         elif word:
             pieces.append((word, at, to))
-    return _settled(pieces)
+    return _apply_neighbours(pieces)
 
 
-def _piece(text: str, tokens: list[Token], i: int, spoken: Language) -> tuple[str, int]:
-    """English for what begins at a token, and how many tokens that is."""
-    for width in range(min(_WIDEST, len(tokens) - i), 1, -1):
+def _translate(text: str, tokens: list[Token], i: int, spoken: Language) -> tuple[str, int]:
+    """(the English for the words at a token, how many tokens they are)."""
+    for width in range(min(_MOST_TOKENS, len(tokens) - i), 1, -1):
         window = tokens[i : i + width]
         if any(token.kind not in ("word", "number", "dash") for token in window):
             continue
@@ -331,7 +329,7 @@ def _stem(low: str, spoken: Language) -> str | None:
     return next((spoken.joins[key] for key in stems), None)
 
 
-def _before_its_noun(pieces: list[Piece], which: Piece) -> None:
+def _move_before_noun(pieces: list[Piece], which: Piece) -> None:
     """`lundi dernier`, `les 10 derniers jours`: "last" goes before the noun, or before the number."""
     if pieces and pieces[-1][0] not in (",", "the", "of", "on", "in"):
         noun, at, to = pieces[-1]
@@ -345,8 +343,8 @@ def _counted(words: list[str]) -> bool:
     return bool(words) and (words[-1].isdigit() or words[-1] == "some")
 
 
-def _settled(pieces: list[Piece]) -> list[Piece]:
-    """What depends on neighbours: `с марта по май`, `в 2019 году`, `hace tres días`, `10 last days`."""
+def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
+    """Adjust words by their neighbours: `с марта по май`, `в 2019 году`, `hace tres días`, `10 last days`."""
     words = [word for word, _, _ in pieces]
     found: list[Piece] = []
     waiting: Piece | None = None  # a word that goes behind the count that follows it

@@ -12,7 +12,7 @@ from functools import cache, cached_property, partial
 from unicodedata import category, normalize
 
 from ua_memory.text import calendar
-from ua_memory.text.calendar import A_MONTH, DAY_NAMES, MONTH_NAMES, meant, moments, resolves
+from ua_memory.text.calendar import A_MONTH, DAY_NAMES, MONTH_NAMES, implied_days, matches_range, moments
 from ua_memory.text.names import (
     LIGHT,
     NO_NAMES,
@@ -440,7 +440,7 @@ class _Evidence:
         self._yearless = {day[5:] for _, day in days}
         self._unsure_days = {day[5:] for span, day in days if not span.sure}
         if said_on:
-            ahead = set(meant(text, said_on))
+            ahead = set(implied_days(text, said_on))
             self._days |= {day.isoformat() for day in (said_on, *ahead)}
             self._date_ranges |= {(day, day + timedelta(days=1)) for day in ahead}
         self._urls = {_trim_url(match[0]) for match in _URL.finditer(text)}
@@ -468,7 +468,7 @@ class _Evidence:
             return self._has_phrase(claim) or self._has_date(kind, claim)
         if kind == "url":
             return _trim_url(claim) in self._urls or self._has_token(claim)
-        if kind in ("name", "opening") and resolves(claim.casefold(), self._date_ranges):
+        if kind in ("name", "opening") and matches_range(claim.casefold(), self._date_ranges):
             return True
         if kind == "name" and len(_GERMAN.findall(self._line)) and _root(claim.casefold()) in self._roots:
             return True  # a noun
@@ -510,7 +510,7 @@ class _Evidence:
         if kind == "moment":
             later = claim.removeprefix("next ") if claim.startswith("next ") else "?"
             said = self._has_phrase(f"{claim}s") or self._has_phrase(f"tomorrow {later}")
-            return said or resolves(claim, self._date_ranges)
+            return said or matches_range(claim, self._date_ranges)
         mine = [(span.start, span.end) for span in _date_spans(claim, self._said_on)]
         return any(start <= first and last <= end for start, end in mine for first, last in self._date_ranges)
 

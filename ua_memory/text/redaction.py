@@ -1,4 +1,4 @@
-"""Takes secrets out of text before it is written, indexed or sent."""
+"""Finds secrets in a text, and redacts them before it is written, indexed or sent."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from ua_memory.errors import Malformed
 from ua_memory.text.patterns import late, table
 
 # -- names -------------------------------------------------------------------------------------------------
-# Names that promise a secret, how a value is given to them, and names that only speak of one.
+# Names of secrets (`password`, `api_key`), how a value is assigned to them, and names that only mention one.
 
 
 Span = tuple[str, int, int]
-"""A kind, and where in the text its secret stands."""
+"""(kind, start, end) of a secret in a text."""
+Place = tuple[int, int]
 
-# Some part of every name, to be looked for before any pattern is tried.
-STEMS = ("pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "senha", "key", "token", "jwt", "otp",
-         "pat", "secret", "credential", "auth", "string", "csrf")  # fmt: skip
+# Every name contains one of these. They are searched for first, since that is cheap.
+_NAME_STEMS = (
+    "pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "senha", "key", "token", "jwt", "otp", "pat",
+    "secret", "credential", "auth", "string", "csrf",
+)  # fmt: skip
 
 
-def _any(words: str) -> str:
+def _alternatives(words: str) -> str:
     return "|".join(words.split())
 
 
@@ -41,25 +44,25 @@ _NAME = (
     r"|(?P<token>tokens?|(?<![a-z])(?:jwt|csrf)(?![a-z])|(?-i:(?<![A-Za-z])(?:PAT|OTP)(?![A-Za-z])))"
     r"|(?P<secret>secrets?|credentials?|auth(?:orization)?(?![a-z])|string))"
 )
-_GAP = r"(?P<suffix>[\w-]{0,32})(?: #?\d{1,2}(?=:))?(?:\[\d{0,5}\])?(?:\\{0,3}[\"'`*)\]]){0,4}"
-# The value stands on the next line: indented, quoted, in a code fence, as an item, as its `value:`.
-LINE = r"(?:\r?\n|(?:\\r)?\\n)"
-_BREAK = (
-    rf"[ \t*]{{0,8}}+(?:\\{{1,2}}(?={LINE}))?{LINE}(?:[ \t>]{{0,40}}+{LINE}){{0,2}}[ \t>]{{0,40}}+"
-    rf"(?:[`~]{{3}}[\w-]{{0,20}}{LINE}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
+_NAME_END = r"(?P<suffix>[\w-]{0,32})(?: #?\d{1,2}(?=:))?(?:\[\d{0,5}\])?(?:\\{0,3}[\"'`*)\]]){0,4}"
+# The way to a value on the next line: indented, quoted, in a code fence, as a list item, as its `value:`.
+_EOL = r"(?:\r?\n|(?:\\r)?\\n)"
+_NEXT_LINE = (
+    rf"[ \t*]{{0,8}}+(?:\\{{1,2}}(?={_EOL}))?{_EOL}(?:[ \t>]{{0,40}}+{_EOL}){{0,2}}[ \t>]{{0,40}}+"
+    rf"(?:[`~]{{3}}[\w-]{{0,20}}{_EOL}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
 )
-# What joins them: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`, `was set to`, a blank,
-# the end of a heading.
-_SIGN = (
+# What joins name and value: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`,
+# `was set to`, a blank, the end of a heading.
+_OPERATOR = (
     r"(?P<sign>(?:,|\\n|\s){1,20}\\?[\"']?value\\?[\"']?\s?[:=]\s?"
     rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!={{1,2}}|::?|->|→|\|)[ \t]{{0,8}}"
-    rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_BREAK})?"
-    rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_BREAK})?"
+    rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_NEXT_LINE})?"
+    rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_NEXT_LINE})?"
     r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)|['’]s)"
     r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as)?:?"
-    rf"(?: (?![ \t\n])|{_BREAK})"
-    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_BREAK})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
-    rf"|[ \t]{{1,4}}|{_BREAK})"
+    rf"(?: (?![ \t\n])|{_NEXT_LINE})"
+    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_NEXT_LINE})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
+    rf"|[ \t]{{1,4}}|{_NEXT_LINE})"
 )
 _SCHEME = r"(?i:(?:bearer|basic|token|apikey|digest|bot|ssws) {1,4})?"
 _VALUE = (
@@ -67,31 +70,31 @@ _VALUE = (
     + r"(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\n\\])){1,512})(?:(?P=quote)|(?<=[^\s\"'`<>\\]{512}))"
     r"|(?P<bare>[^\s\"'`<>]{4,512}))"
 )  # fmt: skip
-LONGEST = 512  # what is judged of a value; it is taken to its end
+LONGEST = 512  # characters of a value that are checked; it is redacted to its end
 
-PROVIDERS = late(
-    "(?i)" + _any("""
+_PROVIDERS = late(
+    "(?i)" + _alternatives("""
         aws heroku azure cloudflare twilio datadog mistral cohere deepgram algolia mailgun
         postmark okta railway segment snyk travis jenkins github gitlab slack stripe google
         openai anthropic pagerduty zendesk intercom mapbox openweather newsapi fastly vercel
         netlify sentry amplitude mixpanel shodan virustotal
     """)
 )  # fmt: skip
-# `key` alone opens nothing: these words before it do.
-KEY_BEFORE = late(
-    "(?i)(?:" + _any("""
+# A `key` is a secret only with one of these words before it.
+_KEY_QUALIFIER = late(
+    "(?i)(?:" + _alternatives("""
         api access secret auth priv(?:ate)? sign(?:ing|ature) encrypt(?:ion)? master account
         storage service client licen[cs]e deploy webhook admin app(?:lication)? subscription
         shared consumer db database crypto hmac project server root user integration ingest
         write personal activation product recovery wallet host sdk bot team rest live test hex
         my our your
-    """) + "|" + PROVIDERS.pattern[4:] + r")[ _.-]?$"
+    """) + "|" + _PROVIDERS.pattern[4:] + r")[ _.-]?$"
 )  # fmt: skip
 _ENV_KEY = late(r"[A-Z0-9]_$")  # `LINEAR_KEY=`
-_STRING_BEFORE = late(r"(?i)connection[ _-]?$")
-# A name that goes on like this speaks about the secret, it does not hold it.
-_ABOUT = late(
-    r"(?i)[_-]?(?:" + _any(r"""
+_CONNECTION_STRING = late(r"(?i)connection[ _-]?$")
+# A name that goes on like this describes a secret (`token_expiry`) and has no secret value.
+_NO_SECRET_SUFFIX = late(
+    r"(?i)[_-]?(?:" + _alternatives(r"""
         ids? names? path files? env ur[li]s? len length count fields? polic(?:y|ies) types? ttl
         expir\w* rotat\w* reset\w* manager hint limits? usage budget window arn refs? reference
         version size prefix store provider endpoint header param\w* strength min\w* max\w* less
@@ -102,41 +105,41 @@ _ABOUT = late(
     + r")(?![a-z]).*|[a-z]{3,}(?<!key)(?<!token)(?<!prod)(?<!dev)(?<!test).*"
 )  # fmt: skip
 # `page_token`, `maxTokens`, `primary_key` hold none; `monkey`, `tiktoken`, `compass` are other words.
-_BEFORE = late(
-    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:" + _any("""
+_NO_SECRET_PREFIX = late(
+    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:" + _alternatives("""
         max min page next sync continuation num total prompt completion input output cursor stop
         pad eos bos sep unk special public primary foreign cache partition sort row idempotency
         by
     """) + r")[ _.-]?$|(?i:mon|don|tur|hot|whis|jo|tic|tik)$"
 )  # fmt: skip
-_BEFORE_PASS = late(r"(?i)(?:com|by|sur|tres|un)$")
+_NO_PASSWORD_PREFIX = late(r"(?i)(?:com|by|sur|tres|un)$")
 
 
 @cache
-def assignment() -> Pattern[str]:
-    """A name, what joins it to its value, and the value, `quoted` or `bare`; matched at a stem."""
-    return re.compile(_NAME + _GAP + _SIGN + _VALUE)
+def _assignment_pattern() -> Pattern[str]:
+    """A name, an operator, and a value that is `quoted` or `bare`. To be matched at one of `_NAME_STEMS`."""
+    return re.compile(_NAME + _NAME_END + _OPERATOR + _VALUE)
 
 
-def category_of(text: str, match: Match[str]) -> str | None:
-    """`password`, `key`, `token` or `secret`; None where the name only speaks of a secret."""
+def _secret_category(text: str, match: Match[str]) -> str | None:
+    """`password`, `key`, `token` or `secret`; None where the name only mentions a secret."""
     category = next(g for g in ("password", "key", "token", "secret") if match[g])
     before = text[max(0, match.start() - 16) : match.start()]
-    only_speaks = _BEFORE_PASS if category == "password" else _BEFORE
-    if _ABOUT.fullmatch(match["suffix"]) or only_speaks.search(before):
+    only_speaks = _NO_PASSWORD_PREFIX if category == "password" else _NO_SECRET_PREFIX
+    if _NO_SECRET_SUFFIX.fullmatch(match["suffix"]) or only_speaks.search(before):
         return None
-    if category == "key" and not (KEY_BEFORE.search(before) or _ENV_KEY.search(before)):
+    if category == "key" and not (_KEY_QUALIFIER.search(before) or _ENV_KEY.search(before)):
         return None
-    if match["secret"] == "string" and not _STRING_BEFORE.search(before):
+    if match["secret"] == "string" and not _CONNECTION_STRING.search(before):
         return None
     return category
 
 
 # -- values ------------------------------------------------------------------------------------------------
-# Whether a value looks like a secret, or like code, a placeholder, an identifier, a word of prose.
+# Whether a value is a secret, rather than code, a placeholder, an identifier or a word.
 
 
-_WORDS = """
+_PLACEHOLDER_WORDS = """
     none null nil true false undefined string str bytes text int integer number bool boolean object any
     required optional secret password passwd pass passphrase pwd token key user username admin root test
     changeme example placeholder dummy fake sample todo tbd redacted hidden masked removed yourpassword
@@ -152,167 +155,167 @@ _WORDS = """
     argon2id scrypt pbkdf2 hs256 rs256 es256 utf-8 utf8 ed25519 x509 1password bitwarden keychain keepass
     lastpass pass2 oauth2.0 saml2 tls1.3 http2 ipv4 ipv6 k8s s3 ec2
 """
-_STOP = frozenset(_WORDS.split())
-FUNCTION_WORD = late(
+_PLACEHOLDERS = frozenset(_PLACEHOLDER_WORDS.split())
+_FUNCTION_WORD = late(
     r"(?i)\b(?:a|an|the|is|are|be|must|at|for|to|of|your|and|or|with|in|on|this|that|not|it|if|was|can|no|"
     r"we|i|you)\b"
 )
 # A reference to a variable, a path, a call, a link to a vault; `your-…`, `<…>`, `***`.
-_CODE = late(
+_CODE_OR_REFERENCE = late(
     r"\$[\w({]|\$$|%[sd(]|\{\{|\{[\w.]*\}|#\{|[<\[(]|//|~/|\.{1,2}/|/[\w.-]+/|/[\w.-]+$|[A-Z]:\\|&"
     r"|(?:[A-Za-z_][\w.]*[(\[])+[\w.,:]*[)\]]*$|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Z]\w*<"
     r"|(?:env|vault|op|ref|secrets?|arn|ssm|file|https?|keyring|kv|projects)(?::|/)|[*•.xX#_?\u2026-]+$"
     r"|(?i:your|my|some|insert|enter|put|replace|the|user|a)[_-]|.{0,60}(?i:example|placeholder|changeme|y"
     r"our[_-]|_here|redacted)"
 )
-_PIECE = late(
+_IDENTIFIER_PART = late(
     r"[A-Z]*[a-z]*|(?:[A-Z]?[a-z]{2,}){1,9}|[a-z]{1,9}\d{1,3}[a-z]{1,9}|v?\d+[a-z]?|[a-z]{2,9}\d[a-z]|[A-Z"
     r"a-z]{1,9}\d{1,4}|\d{1,4}[A-Za-z]{1,3}"
 )
-# toolu_01…, req_011…: names of things; AAAA…: a public key of ssh.
-_ID = late(r"(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]+|AAAA[A-Z]\w+.*")
+# toolu_01…, req_011…: generated ids; AAAA…: a public key of ssh.
+_GENERATED_ID = late(r"(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]+|AAAA[A-Z]\w+.*")
 _HEX = late(r"[0-9a-f]+|[0-9A-F]+")
 _UUID = late(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMERIC = late(r"[\d.,:/%+-]+\w{0,3}|v?\d[\d.]*\w?|\d+-\w*|#?\d+|[~^<>=]*\d[\w.]*")
-_NAMED = late(
+_FILE_OR_HOST = late(
     r"https?:.*|[\w./-]+\.(?:md|py|txt|js|ts|tsx|rs|go|sh|toml|json|ya?ml|com|org|io|dev|net|env|key|pem)"
     r"|[A-Z]{2,6}-\d+|[A-Za-z]\d+|[\w.+-]+@[\w-]+\.\w+|@[\w-]+|#[\w-]+|\^\w+"
 )
 
 
 def entropy(value: str) -> float:
-    """Shannon's, in bits a character."""
+    """Shannon entropy in bits per character."""
     size = len(value)
     return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
 
 
-def _class(char: str) -> int:
+def _char_class(char: str) -> int:
     return 0 if char.islower() else 1 if char.isupper() else 2 if char.isdigit() else 3
 
 
-def mixed(value: str) -> float:
-    """How often neighbours differ in class (lower, upper, digit, other): about 0.6 in random base64,
-    below 0.3 in the identifiers of code."""
-    classes = [_class(c) for c in value]
+def class_changes(value: str) -> float:
+    """The share of neighbouring characters that differ in class (lower, upper, digit, other): about 0.6 in
+    random base64, below 0.3 in identifiers."""
+    classes = [_char_class(c) for c in value]
     return sum(a != b for a, b in pairwise(classes)) / max(1, len(classes) - 1)
 
 
 def is_hex(value: str) -> bool:
-    """A hash, most of the time."""
+    """Whether a value is a hex number or UUID: a hash, most of the time."""
     return _HEX.fullmatch(value) is not None or _UUID.fullmatch(value) is not None
 
 
-def random_looking(value: str, least: int = 10) -> bool:
-    """Whether a machine drew it: a long hex number, or letters and digits in no order of words."""
+def is_random(value: str, least: int = 10) -> bool:
+    """Whether a value looks generated: a long hex number, or letters and digits that form no words."""
     if len(value) < least or entropy(value) < 2.5 or any(map(str.isspace, value)):
         return False
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     if is_hex(value):
         return len(value) >= 16 and letters and digits
     pieces = [p for p in re.split(r"[-_./:+=~@]", value) if p]
-    if len(pieces) > 1 and all(_PIECE.fullmatch(p) for p in pieces):
+    if len(pieces) > 1 and all(_IDENTIFIER_PART.fullmatch(p) for p in pieces):
         return False  # words and numbers: prod-db-2024, gpt-4o-2024-08-06
     if letters and digits:
         words = (
             r"(?:[A-Z]?[a-z]{3,}|\d{1,4})+" if len(value) >= 20 else r"(?:[A-Z]?[a-z]{3,}|[A-Z]{3,}|\d{1,4})+"
         )
-        if _PIECE.fullmatch(value) or re.fullmatch(words, value):
+        if _IDENTIFIER_PART.fullmatch(value) or re.fullmatch(words, value):
             return False  # getUser2, Sonnet45
-        return mixed(value) >= 0.2 or (len(value) >= 16 and entropy(value) >= 3.2)
+        return class_changes(value) >= 0.2 or (len(value) >= 16 and entropy(value) >= 3.2)
     if re.fullmatch(r"(?:[A-Z2-7]{8}){2,8}", value):
         return entropy(value) >= 3.3  # base32, as one-time passwords use it
-    return letters and len(value) >= 20 and mixed(value) >= 0.3 and entropy(value) >= 3.6
+    return letters and len(value) >= 20 and class_changes(value) >= 0.3 and entropy(value) >= 3.6
 
 
-def very_random(value: str) -> bool:
-    """Fit to be taken with next to no context: three classes, thoroughly mixed, 24 characters or more."""
-    if _ID.fullmatch(value):
+def is_very_random(value: str) -> bool:
+    """Whether a value is a secret even without a name: 24 characters or more of three classes, well mixed."""
+    if _GENERATED_ID.fullmatch(value):
         return False
     return (
         len(value) >= 24
-        and {0, 1, 2} <= {_class(c) for c in value}
+        and {0, 1, 2} <= {_char_class(c) for c in value}
         and entropy(value) >= 3.9
         and sum(map(str.isdigit, value)) >= 2
-        and mixed(value) >= 0.38
+        and class_changes(value) >= 0.38
         and max(map(len, re.split(r"[/_-]", value))) >= 12
     )
 
 
-def strong_password(value: str) -> bool:
-    """What no word of a sentence looks like: six characters or more, letters with digits or marks."""
-    if len(value) < 6 or _NUMERIC.fullmatch(value) or _NAMED.fullmatch(value):
+def is_strong_password(value: str) -> bool:
+    """Whether a value looks like no ordinary word: six characters or more, letters with digits or marks."""
+    if len(value) < 6 or _NUMERIC.fullmatch(value) or _FILE_OR_HOST.fullmatch(value):
         return False
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     marks = any(c in "!@#$%^&*+=?~" for c in value[1:])
     return letters and ((marks and not re.fullmatch(r"[A-Za-z'/-]+[!?*]+", value)) or digits)
 
 
-def placeholder(value: str) -> bool:
-    """Code, a reference, a type, a stand-in, a stop word: nothing that opens a door."""
+def is_placeholder(value: str) -> bool:
+    """Whether a value is code, a reference, a type, a placeholder or a common word, and so no secret."""
     bare = value.strip(" *_:;,.!?()[]{}").lower()
-    return len(set(value)) < 3 or bare in _STOP or _CODE.match(value) is not None
+    return len(set(value)) < 3 or bare in _PLACEHOLDERS or _CODE_OR_REFERENCE.match(value) is not None
 
 
 # -- kinds -------------------------------------------------------------------------------------------------
-# The shapes of secrets that can be told by themselves: provider tokens, keys and hashes.
+# Patterns of secrets that are recognised without a name: provider tokens, keys and hashes.
 
 
-Row = tuple[str, tuple[str, ...], int, str]
-"""A kind, literals one of which must occur, how many characters before it the secret may begin, pattern."""
+SecretPattern = tuple[str, tuple[str, ...], int, str]
+"""(kind, literals of which one must occur, how many characters before it the secret may begin, pattern)."""
 
 
 @cache
-def rows() -> tuple[Row, ...]:
-    """The rows of `data/secrets.txt`, which says more of them."""
+def secret_patterns() -> tuple[SecretPattern, ...]:
+    """The rows of `data/secrets.txt`, which explains them."""
     found = ((heading.split(), pattern) for heading, pattern in table("secrets.txt"))
     return tuple((kind, tuple(some), int(back), pattern) for (kind, back, *some), pattern in found)
 
 
 @cache
-def _heads() -> tuple[Mapping[tuple[str, ...], set[int]], set[int]]:
-    """Which rows have a literal that begins with these characters, and which are looked at in any text."""
-    by_head: dict[tuple[str, ...], set[int]] = {}
+def _patterns_by_prefix() -> tuple[Mapping[tuple[str, ...], set[int]], set[int]]:
+    """{first three characters of a literal: numbers of its patterns}, and the patterns to try on any text."""
+    by_prefix: dict[tuple[str, ...], set[int]] = {}
     always: set[int] = set()
-    for number, (_, literals, _, _) in enumerate(rows()):
+    for number, (_, literals, _, _) in enumerate(secret_patterns()):
         if not literals or min(map(len, literals)) < 3:
             always.add(number)
         for literal in literals:
-            by_head.setdefault(tuple(literal[:3]), set()).add(number)
-    return by_head, always
+            by_prefix.setdefault(tuple(literal[:3]), set()).add(number)
+    return by_prefix, always
 
 
-def _rows_for(text: str) -> Iterator[Row]:
-    """The rows of which a literal may stand in a text: to look for each of 300 takes ten times as long."""
-    by_head, always = _heads()
-    met = by_head.keys() & set(zip(text, text[1:], text[2:], strict=False))
-    return map(rows().__getitem__, sorted(always.union(*map(by_head.__getitem__, met))))
+def _candidate_patterns(text: str) -> Iterator[SecretPattern]:
+    """The patterns whose literals may occur in a text. Searching for each of 300 takes ten times as long."""
+    by_prefix, always = _patterns_by_prefix()
+    present = by_prefix.keys() & set(zip(text, text[1:], text[2:], strict=False))
+    return map(secret_patterns().__getitem__, sorted(always.union(*map(by_prefix.__getitem__, present))))
 
 
 @cache
 def compiled(pattern: str) -> Pattern[str]:
-    """Compiled once, and only when a literal of its row was met."""
+    """`re.compile`, once for each pattern and only if it is used."""
     return re.compile(pattern)
 
 
 # -- assigned ----------------------------------------------------------------------------------------------
-# Secrets that only their names give away: `password = …`, `"api_key": "…"`, `the token is …`, `… is my
+# Secrets that are recognised by their names: `password = …`, `"api_key": "…"`, `the token is …`, `… is my
 # password`, and the columns of a table.
 
 
 _REST = late(r"[^\s\"'`<>]*")
-_SHELL = late(r"\s*(?:export |set |ENV |-e |- )?\w*")
+_SHELL_PREFIX = late(r"\s*(?:export |set |ENV |-e |- )?\w*")
 _HEADING = late(r"(?:.*(?:\"|\\n))?[ \t>]*(?:[-*+] )?(?:#{1,6} |[*_]{1,2})[^\n]{0,60}")
 # `Users who lost their password:` is followed by users.
 _ABOUT_PEOPLE = late(r"(?i)\b(?:who|whose|lost|forg\w+|reset\w*|without|how|know\w*|not|never|no)\b")
-_MORE = late(
-    rf"[\"'`]?[ \t]{{0,8}}{LINE}[ \t>]{{0,40}}[-*+] [\"'`]?(?P<value>[^\s\"'`<>\\]{{4,512}})"
-    rf"(?=[\"'`]?[ \t]{{0,8}}(?:{LINE}|[\"\\]|\Z))"
+_LIST_ITEM = late(
+    rf"[\"'`]?[ \t]{{0,8}}{_EOL}[ \t>]{{0,40}}[-*+] [\"'`]?(?P<value>[^\s\"'`<>\\]{{4,512}})"
+    rf"(?=[\"'`]?[ \t]{{0,8}}(?:{_EOL}|[\"\\]|\Z))"
 )
-_STEM = late("|".join(STEMS), re.IGNORECASE)
-_RULE = late(rf"{LINE}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={LINE})")
-_LINE_END = late(LINE)
-_NO_VALUE = late(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
-_NOTHING = late(rf"[ \t*]*(?:\\{{1,2}}(?={LINE}))?{LINE}")
+_STEM = late("|".join(_NAME_STEMS), re.IGNORECASE)
+_TABLE_RULE = late(rf"{_EOL}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={_EOL})")
+_LINE_END = late(_EOL)
+_VALUE_END = late(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
+_ONLY_EOL = late(rf"[ \t*]*(?:\\{{1,2}}(?={_EOL}))?{_EOL}")
 _COMMAND = late(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
 
 
@@ -320,46 +323,46 @@ def _line_before(text: str, match: Match[str]) -> str:
     return text[max(text.rfind("\n", 0, match.start()) + 1, match.start() - 80) : match.start()]
 
 
-def _bare(text: str, match: Match[str]) -> tuple[str, bool]:
-    """The bare value without what its language puts after it, and whether it ends the line."""
+def _bare_value(text: str, match: Match[str]) -> tuple[str, bool]:
+    """(a value without quotes and without the syntax after it, whether it ends the line)."""
     value, sign = match["bare"], match["sign"]
-    shell = sign.strip() == "=" and _SHELL.fullmatch(_line_before(text, match)) is not None
+    shell = sign.strip() == "=" and _SHELL_PREFIX.fullmatch(_line_before(text, match)) is not None
     if not shell or value.endswith((",", ")")):
-        value = _NO_VALUE.split(value, maxsplit=1)[0].rstrip(".:)]}*\\?")
+        value = _VALUE_END.split(value, maxsplit=1)[0].rstrip(".:)]}*\\?")
     end = match.start("bare") + len(value)
     rest = text[end : end + 4].lstrip(" ,.;*|)]}\\?")
     joined = sign == "=" or text[end : end + 1] in {"&", ";", '"', "'", "`", "<", ","}
     return value, joined or not rest or rest[0] in "\n#\r" or text.startswith(("\\n", "\\r\\n"), end)
 
 
-def _variable(text: str, end: int, value: str) -> bool:
-    """`connect(password=secret_value)`: a bare word before a bracket is a variable."""
+def _is_variable(text: str, end: int, value: str) -> bool:
+    """Whether a value is a variable: a plain word before a bracket, `connect(password=secret_value)`."""
     plain = value.isidentifier() and not any(map(str.isdigit, value))
     return plain and text[end : end + 1] in {")", ",", "(", ";"}
 
 
-def _listed(text: str, match: Match[str], value: str) -> bool:
-    """`"password", "…"`: a call may set one so, a list of words does not."""
+def _is_in_list(text: str, match: Match[str], value: str) -> bool:
+    """Whether `"password", "…"` is a list of words, rather than a call that sets a password."""
     before = text[max(0, match.start() - 44) : match.start()]
-    return not strong_password(value) or not re.search(r"[(\[]\\{0,3}[\"'][\w.-]{0,40}$", before)
+    return not is_strong_password(value) or not re.search(r"[(\[]\\{0,3}[\"'][\w.-]{0,40}$", before)
 
 
-def _on_next_line(match: Match[str]) -> bool:
-    """Whether the value stands on another line, where only a block or `value:` says that it is one."""
+def _is_on_next_line(match: Match[str]) -> bool:
+    """Whether the value is on another line, and neither a YAML block nor a `value:` marks it."""
     sign = match["sign"]
     return match["block"] is None and "value" not in sign and _LINE_END.search(sign) is not None
 
 
-def _is_value_below(text: str, match: Match[str], value: str, category: str, alone: bool) -> bool:
-    """Whether what stands on the next line is a value, and not how the text goes on."""
+def _is_value_below(text: str, match: Match[str], value: str, category: str, alone: bool = True) -> bool:
+    """Whether the next line is a value, and not the next sentence."""
     before = _line_before(text, match)
     if not alone or " " in value or _ABOUT_PEOPLE.search(before):
         return False
-    if _NOTHING.match(match["sign"]) and not _HEADING.fullmatch(before):
+    if _ONLY_EOL.match(match["sign"]) and not _HEADING.fullmatch(before):
         return False
     if category == "password":
-        return strong_password(value) or (match["quoted"] is not None and "=" in match["sign"])
-    return random_looking(value, 12)
+        return is_strong_password(value) or (match["quoted"] is not None and "=" in match["sign"])
+    return is_random(value, 12)
 
 
 def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
@@ -367,90 +370,90 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
     if sign and sign.split()[-1][-1] in "=:>|,-→(":
         variable = value.isidentifier() and "_" in value and not any(map(str.isdigit, value))
         plain = alone and not variable and name != "pass"
-        return not value.endswith(":") and (strong_password(value) or plain or random_looking(value))
+        return not value.endswith(":") and (is_strong_password(value) or plain or is_random(value))
     flag = re.search(r"--[\w-]{0,20}$", line) is not None
     if name in {"pass", "passes"} and not flag:
         return False
     if sign or _COMMAND.fullmatch(line):
-        return strong_password(value) or (flag and alone)
+        return is_strong_password(value) or (flag and alone)
     odd = sum(map(str.isdigit, value)) >= 2 and (value != value.lower() or not value.isalnum())
     return (
-        strong_password(value)
+        is_strong_password(value)
         and len(value) >= 7
-        and (odd or mixed(value) >= 0.4 or match["quoted"] is not None)
+        and (odd or class_changes(value) >= 0.4 or match["quoted"] is not None)
     )
 
 
-def _is_phrase(value: str) -> bool:
-    """Whether words between quotes are a passphrase and not a sentence."""
+def _is_passphrase(value: str) -> bool:
+    """Whether quoted words are a passphrase and not a sentence."""
     words = value.split()
-    if FUNCTION_WORD.search(value) or re.search(r"(?i)secret|passw", value):
+    if _FUNCTION_WORD.search(value) or re.search(r"(?i)secret|passw", value):
         return False
-    return len(words) >= 3 or any(map(strong_password, words))
+    return len(words) >= 3 or any(map(is_strong_password, words))
 
 
-def _value_span(text: str, match: Match[str], category: str) -> tuple[int, int] | None:
-    """Where the value of one assignment is secret, or None."""
+def _value_span(text: str, match: Match[str], category: str) -> Place | None:
+    """(start, end) of the secret value of an assignment, None where it is no secret."""
     sign = match["sign"].strip()
     if match["quoted"] is not None:
         value, start, alone = match["quoted"], match.start("quoted"), True
-        if " " in value.strip() and (category != "password" or not _is_phrase(value)):
+        if " " in value.strip() and (category != "password" or not _is_passphrase(value)):
             return None
     else:
-        (value, alone), start = _bare(text, match), match.start("bare")
-        if _variable(text, start + len(value), value):
+        (value, alone), start = _bare_value(text, match), match.start("bare")
+        if _is_variable(text, start + len(value), value):
             return None
-    if len(value) < 4 or placeholder(value) or (sign == "," and _listed(text, match, value)):
+    if len(value) < 4 or is_placeholder(value) or (sign == "," and _is_in_list(text, match, value)):
         return None
-    if _on_next_line(match):
-        good = _is_value_below(text, match, value, category, alone)
-    elif not sign and match["quoted"] and text.startswith(";", match.end()) and random_looking(value):
-        good = True  # `api_key "Xk9…";`
+    if _is_on_next_line(match):
+        is_secret = _is_value_below(text, match, value, category, alone)
+    elif not sign and match["quoted"] and text.startswith(";", match.end()) and is_random(value):
+        is_secret = True  # `api_key "Xk9…";`
     elif category == "password":
-        good = _is_password(text, match, value, alone)
+        is_secret = _is_password(text, match, value, alone)
     elif not sign:  # `the API key Xk9…`
-        good = random_looking(value, 16) and not re.search(r"[/.]", value)
+        is_secret = is_random(value, 16) and not re.search(r"[/.]", value)
     else:
-        good = random_looking(value, 8 if mixed(value) >= 0.3 else 10)
+        is_secret = is_random(value, 8 if class_changes(value) >= 0.3 else 10)
     end = start + len(value)
-    if good and len(value) == LONGEST and (rest := _REST.match(text, start)):
+    if is_secret and len(value) == LONGEST and (rest := _REST.match(text, start)):
         end = max(end, rest.end())
-    return (start, end) if good else None
+    return (start, end) if is_secret else None
 
 
-def _kind(text: str, match: Match[str], category: str) -> str:
-    around = PROVIDERS.findall(text[max(0, match.start() - 32) : match.start()])
+def _assignment_kind(text: str, match: Match[str], category: str) -> str:
+    around = _PROVIDERS.findall(text[max(0, match.start() - 32) : match.start()])
     if category == "password" or not around:
         return "api-key" if category == "key" else category
     provider = around[-1].lower()
     return f"{provider}-{'secret' if provider == 'aws' else category}"
 
 
-def _assignments(text: str, low: str) -> Iterator[Span]:
-    """Values given to secret-sounding names; `low` is the text with A–Z lowered at the same offsets."""
-    for stem in STEMS:
-        at = low.find(stem)
+def _assignments(text: str, lowered: str) -> Iterator[Span]:
+    """Values assigned to names of secrets. `lowered` is the text with A–Z in lower case, same offsets."""
+    for stem in _NAME_STEMS:
+        at = lowered.find(stem)
         while at >= 0:
-            match = assignment().match(text, at)
-            category = category_of(text, match) if match else None
+            match = _assignment_pattern().match(text, at)
+            category = _secret_category(text, match) if match else None
             span = _value_span(text, match, category) if match and category else None
             if match and category and span:
-                yield (_kind(text, match, category), *span)
-                if _on_next_line(match) and match["sign"].endswith(("- ", "* ", "+ ")):
-                    yield from _list_below(text, match, category, span[1])
-            at = low.find(stem, max(at + len(stem), span[1] if span else 0))
+                yield (_assignment_kind(text, match, category), *span)
+                if _is_on_next_line(match) and match["sign"].endswith(("- ", "* ", "+ ")):
+                    yield from _list_items(text, match, category, span[1])
+            at = lowered.find(stem, max(at + len(stem), span[1] if span else 0))
 
 
-def _list_below(text: str, match: Match[str], category: str, end: int) -> Iterator[Span]:
-    """The other items of a list whose first is a value."""
-    while (more := _MORE.match(text, end)) and _is_value_below(text, match, more["value"], category, True):
-        yield (_kind(text, match, category), *more.span("value"))
+def _list_items(text: str, match: Match[str], category: str, end: int) -> Iterator[Span]:
+    """The other items of a list whose first item is a secret."""
+    while (more := _LIST_ITEM.match(text, end)) and _is_value_below(text, match, more["value"], category):
+        yield (_assignment_kind(text, match, category), *more.span("value"))
         end = more.end()
 
 
 def _table_columns(text: str) -> Iterator[Span]:
-    """Values in a table's column whose head is a secret's name, read as if the name stood above each."""
-    rules = [*_RULE.finditer(text)] if "|" in text and "--" in text else []
+    """Values in a table column that is headed by a secret's name. Each is read as if below the name."""
+    rules = [*_TABLE_RULE.finditer(text)] if "|" in text and "--" in text else []
     for rule, last in zip(rules, [*(each.start() for each in rules[1:]), len(text)], strict=False):
         ends = [
             0,
@@ -475,7 +478,7 @@ def _table_columns(text: str) -> Iterator[Span]:
 
 
 def _cells(text: str, start: int, end: int) -> list[tuple[int, str]]:
-    """The cells of a table's row, each with where it begins."""
+    """(offset, text) of the cells of a table row."""
     found, at = [], start
     for cell in text[start:end].split("|"):
         found.append((at, cell))
@@ -492,93 +495,94 @@ _WHOSE = (
     r"(?:the|my|our|your|his|her|their|its|mein|unser|dein|ihr|sein|das|le|la|les|mon|notre|votre|son|el|mi"
     r"|tu|su|nuestra|minha|nossa)"
 )
-# `… is my password`, `… (that is the password)`, `… ist das WLAN-Passwort`: the words behind say what it was.
-_BEFORE_NAME = (
+# The name after its value: `… is my password`, `… (that is the password)`, `… ist das WLAN-Passwort`.
+_VALUE_BEFORE_NAME = (
     r"(?i)(?<![\w/.@:=-])(?:(?P<quote>[\"'`“„«])(?P<quoted>[^\n\"'`“”„«»]{4,120})\\?[\"'`”“»]"
     r"|(?P<bare>[^\s\"'`“”„«»()<>]{4,120}+))[*)]{0,3}"
     rf"(?P<link>,?(?:\s|\\n){{1,6}}{_VERB}|[,;:]?(?:\s|\\n){{0,6}}(?:[—–-] )?[(\[]?"
     rf"(?:{_THAT}(?:\s{_VERB}|['’]s)|c['’](?:est|était))|\s{{1,6}}(?:as|als|comme|como)|\s{{0,6}}(?P<loose>[(\[]|<-|←|—|–))"
     rf"(?:\s{{0,6}}(?P<whose>{_WHOSE})(?=\s))?\s{{0,6}}(?P<words>(?:[\w.'/-]{{1,24}}\s){{0,3}}[\w-]{{0,24}})\Z"
 )
-_VARIABLE = (
+_LATER_NAME = (
     r"(?i)(?P<password>pass(?:[ -]?(?:word|phrase|code)|wd|wort)|kennwort|mot de passe|contrase[ñn]a|senha"
     r"|clave(?!\s(?:para|del? (?!wi-?fi|router|correo|servidor|cuenta|red\b)))|пароль)"
     r"|(?P<key>key)|(?P<token>token)|(?P<secret>secret)|(?P<pin>(?-i:PIN))"
 )
-_STEMS = ("pass", "kennwort", "mot de passe", "contrase", "clave", "senha", "пароль", "key", "token",
+_LATER_STEMS = ("pass", "kennwort", "mot de passe", "contrase", "clave", "senha", "пароль", "key", "token",
           "secret", "pin")  # fmt: skip
 _AFTER_NAME = (
     r"[\"'`*)\]\\]{0,4}(?:\s{0,4}(?:\Z|[.,;!?)\]\n\"]|\\n|\\\")|\s(?P<on>(?:for|of|on|at|in|here|there|now|since"
     r"|fürs?|von|vom|zum|im|am|auf|bei|pour|de|du|des|sur|del|para|en|do|da"
     r"|(?:and|but|so|und|et|y|e)\s(?!\w*(?:token|user|login|secret|key|auth|session|account)))\b))"
 )
-_NO_NAME_OF_IT = late(r"(?i)\b(?:where|when|why|how|what|who|whose|before|after|behind|under|without)\b")
+_QUESTION_WORD = late(r"(?i)\b(?:where|when|why|how|what|who|whose|before|after|behind|under|without)\b")
 
 
-def _named_afterwards(text: str, low: str) -> Iterator[Span]:
-    """Values that the words behind them call a secret."""
-    for stem in _STEMS:
-        at = low.find(stem)
+def _values_before_names(text: str, lowered: str) -> Iterator[Span]:
+    """Values whose name comes after them: `… is my password`."""
+    for stem in _LATER_STEMS:
+        at = lowered.find(stem)
         while at >= 0:
-            name = compiled(_VARIABLE).match(text, at)
+            name = compiled(_LATER_NAME).match(text, at)
             ends = compiled(_AFTER_NAME).match(text, name.end()) if name else None
-            match = compiled(_BEFORE_NAME).search(text[max(0, at - 200) : at]) if ends else None
-            if name and ends and match and (span := _named_value(text, name, ends, match)):
+            match = compiled(_VALUE_BEFORE_NAME).search(text[max(0, at - 200) : at]) if ends else None
+            if name and ends and match and (span := _value_before_name(text, name, ends, match)):
                 yield ("api-key" if name["key"] else str(name.lastgroup), *span)
-            at = low.find(stem, at + len(stem))
+            at = lowered.find(stem, at + len(stem))
 
 
-def _named_value(text: str, name: Match[str], ends: Match[str], match: Match[str]) -> tuple[int, int] | None:
-    """Where the value is that is called so, or None where these words speak of something else."""
+def _value_before_name(text: str, name: Match[str], ends: Match[str], match: Match[str]) -> Place | None:
+    """(start, end) of the value before a name, None where the words are about something else."""
     which = "quoted" if match["bare"] is None else "bare"
     start = max(0, name.start() - 200) + match.start(which)
     value = match[which].rstrip(".,;:" if which == "bare" else "")
     words = match["words"] if name[0].lower() != "senha" else re.sub(r"\b[ao] ", "", match["words"])
     apart = match[which].endswith(".") or "\n" in match["link"]  # its own sentence may go on elsewhere
-    if FUNCTION_WORD.search(words) or _NO_NAME_OF_IT.search(words) or placeholder(value):
+    if _FUNCTION_WORD.search(words) or _QUESTION_WORD.search(words) or is_placeholder(value):
         return None
     if name["pin"]:
-        good = re.fullmatch(r"\d{4,10}", value) is not None
+        is_secret = re.fullmatch(r"\d{4,10}", value) is not None
     elif not name["password"]:
-        wanted = name["key"] is None or KEY_BEFORE.search(text[max(0, name.start() - 16) : name.start()])
-        good = wanted is not None and random_looking(value, 16)
+        wanted = name["key"] is None or _KEY_QUALIFIER.search(text[max(0, name.start() - 16) : name.start()])
+        is_secret = wanted is not None and is_random(value, 16)
     elif apart and ends["on"]:
-        good = False
+        is_secret = False
     elif " " in value:
-        good = _is_phrase(value)
+        is_secret = _is_passphrase(value)
     elif match["loose"] in ("(", "[", "—", "–") and (ends["on"] or not match["whose"]):
-        good = ends["on"] is None and len(value) >= 8 and strong_password(value) and mixed(value) >= 0.4
+        is_mixed = is_strong_password(value) and class_changes(value) >= 0.4
+        is_secret = ends["on"] is None and len(value) >= 8 and is_mixed
     else:
-        words_of_it = match["whose"] and re.fullmatch(r"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}", value)
-        good = strong_password(value) or bool(words_of_it) or (which == "quoted" and len(value) >= 6)
-    return (start, start + len(value)) if good else None
+        hyphenated = match["whose"] and re.fullmatch(r"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}", value)
+        is_secret = is_strong_password(value) or bool(hyphenated) or (which == "quoted" and len(value) >= 6)
+    return (start, start + len(value)) if is_secret else None
 
 
 # -- cards -------------------------------------------------------------------------------------------------
 # Numbers of payment cards: an issuer's first digits, its lengths, and the check digit (Luhn).
 #
-# One number in ten passes the check, so that alone takes nothing: order numbers, ids, telephone numbers and
-# timestamps stay. A number written as cards write it, or of a length and beginning that an issuer has
-# today, is taken; a rarer one only with a word beside it that speaks of a card.
+# One number in ten passes the check, so that alone is not enough: order numbers, ids, telephone numbers and
+# timestamps stay. A number in the groups of a card, or with a prefix and length that an issuer uses today, is
+# redacted; a rarer one only next to a word for a card.
 
 
 _DIGIT_GAP = "[ .\u00a0\u2007\u2009\u202f\u2010\u2011\u2012\u2013-]"
 # In fours (a fifth group is the end of a long number, or the three digits on the back), as Amex and Diners
 # print it, or in one piece. Not inside a word, a path, a decimal or an account's number in fours (IBAN).
-_NUMBER = (
+_CARD_NUMBER = (
     r"(?:(?<![A-Za-z0-9_/#+-])(?<!\d\.)|(?<=\\[nrt])|(?<=%20))"
     rf"(?:(?<!\d{{4}}{_DIGIT_GAP})(?<![A-Z]{{2}}\d{{2}}{_DIGIT_GAP})\d{{4}}(?P<four>{_DIGIT_GAP})\d{{4}}(?P=four)\d{{4}}(?P=four)\d{{4}}"
     rf"(?P<rest>(?P=four)\d{{3}}(?!\d))?(?!{_DIGIT_GAP}(?!20\d\d|0[1-9]\d\d|1[0-2]\d\d)\d{{4}}(?!\d))"
     rf"|\d{{4}}(?P<six>{_DIGIT_GAP})\d{{6}}(?P=six)\d{{4,5}}|\d{{12,19}})(?![A-Za-z0-9_]|\.\w|-\d)"
 )
 # First digits and lengths in use: Visa, Mastercard, American Express, Discover, JCB, UnionPay, Diners.
-_COMMON = (
+_COMMON_ISSUERS = (
     r"4\d{15}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}"
     r"|6(?:011|4[4-9]\d|5\d\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
 )
 # Rarer ones: Diners' fourteen, Maestro and its like, thirteen or nineteen digits.
-_RARE = r"3(?:0[0-5]|[689]\d)\d{11}|4\d{12}(?:\d{6})?|(?:5[06-8]|6\d)\d{10,17}"
-_CARD = (
+_RARE_ISSUERS = r"3(?:0[0-5]|[689]\d)\d{11}|4\d{12}(?:\d{6})?|(?:5[06-8]|6\d)\d{10,17}"
+_CARD_WORD = (
     r"(?i)card|\bvisa\b|amex|american express|maestro|diners|union ?pay|\bjcb\b|discover|\bcvv|\bcvc|\bpan\b"
     r"|kart[ae]|carte|tarjeta|cart[ãa]o|карт|カード|卡|카드"
 )
@@ -591,43 +595,43 @@ _CARD_LABEL = (
     r"[\"'`*]{0,2}[ _-]?(?:no|nr|num|numbers?|nummer|番号|号|id|ids|key)?[.:#=\"'`*]{0,4}"
     r"(?: (?:is|was|ist|est|es))?[ \"'`#:=：]{0,3}$"
 )
-_SOME = late(rf"\d{{4}}{_DIGIT_GAP}?\d{{4}}")
+_EIGHT_DIGITS = late(rf"\d{{4}}{_DIGIT_GAP}?\d{{4}}")
 
 
-def luhn(digits: str) -> bool:
-    """Whether the last digit checks the others."""
+def passes_luhn(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others."""
     doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
     return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0
 
 
 def cards(text: str) -> Iterator[tuple[str, int, int]]:
-    """Where card numbers stand, as kind, start and end."""
-    if not _SOME.search(text):  # most texts: no pattern is compiled for them
+    """The spans of card numbers."""
+    if not _EIGHT_DIGITS.search(text):  # most texts: no pattern is compiled for them
         return
-    card, thing, common, rarer = map(compiled, (_CARD, _CARD_LABEL, _COMMON, _RARE))
-    for match in compiled(_NUMBER).finditer(text):
+    card_word, label_word = compiled(_CARD_WORD), compiled(_CARD_LABEL)
+    common, rarer = compiled(_COMMON_ISSUERS), compiled(_RARE_ISSUERS)
+    for match in compiled(_CARD_NUMBER).finditer(text):
         start = match.start()
         before = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start]
         behind = text[match.end() : match.end() + 30].split("\n", 1)[0]
-        told, other = card.search(before), thing.search(before)
-        grouped, named = match["four"] or match["six"], told or card.search(behind)
+        has_card_word, label = card_word.search(before), label_word.search(before)
+        grouped, named = match["four"] or match["six"], has_card_word or card_word.search(behind)
         sure = grouped and named  # `my card for the order is 4111 1111 …`
-        if other and not sure and (other["thing"] or not (told or (grouped and other["number"]))):
+        if label and not sure and (label["thing"] or not (has_card_word or (grouped and label["number"]))):
             continue
         rare = named or grouped
         for end in (match.end(), match.start("rest")) if match["rest"] else (match.end(),):
             digits = "".join(str(int(digit)) for digit in text[start:end] if digit.isdecimal())
-            if (common.fullmatch(digits) or (rare and rarer.fullmatch(digits))) and luhn(digits):
+            if (common.fullmatch(digits) or (rare and rarer.fullmatch(digits))) and passes_luhn(digits):
                 yield ("card-number", start, end)
                 break
 
 
 # -- redaction ---------------------------------------------------------------------------------------------
-# Takes secrets out of text before it is written, indexed or sent.
+# `find` returns the spans of secrets, and `redact` replaces them by `[redacted: kind]`.
 #
-# `find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: patterns that speak for
-# themselves (`rows`), card numbers, values given to secret-sounding names, random runs, and what a run of
-# base64 hides; own patterns come from the bank's settings.
+# Five sources: patterns (`secret_patterns`), card numbers, values of names, random runs, and all of these
+# inside base64. The bank's settings add patterns of their own.
 #
 # Nothing here logs, stores or raises with the text of a secret.
 
@@ -635,9 +639,9 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
 MARKER = late(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
 _KIND = late(r"[a-z][a-z0-9-]{0,39}")
 _LONG_RUN = late(r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[ \t>]{0,12}[A-Za-z0-9+/]{4,})*={0,2}")
-_DECODED = 262_144  # characters of base64 that are looked into
+_MAX_DECODED = 262_144  # characters of base64 that are decoded
 _ASCII_LOWER = {c: c + 32 for c in range(65, 91)}
-_VAGUE = frozenset(
+_GENERIC_KINDS = frozenset(
     {
         "password",
         "secret",
@@ -652,16 +656,16 @@ _VAGUE = frozenset(
         "password-hash",
     }
 )
-_ASIDE = late(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
-_HEX_SAID = late(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
-_HASHES = late(
+_NO_WORD_LIST = late(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
+_HEX_LABEL = late(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
+_HASH_LABEL = late(
     r"(?i)sha-?\d*\b|md5|hash|integrity|fingerprint|checksum|digest|commit|cache|public|primary|partition"
     r"|idempot|revision"
 )
-_NO_SECRET = late(
+_NO_SECRET_LABEL = late(
     r"(?i)integrity|sha\d*|checksum|digest|etag|fingerprint|hash|cid|signature|model|uuid|_id\b|\bid\b"
 )
-_NEAR = late(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
+_SECRET_LABEL = late(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
 NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -676,32 +680,30 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """`text` with `[redacted: kind]` for each secret, and how many of each kind were `taken`."""
+    """`text` with `[redacted: kind]` for each secret, and the `counts` of each kind."""
 
     text: str
-    taken: Mapping[str, int]
+    counts: Mapping[str, int]
 
 
 def redact(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> Redacted:
-    """Take every secret out; a second time takes nothing. `patterns` are own ones, kind to regex.
+    """Replace every secret; doing so twice changes nothing. `patterns` are the bank's own: {kind: regex}.
 
-    Raises Malformed, naming the setting, for a kind or regex that is none.
+    Raises Malformed, which names the setting, for a kind or regex that is not valid.
     """
-    taken: Counter[str] = Counter()
-    while found := find(
-        text, patterns
-    ):  # what stands beside a marker may read differently: until nothing is left
+    counts: Counter[str] = Counter()
+    while found := find(text, patterns):  # text next to a marker may match anew: repeat until nothing does
         pieces, at = [], 0
         for secret in found:
             pieces += [text[at : secret.start], f"[redacted: {secret.kind}]"]
             at = secret.end
-            taken[secret.kind] += 1
+            counts[secret.kind] += 1
         text = "".join((*pieces, text[at:]))
-    return Redacted(text, dict(taken))
+    return Redacted(text, dict(counts))
 
 
-def masked(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> str:
-    """A text as it may be shown to a model: without its secrets, each line with the number it had."""
+def redact_lines(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> str:
+    """`redact` that keeps the number of lines, so that line numbers stay right."""
     if not (found := find(text, patterns)):
         return text
     pieces, at = [], 0
@@ -713,18 +715,19 @@ def masked(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> str:
 
 
 def find(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> tuple[Secret, ...]:
-    """Where the secrets are, in order and apart from each other; markers are never taken again.
+    """The secrets of a text, in order and without overlaps; markers are never redacted again.
 
-    Raises Malformed as `redact` does. Time grows with the length of the text alone, own patterns aside.
+    Raises Malformed as `redact` does. The time is linear in the length of the text, except for `patterns`.
     """
-    own = [(kind, _own(kind, regex)) for kind, regex in patterns.items()]
+    own = [(kind, _compile_pattern(kind, regex)) for kind, regex in patterns.items()]
     spans = [(kind, *m.span()) for kind, regex in own for m in regex.finditer(text)]
-    spans += _in_plain_text(text)
-    spans += _encoded(text)
-    return tuple(_merged(_without_markers(text, spans), frozenset(patterns)))
+    spans += _find_unencoded(text)
+    spans += _find_encoded(text)
+    return tuple(_merge_spans(_without_markers(text, spans), frozenset(patterns)))
 
 
-def _own(kind: str, regex: str) -> re.Pattern[str]:
+def _compile_pattern(kind: str, regex: str) -> re.Pattern[str]:
+    """A pattern of the settings. Raises Malformed."""
     if not _KIND.fullmatch(kind):
         raise Malformed(
             "a kind is a-z, 0-9 and -, at most 40 characters",
@@ -741,20 +744,21 @@ def _own(kind: str, regex: str) -> re.Pattern[str]:
         ) from error
 
 
-def _in_plain_text(text: str) -> list[Span]:
-    """What can be read without decoding."""
+def _find_unencoded(text: str) -> list[Span]:
+    """All secrets but those in base64."""
     low = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
-    by_name = [*_assignments(text, low), *_named_afterwards(text, low), *_table_columns(text)]
-    return [*_by_pattern(text), *by_name, *cards(text), *_random_runs(text)]
+    by_name = [*_assignments(text, low), *_values_before_names(text, low), *_table_columns(text)]
+    return [*_match_patterns(text), *by_name, *cards(text), *_random_runs(text)]
 
 
-def _by_pattern(text: str) -> Iterator[Span]:
+def _match_patterns(text: str) -> Iterator[Span]:
+    """Secrets that match one of `secret_patterns`."""
     runs = [m.start() for m in re.finditer(r"[A-Za-z0-9_-]{22,}", text)]
     heads = [
         head for run in runs for head in (run, run + 1, run + 2)
     ]  # past the `n` of `\\n`, the `3D` of `%3D`
-    for kind, literals, back, pattern in _rows_for(text):
-        places = _places(text, literals, back) if literals else ((head, head) for head in heads)
+    for kind, literals, back, pattern in _candidate_patterns(text):
+        places = _search_ranges(text, literals, back) if literals else ((head, head) for head in heads)
         done = 0
         for first, last in places:
             if last < done:
@@ -765,12 +769,12 @@ def _by_pattern(text: str) -> Iterator[Span]:
                 continue
             done = match.end()
             group = 1 if regex.groups else 0
-            if kind not in _JUDGES or _JUDGES[kind](match[group]):
+            if kind not in _VALUE_CHECKS or _VALUE_CHECKS[kind](match[group]):
                 yield (kind, *match.span(group))
 
 
-def _places(text: str, literals: tuple[str, ...], back: int) -> Iterator[tuple[int, int]]:
-    """From where to where a secret may begin, for each literal met."""
+def _search_ranges(text: str, literals: tuple[str, ...], back: int) -> Iterator[tuple[int, int]]:
+    """(first, last) offset at which a secret may begin, for each occurrence of a literal."""
     for literal in literals:
         at = text.find(literal)
         while at >= 0:
@@ -779,30 +783,30 @@ def _places(text: str, literals: tuple[str, ...], back: int) -> Iterator[tuple[i
 
 
 def _is_word_list(value: str) -> bool:
-    return not FUNCTION_WORD.search(value) and not _ASIDE.search(value)
+    return not _FUNCTION_WORD.search(value) and not _NO_WORD_LIST.search(value)
 
 
 def _is_login(value: str) -> bool:
-    return strong_password(value.rstrip(".)")) and not placeholder(value)
+    return is_strong_password(value.rstrip(".)")) and not is_placeholder(value)
 
 
 def _has_letters(value: str) -> bool:
-    return not placeholder(value) and any(map(str.isalpha, value))
+    return not is_placeholder(value) and any(map(str.isalpha, value))
 
 
-def _is_random(value: str) -> bool:
-    return not placeholder(value) and random_looking(value, 12)
+def _is_random_token(value: str) -> bool:
+    return not is_placeholder(value) and is_random(value, 12)
 
 
-# A value in a place made for secrets may still be a variable or a stand-in: kind → whether it is a secret.
-_JUDGES: Mapping[str, Callable[[str], bool]] = {
+# A match may still be a variable or a placeholder: {kind: whether a value is a secret}.
+_VALUE_CHECKS: Mapping[str, Callable[[str], bool]] = {
     "url-password": _has_letters,
     "password": _has_letters,
-    "url-token": _is_random,
-    "bearer-token": _is_random,
-    "artifactory-password": _is_random,
-    "secret": lambda value: not placeholder(value) and random_looking(value),
-    "basic-auth": lambda value: ":" in _plain(value),
+    "url-token": _is_random_token,
+    "bearer-token": _is_random_token,
+    "artifactory-password": _is_random_token,
+    "secret": lambda value: not is_placeholder(value) and is_random(value),
+    "basic-auth": lambda value: ":" in _decode_base64(value),
     "login": _is_login,
     "seed-phrase": _is_word_list,
     "passphrase": _is_word_list,
@@ -810,54 +814,56 @@ _JUDGES: Mapping[str, Callable[[str], bool]] = {
 
 
 def _random_runs(text: str) -> Iterator[Span]:
-    """Random runs in quotes or after a secret's word on the line, and AWS secrets beside their key id."""
+    """Random runs in quotes or after a word for a secret on the line, and AWS secrets near their key id."""
     for match in re.finditer(r"(?<![\w+/-])[A-Za-z0-9+/_-]{24,512}={0,2}(?![\w+/-])", text):
         value, (start, end) = match[0], match.span()
         before = text[max(0, start - 160) : start]
         if is_hex(value):
-            if len(value) >= 32 and _HEX_SAID.search(before) and not _HASHES.search(before[-60:]):
+            if len(value) >= 32 and _HEX_LABEL.search(before) and not _HASH_LABEL.search(before[-60:]):
                 yield ("api-key", start, end)
-        elif not very_random(value):
+        elif not is_very_random(value):
             continue
         elif len(value) == 40 and re.search(r"(?i)A[KS]IA|aws", before):
             yield ("aws-secret", start, end)
         elif before.endswith(('"', "'")) and text[end : end + 1] == before[-1]:
-            if entropy(value) > 4.3 and not _NO_SECRET.search(before[-40:]):
+            if entropy(value) > 4.3 and not _NO_SECRET_LABEL.search(before[-40:]):
                 yield ("high-entropy", start, end)
-        elif _NEAR.search(before) and not re.search(r"://\S*$", before) and not _HASHES.search(before[-24:]):
+        elif _HASH_LABEL.search(before[-24:]) or re.search(r"://\S*$", before):
+            continue
+        elif _SECRET_LABEL.search(before):
             yield ("high-entropy", start, end)
 
 
-def _plain(value: str) -> str:
-    """What base64 says, '' where it is none or no text."""
+def _decode_base64(value: str) -> str:
+    """The text of a base64 value, '' where it is no base64 or no text."""
     value = value.rstrip("=")
     try:
         decode = urlsafe_b64decode if "-" in value or "_" in value else b64decode
-        said = decode(value[: len(value) - (len(value) % 4 == 1)] + "=" * (-len(value) % 4)).decode()
+        decoded = decode(value[: len(value) - (len(value) % 4 == 1)] + "=" * (-len(value) % 4)).decode()
     except (BadBase64, ValueError):
         return ""
-    return said if sum(c.isprintable() or c.isspace() for c in said) == len(said) else ""
+    return decoded if sum(c.isprintable() or c.isspace() for c in decoded) == len(decoded) else ""
 
 
-def _encoded(text: str, depth: int = 2) -> Iterator[Span]:
-    """Runs of base64, at whichever of four alignments reads as text, that hide a secret."""
+def _find_encoded(text: str, depth: int = 2) -> Iterator[Span]:
+    """Runs of base64 that contain a secret, at any of the four alignments."""
     for match in _LONG_RUN.finditer(text):
-        whole = match[0][:_DECODED]
+        whole = match[0][:_MAX_DECODED]
         run = re.sub(r"\s[ \t>\s]*", "", whole) if "\n" in whole else whole
         for shift in range(4):
-            if not _plain(run[shift : shift + 16]):
+            if not _decode_base64(run[shift : shift + 16]):
                 continue
-            said = _plain(run[shift:])
-            inner = _in_plain_text(said) if said else []
-            inner += _encoded(said, depth - 1) if said and depth > 1 else ()
+            decoded = _decode_base64(run[shift:])
+            inner = _find_unencoded(decoded) if decoded else []
+            inner += _find_encoded(decoded, depth - 1) if decoded and depth > 1 else ()
             if inner:
-                vague = sorted(inner, key=lambda s: s[0] in _VAGUE)
+                vague = sorted(inner, key=lambda s: s[0] in _GENERIC_KINDS)
                 yield (vague[0][0], match.start(), match.end())
                 break
 
 
 def _without_markers(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans less the markers in them: what was taken once is never taken again."""
+    """The spans without the `[redacted: …]` markers in them, which are never redacted again."""
     markers = [m.span() for m in MARKER.finditer(text)] if "[redacted: " in text else []
     ends = [end for _, end in markers]
     for kind, start, end in spans:
@@ -871,19 +877,19 @@ def _without_markers(text: str, spans: Iterable[Span]) -> Iterator[Span]:
             yield (kind, start, end)
 
 
-def _merged(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]:
-    """Overlapping finds as one; its kind is an own one, else the most telling, else the longest find's."""
+def _merge_spans(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]:
+    """Overlapping spans as one. Its kind is an `own` one, then the most specific, then the longest."""
 
-    def telling(span: Span) -> tuple[bool, bool, bool, int]:
-        return (span[0] in own, span[0] not in _VAGUE, span[0] != "high-entropy", span[2] - span[1])
+    def specificity(span: Span) -> tuple[bool, bool, bool, int]:
+        return (span[0] in own, span[0] not in _GENERIC_KINDS, span[0] != "high-entropy", span[2] - span[1])
 
     group: list[Span] = []
     end = -1
     for span in sorted(spans, key=lambda s: (s[1], -s[2])):
         if span[1] >= end and group:
-            yield Secret(max(group, key=telling)[0], group[0][1], end)
+            yield Secret(max(group, key=specificity)[0], group[0][1], end)
             group, end = [], -1
         group.append(span)
         end = max(end, span[2])
     if group:
-        yield Secret(max(group, key=telling)[0], group[0][1], end)
+        yield Secret(max(group, key=specificity)[0], group[0][1], end)

@@ -1,4 +1,4 @@
-"""Dates counted from today or named by a calendar: `3 days ago`, `last May`, `3/5/2026`."""
+"""Grammar rules for calendar dates and dates relative to today: `3/5/2026`, `last May`, `3 days ago`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ua_memory.text.calendar import (
     DAY,
     DAYTIMES,
     DECADES,
-    FEASTS,
+    HOLIDAYS,
     LAST,
     MONTHS,
     MONTHS_IN,
@@ -27,15 +27,17 @@ from ua_memory.text.calendar import (
     DateSpan,
     DateText,
     Found,
+    add_months,
+    add_units,
     day,
-    in_month,
+    is_bare_ordinal,
     is_day_after_month,
     is_day_before_month,
     is_decade,
-    is_feast,
+    is_holiday,
     is_month,
     is_named_quarter,
-    is_nth,
+    is_numeric_date,
     is_quarter,
     is_season,
     is_short_year,
@@ -47,13 +49,11 @@ from ua_memory.text.calendar import (
     month,
     monthly,
     months,
-    months_on,
-    shifted,
-    stands_alone,
-    unit_of,
+    unit_around,
     weekday,
     year,
     yearly,
+    yearly_day,
 )
 from ua_memory.text.patterns import late
 
@@ -61,12 +61,12 @@ from ua_memory.text.patterns import late
 # Dates in digits: ISO forms, `3/5/2026`, years and decades.
 
 
-def digits(text: DateText, i: int) -> Found | None:
+def numeric_date(text: DateText, i: int) -> Found | None:
     if text.kind(i) == "calendarweek" and (of := year_at(text, i + 1)):
         return _week(of[0], int(text.low(i)[1:])), of[1]
-    if text.kind(i) != "date" or not stands_alone(text, i, i + 1):
+    if text.kind(i) != "date" or not is_numeric_date(text, i, i + 1):
         return None
-    for pattern, form in _FORMS:
+    for pattern, form in _NUMERIC_FORMS:
         if match := pattern.fullmatch(text.low(i)):
             found = form(match, text)
             return (found, i + 1) if found else None
@@ -89,8 +89,8 @@ def _iso_week(match: re.Match[str], text: DateText) -> DateSpan:
     return _week(int(match["y"]), int(match["w"]))
 
 
-def _written(match: re.Match[str], text: DateText) -> DateSpan:
-    """`3/5/2026`: what cannot be a month is the day, else as the zone writes it; dots mean day first."""
+def _day_and_month(match: re.Match[str], text: DateText) -> DateSpan:
+    """`3/5/2026`: the number above 12 is the day, else the time zone decides. With dots the day is first."""
     first, second = int(match["a"]), int(match["b"])
     swap = second > 12 or (text.month_first and first <= 12 and match["sep"] != ".")
     of_month, number = (first, second) if swap else (second, first)
@@ -109,24 +109,25 @@ def quarter_or_half(of: int | None, name: str) -> DateSpan | Cycle:
     return yearly(at, grain) if of is None else at(of)
 
 
-def _form(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], DateText], DateSpan | Cycle | None]], ...] = (
-    (_form(r"\d{4}-\d\d-\d\dT.*"), _iso_time),
+_FormReader = Callable[[re.Match[str], DateText], DateSpan | Cycle | None]
+_NUMERIC_FORMS: tuple[tuple[re.Pattern[str], _FormReader], ...] = (
+    (_regex(r"\d{4}-\d\d-\d\dT.*"), _iso_time),
     (
-        _form(r"(?P<y>\d{4})([-/.])(?P<m>\d\d?)\2(?P<d>\d\d?)"),
+        _regex(r"(?P<y>\d{4})([-/.])(?P<m>\d\d?)\2(?P<d>\d\d?)"),
         lambda m, t: day(date(int(m["y"]), int(m["m"]), int(m["d"]))),
     ),
-    (_form(r"(?P<y>\d{4})-(?P<m>\d\d)"), lambda m, t: month(int(m["y"]), int(m["m"]))),
-    (_form(r"(?P<m>\d\d?)/(?P<y>\d{4})"), lambda m, t: month(int(m["y"]), int(m["m"]))),
-    (_form(r"(?P<y>\d{4})-?W(?P<w>\d\d)(?:-?(?P<d>\d))?"), _iso_week),
-    (_form(r"(?P<y>\d{4})-?(?P<q>[QH]\d)"), lambda m, t: quarter_or_half(int(m["y"]), m["q"].lower())),
-    (_form(r"(?P<q>[QH]\d)-(?P<y>\d{4})"), lambda m, t: quarter_or_half(int(m["y"]), m["q"].lower())),
-    (_form(r"(?P<a>\d\d?)(?P<sep>[/.-])(?P<b>\d\d?)(?P=sep)(?P<y>\d{4})"), _written),
+    (_regex(r"(?P<y>\d{4})-(?P<m>\d\d)"), lambda m, t: month(int(m["y"]), int(m["m"]))),
+    (_regex(r"(?P<m>\d\d?)/(?P<y>\d{4})"), lambda m, t: month(int(m["y"]), int(m["m"]))),
+    (_regex(r"(?P<y>\d{4})-?W(?P<w>\d\d)(?:-?(?P<d>\d))?"), _iso_week),
+    (_regex(r"(?P<y>\d{4})-?(?P<q>[QH]\d)"), lambda m, t: quarter_or_half(int(m["y"]), m["q"].lower())),
+    (_regex(r"(?P<q>[QH]\d)-(?P<y>\d{4})"), lambda m, t: quarter_or_half(int(m["y"]), m["q"].lower())),
+    (_regex(r"(?P<a>\d\d?)(?P<sep>[/.-])(?P<b>\d\d?)(?P=sep)(?P<y>\d{4})"), _day_and_month),
     (
-        _form(r"(?P<d>\d\d?)-(?P<m>[a-z]+)-(?P<y>\d{4})"),
+        _regex(r"(?P<d>\d\d?)-(?P<m>[a-z]+)-(?P<y>\d{4})"),
         lambda m, t: day(date(int(m["y"]), _number(m["m"]), int(m["d"]))),
     ),
 )
@@ -139,7 +140,7 @@ def _number(name: str) -> int:
 
 
 def year_at(text: DateText, i: int) -> tuple[int, int] | None:
-    """A year right behind a month, a season, a quarter: `2026`, `of 2026`, `'26`; and what follows."""
+    """(year, index after it) right after a month, season or quarter: `2026`, `of 2026`, `'26`."""
     j = i + 1 if text.low(i) == "," or (text.low(i) == "of" and text.kind(i + 1) == "number") else i
     word = text.low(j)
     if text.kind(j) != "number" or (text.kind(j + 1) == "dash" and text.low(j + 1) == "/" and len(word) != 4):
@@ -166,8 +167,8 @@ def year_alone(text: DateText, i: int) -> Found | None:
 def decade(text: DateText, i: int) -> Found | None:
     word = text.low(i).replace("'", "")
     if text.kind(i) == "decade":
-        digits = word.rstrip("s")
-        first = int(digits) if len(digits) == 4 else (1900 if int(digits) >= 30 else 2000) + int(digits)
+        figures = word.rstrip("s")
+        first = int(figures) if len(figures) == 4 else (1900 if int(figures) >= 30 else 2000) + int(figures)
     elif word in DECADES:
         first = 1900 + DECADES[word]
     else:
@@ -177,21 +178,20 @@ def decade(text: DateText, i: int) -> Found | None:
     return DateSpan(date(first, 1, 1), date(first + 10, 1, 1), "decade"), i + 1
 
 
-# -- anchors -----------------------------------------------------------------------------------------------
-# What a calendar names by itself: digits, days of months, months, seasons, quarters, feasts.
+# -- calendar dates ----------------------------------------------------------------------------------------
+# Dates that a calendar names: digits, days of months, months, seasons, quarters, holidays.
 #
-# A name without its year is a `Cycle`; whether a word is a name at all is asked of the `doubt` modules.
+# A name without a year is a `Cycle`. The `is_…` functions of `calendar` decide whether a word is such a name.
 
 
 def anchor(text: DateText, i: int) -> Found | None:
-    """Whatever the calendar names at a token."""
-    return longest(
-        text, i, digits, _day_of_month, _month, _weekday, _season, _quarter, _feast, year_alone, decade, _nth
-    )
+    """A calendar date that begins at a token."""
+    named = (_day_of_month, _month, _weekday, _season, _quarter, _holiday)
+    return longest(text, i, numeric_date, *named, year_alone, decade, _nth)
 
 
 def month_at(text: DateText, i: int) -> tuple[int, int] | None:
-    """A month's name, an abbreviation with its dot, and what follows."""
+    """(number of a month, index after its name), with the dot of an abbreviation."""
     number = ALL_MONTHS.get(text.low(i)) if text.kind(i) == "word" else None
     if number is None:
         return None
@@ -200,7 +200,7 @@ def month_at(text: DateText, i: int) -> tuple[int, int] | None:
 
 
 def day_at(text: DateText, i: int) -> tuple[int, int] | None:
-    """The number of a day: `3`, `3rd`, `third`, `the 3rd`; and what follows."""
+    """(number of a day, index after it): `3`, `3rd`, `third`, `the 3rd`."""
     i = text.skip(i, ("the",))
     found = text.ordinal(i)
     if found is None and text.kind(i) == "number" and len(text.low(i)) <= 2 and text.low(i).isdigit():
@@ -228,14 +228,14 @@ def _day_of_month(text: DateText, i: int) -> Found | None:
     of_year = year_at(text, j)
     if of_year:
         return day(date(of_year[0], of_month, of_day)), of_year[1]
-    date(2024, of_month, of_day)  # a leap year: what it has not, none has
-    return in_month(of_day, of_month), j
+    date(2024, of_month, of_day)  # ValueError for a day that not even a leap year has
+    return yearly_day(of_day, of_month), j
 
 
 def _nth(text: DateText, i: int) -> Found | None:
     """`on the 3rd`: of this month, or of the last if it is still to come."""
     at = text.skip(i, ("the",))
-    if text.kind(at) != "ordinal" or (at == i and text.low(i - 1) != "the") or not is_nth(text, at):
+    if text.kind(at) != "ordinal" or (at == i and text.low(i - 1) != "the") or not is_bare_ordinal(text, at):
         return None
     number = int(text.low(at)[:-2])
     return (monthly(number), at + 1) if 1 <= number <= 31 else None
@@ -259,7 +259,7 @@ def _weekday(text: DateText, i: int) -> Found | None:
         return None
     # "Sunday, 3 May 2026": the date says all.
     j = i + 1 + (text.low(i + 1) in (",", "."))
-    dated = longest(text, text.skip(j, ("the",)), digits, _day_of_month)
+    dated = longest(text, text.skip(j, ("the",)), numeric_date, _day_of_month)
     if dated and (not isinstance(dated[0], DateSpan) or dated[0].grain == "day"):
         return dated
     return (weekday(number), i + 1) if is_weekday(text, i, i + 1) else None
@@ -305,21 +305,22 @@ def _quarter(text: DateText, i: int) -> Found | None:
     return quarter_or_half(of_year[0] if of_year else None, f"q{count[0]}"), end
 
 
-def _feast(text: DateText, i: int) -> Found | None:
+def _holiday(text: DateText, i: int) -> Found | None:
     for words in (n for n in (4, 3, 2, 1) if i + n <= len(text)):
         name = " ".join(t.text.lower().replace("’", "'") for t in text.tokens[i : i + words])
-        at = FEASTS.get(name) or (FEASTS.get(name.removesuffix("'s")) if words == 1 else None)
-        if at is None or (name.startswith("new year") and not text.capital(i) and text.low(i - 1) == "a"):
+        at = HOLIDAYS.get(name) or (HOLIDAYS.get(name.removesuffix("'s")) if words == 1 else None)
+        is_plain = name.startswith("new year") and not text.is_capitalised(i)
+        if at is None or (is_plain and text.low(i - 1) == "a"):
             continue
         of_year = year_at(text, i + words)
         if of_year:
             return at(of_year[0]), of_year[1]
-        return (yearly(at, "day"), i + words) if is_feast(text, i, i + words) else None
+        return (yearly(at, "day"), i + words) if is_holiday(text, i, i + words) else None
     return None
 
 
 # -- ago ---------------------------------------------------------------------------------------------------
-# So long ago or ahead: `3 days ago`, `two springs ago`, `more than a month ago`, `three weeks from now`.
+# A duration before or after today: `3 days ago`, `two springs ago`, `three weeks from now`.
 
 
 _MORE = (("more", "than"), ("over",), ("at", "least"), ("longer", "than"))
@@ -330,22 +331,22 @@ def ago(text: DateText, i: int) -> Found | None:
     """`3 days ago`, `two springs ago`, `a year and a half ago`, `more than a month ago`."""
     for words in (*_MORE, *_LESS):
         j = text.after(i, *words)
-        if j > i and (found := _so_long(text, j)) and text.low(found[1]) in ("ago", "back", "old"):
-            then = found[0].point or found[0].parts()[0]
+        if j > i and (found := _duration_ago(text, j)) and text.low(found[1]) in ("ago", "back", "old"):
+            then = found[0].point or found[0].bounds()[0]
             open_ = DateSpan(None, then) if words in _MORE else DateSpan(then, text.today + DAY)
             return open_, found[1] + 1
     if text.low(i - 1) == "than" and text.low(i - 2) in ("older", "newer"):
         counted = text.count(i)
-        found = _so_long(text, i) if counted and text.low(counted[1]) in UNITS else None
+        found = _duration_ago(text, i) if counted and text.low(counted[1]) in UNITS else None
         return found and (found[0], found[1] + (text.low(found[1]) in ("ago", "old")))
-    found = _so_long(text, i)
+    found = _duration_ago(text, i)
     if found is None:
         return None
     j = found[1]
     if text.low(j) == "ago" and text.low(j + 1) == "today" and found[0].point:
         return day(found[0].point), j + 2
     if text.low(j) == "ago" or (
-        text.low(j) in ("back", "earlier") and text.low(i) != "an" and _closes(text, j + 1)
+        text.low(j) in ("back", "earlier") and text.low(i) != "an" and _is_last(text, j + 1)
     ):
         return found[0], j + 1
     if text.after(j, "before", "now") > j:
@@ -353,15 +354,15 @@ def ago(text: DateText, i: int) -> Found | None:
     return None
 
 
-def _closes(text: DateText, j: int) -> bool:
+def _is_last(text: DateText, j: int) -> bool:
     return j >= len(text) or text.kind(j) == "mark"
 
 
-def _so_long(text: DateText, i: int) -> tuple[DateSpan, int] | None:
-    """How far back: a count and a unit, or a count and what repeats."""
+def _duration_ago(text: DateText, i: int) -> tuple[DateSpan, int] | None:
+    """The range that lies a duration before today: a count and a unit, or a count and a recurring date."""
     at = text.after(i, "half", "a")
     if at > i and text.low(at) in ("year", "decade"):
-        return _back(text, 6 if text.low(at) == "year" else 60, "month"), at + 1
+        return _unit_ago(text, 6 if text.low(at) == "year" else 60, "month"), at + 1
     count = text.count(i)
     if count is None:
         return None
@@ -369,39 +370,39 @@ def _so_long(text: DateText, i: int) -> tuple[DateSpan, int] | None:
     if text.low(j) in ("or", "to") or text.kind(j) == "dash":
         other = text.count(j + 1)
         if other and (unit := UNITS.get(text.low(other[1]), "")):
-            near, far = _back(text, number, unit), _back(text, other[0], unit)
+            near, far = _unit_ago(text, number, unit), _unit_ago(text, other[0], unit)
             return DateSpan(far.start, near.end), other[1] + 1
     unit = UNITS.get(text.low(j), "")
     if unit == "weekend":
-        return unit_of(text.today - timedelta(weeks=number), unit), j + 1
+        return unit_around(text.today - timedelta(weeks=number), unit), j + 1
     if unit:
-        return _with_rest(text, number, unit, j + 1)
+        return _unit_and_half(text, number, unit, j + 1)
     repeats = repeating(text, j)
-    return (repeats.past(text.today, number), j + 1) if repeats else None
+    return (repeats.previous(text.today, number), j + 1) if repeats else None
 
 
-def _with_rest(text: DateText, number: int, unit: str, j: int) -> tuple[DateSpan, int]:
-    """`a year and a half`, `a week or two`; else just the count."""
+def _unit_and_half(text: DateText, number: int, unit: str, j: int) -> tuple[DateSpan, int]:
+    """`a year and a half`, `a week or two`; else the unit alone."""
     if text.after(j, "and", "a", "half") > j and unit in ("year", "month", "week"):
         smaller, size = {"year": ("month", 12), "month": ("day", 30), "week": ("day", 7)}[unit]
-        return _back(text, number * size + size // 2, smaller), j + 3
+        return _unit_ago(text, number * size + size // 2, smaller), j + 3
     if text.low(j) == "or" and text.low(j + 1) in ("two", "so") and number == 1:
-        far = _back(text, 2 if text.low(j + 1) == "two" else 1, unit)
-        return DateSpan(far.start, _back(text, 1, unit).end), j + 2
-    return _back(text, number, unit), j
+        far = _unit_ago(text, 2 if text.low(j + 1) == "two" else 1, unit)
+        return DateSpan(far.start, _unit_ago(text, 1, unit).end), j + 2
+    return _unit_ago(text, number, unit), j
 
 
-def _back(text: DateText, number: int, unit: str) -> DateSpan:
-    """The day, week, month or year so many before today's: "two months ago" names a month, not a day."""
+def _unit_ago(text: DateText, number: int, unit: str) -> DateSpan:
+    """The calendar unit that contains the day so long ago: "two months ago" is a month, not a day."""
     if unit in ("second", "minute", "hour"):
         return day((text.now - timedelta(**{f"{unit}s": number})).date())
-    then = shifted(text.today, -number, unit)
-    whole = unit_of(then, unit)
+    then = add_units(text.today, -number, unit)
+    whole = unit_around(then, unit)
     return DateSpan(whole.start, whole.end, whole.grain, then)
 
 
 def repeating(text: DateText, j: int) -> Cycle | None:
-    """What a count can count of itself: springs, Mondays, Mays, Christmases."""
+    """The recurring date that a plural names: springs, Mondays, Mays, Christmases."""
     word = text.low(j)
     for name in (word, word.removesuffix("s"), word.removesuffix("es")):
         if name in SEASONS:
@@ -432,16 +433,16 @@ def ahead(text: DateText, i: int) -> Found | None:
     for words in (("from", "now"), ("from", "today"), ("hence",), ("time",)):
         after = text.after(j, *words)
         if after > j and (inside or words != ("time",)):
-            return _forward(text, count[0], unit), after
+            return _unit_ahead(text, count[0], unit), after
     coming = any(_AHEAD.fullmatch(token.low) for token in text.tokens)
-    return (_forward(text, count[0], unit), j) if inside and coming and _closes(text, j) else None
+    return (_unit_ahead(text, count[0], unit), j) if inside and coming and _is_last(text, j) else None
 
 
-def _forward(text: DateText, number: int, unit: str) -> DateSpan:
+def _unit_ahead(text: DateText, number: int, unit: str) -> DateSpan:
     if unit in ("minute", "hour"):
         return day((text.now + timedelta(**{f"{unit}s": number})).date())
-    then = shifted(text.today, number, unit)
-    whole = unit_of(then, "month" if unit in ("quarter", "half") else unit)
+    then = add_units(text.today, number, unit)
+    whole = unit_around(then, "month" if unit in ("quarter", "half") else unit)
     return DateSpan(whole.start, whole.end, whole.grain, then)
 
 
@@ -450,16 +451,16 @@ def _month_of(number: int, turn: int) -> DateSpan:
 
 
 # -- relative ----------------------------------------------------------------------------------------------
-# What is counted from today: yesterday, last May, in the last ten days, the week before last.
+# Dates relative to today: yesterday, last May, in the last ten days, the week before last.
 
 
 def relative(text: DateText, i: int) -> Found | None:
-    """Whatever is counted from today at a token."""
-    return longest(text, i, _near, _which, _last_many, ago, ahead, _but_one, _past_half, _to_date)
+    """A date relative to today that begins at a token."""
+    return longest(text, i, _relative_day, _selected, _last_n, ago, ahead, _before_last, _past_half, _to_date)
 
 
-def _near(text: DateText, i: int) -> Found | None:
-    """The days around today by their names."""
+def _relative_day(text: DateText, i: int) -> Found | None:
+    """Yesterday, today, tomorrow, the weekend, last night."""
     today, at = text.today, text.skip(i, ("the",))
     for words, side in ((("day", "before", "yesterday"), -2), (("day", "after", "tomorrow"), 2)):
         if text.after(at, *words) > at:
@@ -471,12 +472,12 @@ def _near(text: DateText, i: int) -> Found | None:
             return (day(today), i + 1) if before in ("to", "until", "till", "and") else None
         # USA Today, Yesterday by the Beatles, Tomorrow Never Dies
         title = (
-            text.capital(i)
+            text.is_capitalised(i)
             and not text.tokens[i].text.isupper()
             and (
-                (i > 0 and text.kind(i - 1) != "mark" and text.capital(i - 1))
+                (i > 0 and text.kind(i - 1) != "mark" and text.is_capitalised(i - 1))
                 or text.low(i + 1) == "by"
-                or (text.capital(i + 1) and text.low(i + 1) == "show")
+                or (text.is_capitalised(i + 1) and text.low(i + 1) == "show")
                 or (i > 1 and text.low(i - 1) in ("song", "film", "movie"))
             )
         )
@@ -486,9 +487,9 @@ def _near(text: DateText, i: int) -> Found | None:
     if word in ("my", "our", "your") and text.low(i + 1) == "weekend":
         at = i + 1
     if (word == "the" or at == i + 1) and text.low(at) == "weekend" and is_weekend(text, at):
-        found = unit_of(today, "weekend")
-        past = found.parts()[0] > today
-        return (unit_of(today - timedelta(weeks=1), "weekend") if past else found), at + 1
+        found = unit_around(today, "weekend")
+        past = found.bounds()[0] > today
+        return (unit_around(today - timedelta(weeks=1), "weekend") if past else found), at + 1
     if word == "last" and text.low(i + 1) in DAYTIMES:
         return day(today - DAY), i + 2
     if (word == "this" and text.low(i + 1) in DAYTIMES - {"night"}) or (
@@ -498,7 +499,7 @@ def _near(text: DateText, i: int) -> Found | None:
     return None
 
 
-def _which(text: DateText, i: int) -> Found | None:
+def _selected(text: DateText, i: int) -> Found | None:
     """`last week`, `this past Friday`, `next May`, `the previous quarter`, `last 3 May`."""
     rolling = text.low(i - 1) == "the" or text.low(i - 1) in ("these", "this")
     word, j = text.low(i), i + 1
@@ -508,7 +509,7 @@ def _which(text: DateText, i: int) -> Found | None:
         return None
     unit = UNITS.get(text.low(j), "") if text.low(j) == UNITS.get(text.low(j), "") else ""
     if unit:
-        found = _which_unit(text, word, unit, rolling, i, j)
+        found = _selected_unit(text, word, unit, rolling, i, j)
         return (found, j + 1) if found else None
     if word in ("prior", "past", "following") and text.low(j) not in MONTHS | WEEKDAYS | SEASONS:
         return None
@@ -520,19 +521,19 @@ def _which(text: DateText, i: int) -> Found | None:
 
 def _occurrence(text: DateText, cycle: Cycle, word: str, name: str) -> DateSpan:
     if word in THIS:
-        return cycle.this(text.today)
-    return cycle.past(text.today) if word in LAST else cycle.coming(text.today)
+        return cycle.current(text.today)
+    return cycle.previous(text.today) if word in LAST else cycle.upcoming(text.today)
 
 
-def _which_unit(text: DateText, word: str, unit: str, rolling: bool, i: int, j: int) -> DateSpan | None:
-    """The calendar's week, month, … beside today's; `the last month` is the month up to today."""
+def _selected_unit(text: DateText, word: str, unit: str, rolling: bool, i: int, j: int) -> DateSpan | None:
+    """The previous, current or next calendar unit; `in the last month` is the month up to today."""
     before = text.low(i - 2) if text.low(i - 1) in ("the", "this", "these") else text.low(i - 1)
     within = before in ("in", "over", "during", "within", "for", "throughout", "from", "since")
     if unit in ("second", "minute", "hour", "day"):
         return _rolling(text, 1, unit, word) if rolling and within and word in LAST | NEXT else None
     if unit == "weekend":
         step = -1 if word in LAST else 0 if word in THIS else 1
-        return unit_of(text.today + step * timedelta(weeks=1), "weekend")
+        return unit_around(text.today + step * timedelta(weeks=1), "weekend")
     to_now = word == "past" or (rolling and word == "last" and within) or unit == "decade"
     if word in LAST and to_now and unit != "fortnight":
         return _rolling(text, 1, unit, word)
@@ -545,23 +546,23 @@ def _which_unit(text: DateText, word: str, unit: str, rolling: bool, i: int, j: 
 
 
 def _stepped(today: date, step: int, unit: str) -> DateSpan:
-    """The calendar's unit so many before or after today's."""
-    start = unit_of(today, unit).parts()[0]
-    return unit_of(shifted(start, step, unit), unit)
+    """The calendar unit `step` units after the current one."""
+    start = unit_around(today, unit).bounds()[0]
+    return unit_around(add_units(start, step, unit), unit)
 
 
 def _rolling(text: DateText, count: int, unit: str, word: str) -> DateSpan:
-    """So many units up to today, which counts, or from today on."""
+    """`count` units up to and including today, or from today on."""
     if unit in ("second", "minute", "hour"):
         span = timedelta(**{f"{unit}s": count})
         ends = (text.now - span, text.now) if word not in NEXT else (text.now, text.now + span)
         return DateSpan(ends[0].date(), ends[1].date() + DAY)
     if word in NEXT:
-        return DateSpan(text.today, shifted(text.today, count, unit) + DAY)
-    return DateSpan(shifted(text.today, -count, unit), text.today + DAY)
+        return DateSpan(text.today, add_units(text.today, count, unit) + DAY)
+    return DateSpan(add_units(text.today, -count, unit), text.today + DAY)
 
 
-def _last_many(text: DateText, i: int) -> Found | None:
+def _last_n(text: DateText, i: int) -> Found | None:
     """`the last 10 days`, `past few weeks`, `last couple of months`, `the next three days`."""
     word, j = text.low(i), i + 1
     if word == "this" and text.low(j) == "past":
@@ -577,7 +578,7 @@ def _last_many(text: DateText, i: int) -> Found | None:
     return _rolling(text, count[0], unit, word), count[1] + 1
 
 
-def _but_one(text: DateText, i: int) -> Found | None:
+def _before_last(text: DateText, i: int) -> Found | None:
     """`the week before last`, `the Friday before last`, `the year after next`, `the spring before last`."""
     at = text.skip(i, ("the",))
     word, side = text.low(at), (text.low(at + 1), text.low(at + 2))
@@ -594,7 +595,7 @@ def _but_one(text: DateText, i: int) -> Found | None:
         return None
     unit = UNITS.get(word, "")
     if unit == "weekend":
-        return unit_of(text.today + step * timedelta(weeks=1), unit), at + 3
+        return unit_around(text.today + step * timedelta(weeks=1), unit), at + 3
     if unit and unit in ("week", *MONTHS_IN):
         return _stepped(text.today, step, unit), at + 3
     if word in ("night", "day") and step < 0:
@@ -602,7 +603,7 @@ def _but_one(text: DateText, i: int) -> Found | None:
     repeats = repeating(text, at)
     if repeats is None:
         return None
-    return (repeats.past(text.today, 2) if step < 0 else repeats.coming(text.today, 2)), at + 3
+    return (repeats.previous(text.today, 2) if step < 0 else repeats.upcoming(text.today, 2)), at + 3
 
 
 def _past_half(text: DateText, i: int) -> Found | None:
@@ -612,7 +613,7 @@ def _past_half(text: DateText, i: int) -> Found | None:
     for words, count in ((("half", "year"), 6), (("year", "and", "a", "half"), 18), (("six", "months"), 6)):
         after = text.after(i + 1, *words)
         if after > i + 1:
-            return DateSpan(months_on(text.today, -count), text.today + DAY), after
+            return DateSpan(add_months(text.today, -count), text.today + DAY), after
     return None
 
 
@@ -627,4 +628,4 @@ def _to_date(text: DateText, i: int) -> Found | None:
     end = text.after(front + 2, "so", "far")
     if front == i and end == front + 2:
         return None
-    return DateSpan(unit_of(text.today, unit).start, text.today + DAY), end
+    return DateSpan(unit_around(text.today, unit).start, text.today + DAY), end
