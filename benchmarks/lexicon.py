@@ -16,7 +16,7 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 
 from ua_memory.text.grounding import _term_stem
-from ua_memory.text.names import _COMPARED, _INFLECTIONS, _without_ending
+from ua_memory.text.names import _COMPARATIVES, _INFLECTIONS, _strip_endings
 
 DATA = Path(__file__).parents[1] / "ua_memory" / "data"
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
@@ -78,7 +78,7 @@ def irregular(home: Path, name: str, vocabulary: Set[str]) -> Iterator[str]:
     """The forms that no ending makes; not `lives`, which is of live as well as of life."""
     forms: dict[str, set[str]] = defaultdict(set)
     for form, base, *_ in rows(home / f"{name}.exc"):
-        regular = {*_without_ending(form, (*_INFLECTIONS, *_COMPARED))}
+        regular = {*_strip_endings(form, (*_INFLECTIONS, *_COMPARATIVES))}
         doubtful = form[-1] == "s" and form[:-1] in vocabulary
         if form in vocabulary and base in vocabulary | {"go"} and base not in regular and not doubtful:
             forms[base].add(form)

@@ -32,7 +32,7 @@ def test_never_over_and_greedy(lines: list[str], most: int) -> None:
     text, left = budgeted_block("search", "head", lines, most)
     assert tokens.count(text + "\n") <= most or not text
     kept = text.split("\n")[2:-1]
-    clean = [fence.harmless(line) for line in lines]
+    clean = [fence.sanitize(line) for line in lines]
     assert sorted(kept + left) == sorted(clean)
     # Greedy: walked in order, each line is in if and only if it still fitted.
     here: list[str] = []

@@ -18,7 +18,7 @@ from ua_memory.recall import fusion
 from ua_memory.recall.arms import ArmHit as Found
 from ua_memory.recall.arms import Ranked, parse_query
 from ua_memory.recall.search import search
-from ua_memory.text.names import drawn
+from ua_memory.text.names import name_candidates
 
 DAY = "memory/2026-11-21.md"
 SETTLED = "memory/entities.md"
@@ -50,7 +50,7 @@ def model() -> Embedder:
     ],
 )  # fmt: skip
 def test_what_a_statement_names(text: str, sure: str, unsure: str) -> None:
-    found = drawn(text)
+    found = name_candidates(text)
     assert {name for name, known in found.items() if known} == set(filter(None, sure.split(", ")))
     assert {name for name, known in found.items() if not known} == set(filter(None, unsure.split(", ")))
 

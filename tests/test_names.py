@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.text.names import drawn, entities, names
+from ua_memory.text.names import entities, name_candidates, names
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
 )
 def test_a_title_is_one_name(said: str, named: tuple[str, ...]) -> None:
     assert names(said) == named
-    assert {name for name, sure in drawn(said).items() if sure} == set(named)
+    assert {name for name, sure in name_candidates(said).items() if sure} == set(named)
 
 
 @pytest.mark.parametrize("word", ["Kubernetes ", "O'Brien's ", "Aa" * 40 + " "])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ua_memory.memory import Memory
-from ua_memory.text.noise import CONDENSED, condensed, fenced, read_query
+from ua_memory.text.noise import CONDENSED, condense, fenced, read_query
 
 ASKED = "what did we decide about X"
 LONG = "Here is the log. " + "INFO worker took a job and let it go again. " * 80 + f"So {ASKED}? Thanks."
@@ -102,8 +102,8 @@ def test_an_over_long_query_is_condensed_on_request() -> None:
     assert len(wanted.text) <= CONDENSED and not wanted.skipped and wanted.long
     assert f"condensed to “{wanted.text}”" in wanted.why
     assert read_query(LONG, longest=len(LONG)).text == LONG and read_query("x" * 11, longest=10).skipped
-    assert condensed("x" * 3000) == "x" * CONDENSED
-    assert condensed("去哪里？" + "好。" * 900).startswith("去哪里？")
+    assert condense("x" * 3000) == "x" * CONDENSED
+    assert condense("去哪里？" + "好。" * 900).startswith("去哪里？")
 
 
 @given(st.text(), st.integers(1, 50))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ua_memory.errors import Malformed, Usage
-from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN, typed, uttered, without_envelope
+from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN, assistant_text, typed_text, without_envelope
 from ua_memory.transcripts.format import LONGEST_LINE
 from ua_memory.transcripts.reader import CLIENTS, read, sniff
 from ua_memory.transcripts.turns import Turn, commit_subject, is_ours
@@ -159,17 +159,19 @@ def test_context_counts_tool_outputs_which_turns_never_show() -> None:
     ],
 )
 def test_typed_keeps_what_the_person_typed(text: str, left: str) -> None:
-    assert typed(text) == left
+    assert typed_text(text) == left
 
 
 def test_stripping_is_linear() -> None:
-    assert typed("x " + "<system-reminder>" * 100_000) != ""
-    assert typed("<system-reminder></system-reminder>" * 50_000 + "y") == "y"
+    assert typed_text("x " + "<system-reminder>" * 100_000) != ""
+    assert typed_text("<system-reminder></system-reminder>" * 50_000 + "y") == "y"
 
 
 def test_assistants_do_not_repeat_recalled_memory_or_silence() -> None:
-    assert uttered("a <memory-context>no</memory-context>b <system-reminder>") == "a b <system-reminder>"
-    assert uttered(" NO_REPLY ") == ""
+    assert (
+        assistant_text("a <memory-context>no</memory-context>b <system-reminder>") == "a b <system-reminder>"
+    )
+    assert assistant_text(" NO_REPLY ") == ""
 
 
 def test_envelopes_of_channels_are_taken_off() -> None:

@@ -313,7 +313,7 @@ def _pages_block(root: Path | str) -> str:
     more = len(out) + max(left, 0)
     if not more:
         return block
-    kept = [part for part in parts if noise.harmless(part) not in out]
+    kept = [part for part in parts if noise.sanitize(part) not in out]
     kept.append(f"{more} more: ua-memory pages list")
     return noise.block("pages", PAGES_INTRO, kept, most=BLOCK_LENGTHS["pages"])[0]
 

@@ -35,7 +35,7 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.text import wording
-from ua_memory.text.names import ORDINARY, drawn, entities
+from ua_memory.text.names import ORDINARY, entities, name_candidates
 
 # -- conversations -----------------------------------------------------------------------------------------
 # Conversations in a file: the speaker of each item, and which turns are embedded together.
@@ -672,7 +672,7 @@ def names_of(item: IndexItem) -> dict[str, ItemName]:
     found: dict[str, int] = {}
     spellings = defaultdict[str, set[str]](set)
     linked = {name: folded(name) for name in (*item.entities, *_LINK.findall(item.text))}
-    for spelling, sure in drawn(item.text).items():
+    for spelling, sure in name_candidates(item.text).items():
         name = folded(spelling)
         spellings[name].add(spelling)
         if name not in STOP_WORDS and name not in ORDINARY and not name.isdigit():

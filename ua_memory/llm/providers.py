@@ -32,7 +32,7 @@ from ua_memory.llm.client import (
 from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, estimate_of
 from ua_memory.llm.model import PROGRAMS, Endpoint, Model, ModelOrEndpoint, Reply, prompt, user
 from ua_memory.store.store import Store
-from ua_memory.text.noise import defanged
+from ua_memory.text.noise import escape_tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ def _prompt(messages: Sequence[Mapping[str, Any]]) -> str:
         return texts[0][1]
     names = {"user": "asked", "assistant": "answered"}
     marked = [
-        f"<{names[role]}>\n{defanged(text, *names.values())}\n</{names[role]}>"
+        f"<{names[role]}>\n{escape_tags(text, *names.values())}\n</{names[role]}>"
         for role, text in texts
         if text
     ]

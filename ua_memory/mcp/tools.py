@@ -506,7 +506,7 @@ def _hit_json(hit: Hit) -> dict[str, Any]:
     item = hit.item
     where = item.place
     row: dict[str, Any] = {"path": where.path, "startLine": where.line, "endLine": where.end}
-    row |= {"score": round(hit.score, 4), "snippet": noise.harmless(hit.snippet), "source": "memory"}
+    row |= {"score": round(hit.score, 4), "snippet": noise.sanitize(hit.snippet), "source": "memory"}
     row |= {"corpus": "wiki" if where.path.startswith(PAGES_FOLDER) else "memory", "citation": where.citation}
     return row | ({"id": item.id} if item.id else {})
 
@@ -534,7 +534,7 @@ def _openclaw_get(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
         rows.append(row[:REPLY_CHARACTERS])
     following = start + len(rows)
     answer: dict[str, Any] = {"status": "ok", "path": found.path, "from": start, "lines": len(rows)}
-    text = noise.harmless("\n".join(rows))
+    text = noise.sanitize("\n".join(rows))
     if following > found.end:
         return _to_json({**answer, "text": text})
     text += f"\n\n[More content available. Use from={following} to continue.]"
@@ -699,7 +699,7 @@ def list_resources(memory: Memory) -> list[dict[str, Any]]:
         rows.append((f"day/{day}", day, f"Log of {day}", "What was remembered on that day."))
     keys, found = ("name", "title", "description"), []
     for path, *texts in rows:
-        said = {key: " ".join(noise.harmless(text).split()) for key, text in zip(keys, texts, strict=True)}
+        said = {key: " ".join(noise.sanitize(text).split()) for key, text in zip(keys, texts, strict=True)}
         found.append({"uri": f"memory://{path}", **said, "mimeType": MARKDOWN})
     return found
 

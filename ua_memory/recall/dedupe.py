@@ -15,7 +15,7 @@ from ua_memory.recall.arms import Ranked
 from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
-from ua_memory.text.names import foreign_light, numerals
+from ua_memory.text.names import foreign_stop_words, numerals
 from ua_memory.text.wording import CHANGED
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ def _is_content_word(word: str) -> bool:
     return (
         not word[0].isdigit()
         and word not in STOP_WORDS
-        and word not in foreign_light()
+        and word not in foreign_stop_words()
         and word not in _UNITS
         and (len(word) > 2 or not word.isascii())
     )

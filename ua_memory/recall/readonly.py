@@ -79,7 +79,7 @@ def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tup
     left: list[str] = []
     # No token spans a newline, so lines are counted separately.
     size = text_tokens.count(noise.fenced(kind, head) + "\n")
-    for line in map(noise.harmless, lines):
+    for line in map(noise.sanitize, lines):
         more = text_tokens.count(line + "\n")
         if size + more <= most:
             kept.append(line)
@@ -331,7 +331,7 @@ def hits_block(answer: SearchResult, most: int = 0) -> tuple[str, Sequence[str]]
         item = hit.item
         details = source(item.path, item.line, item.end, item.id, item.retired) + _folded_note(hit)
         if (old := hit.replaces) and not old.untrusted:
-            details += f"; before, {old.date}: {noise.harmless(old.text.splitlines()[0][:LONGEST_BEFORE])}"
+            details += f"; before, {old.date}: {noise.sanitize(old.text.splitlines()[0][:LONGEST_BEFORE])}"
             details += f" ({wording.AGENTS})" if old.own else ""
         details += wording.label(item.origin, item.untrusted, item.own)
         rows.append(noise.row(item.date, hit.snippet, details))
@@ -383,7 +383,7 @@ def core_block(blocks: Sequence[tuple[str, str]], most: int = noise.MOST) -> str
     parts = [f"## {name}\n{value}" for name, value in blocks if value]
     text, left = noise.block("core", CORE, parts, gap="\n\n", most=most - 100)
     if left:
-        kept = [part for part in parts if noise.harmless(part) not in left]
+        kept = [part for part in parts if noise.sanitize(part) not in left]
         if not kept and (beginning := _truncated(parts[0], most - 100)):
             return noise.block("core", CORE, [beginning, _TRUNCATED_NOTE], gap="\n\n")[0]
         parts = kept

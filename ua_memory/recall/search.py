@@ -52,9 +52,9 @@ from ua_memory.recall.fusion import (
     recent_first,
 )
 from ua_memory.records import Place
-from ua_memory.text import dates
+from ua_memory.text import dates, noise
 from ua_memory.text.names import entities
-from ua_memory.text.noise import PASSAGES, QueryText, asks, described_in, naming, read_query
+from ua_memory.text.noise import PASSAGES, QueryText, read_query
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ class _Search:
         name. The answer comes first, then the hit with the name, then the hits of the direct search."""
         asked = clean(text)
         short = self.two_steps and len(asked) <= LONGEST_DESCRIBED
-        described = described_in(asked) if short else None
+        described = noise.find_description(asked) if short else None
         if described is None:
             return direct
         steps = self._lookup(DESCRIBED_HITS)
@@ -341,7 +341,9 @@ class _Search:
             (answer, hit)
             for hit in who.hits
             if hit.match >= EVENT_SHARE * who.hits[0].match
-            for answer in steps.answers([naming(described, name) for name in _candidate_names(hit, text)], [])
+            for answer in steps.answers(
+                [noise.replace_description(described, name) for name in _candidate_names(hit, text)], []
+            )
             if answer.answered and answer.hits[0].item.key != hit.item.key
         ]
         if not found:
@@ -928,7 +930,7 @@ def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:
     if answer.mode == "words":  # scores by words alone are lower, and `usefulness` was fitted with vectors
         return hits[0].score >= ANSWERED
     good = GOOD_PASSAGE if hits[0].item.record == SESSION else GOOD_FACT
-    asked = asks(prompt) and hits[0].score >= good
+    asked = noise.is_question(prompt) and hits[0].score >= good
     return asked or usefulness(hits, prompt, answer.items) >= USEFUL
 
 

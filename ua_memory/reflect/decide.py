@@ -32,7 +32,7 @@ from ua_memory.reflect.proposals import (
 from ua_memory.retain.queue import append_rows, encode_rows, read_rows, to_row
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
-from ua_memory.text.noise import defanged
+from ua_memory.text.noise import escape_tags
 
 # -- answers -----------------------------------------------------------------------------------------------
 # Answers that were paid for and are not in the truth yet: one line each in `pending/`, fsynced.
@@ -269,7 +269,7 @@ def _shorten(fact: Fact) -> str:
 
 def _one_line(text: str) -> str:
     # The text cannot close the block that it is in.
-    return defanged(" ".join(text.split()), "facts", "observations", "changed")
+    return escape_tags(" ".join(text.split()), "facts", "observations", "changed")
 
 
 # -- asking ------------------------------------------------------------------------------------------------

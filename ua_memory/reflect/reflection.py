@@ -47,7 +47,7 @@ from ua_memory.reflect.evidence import (
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import tokens as text_tokens
-from ua_memory.text.noise import defanged
+from ua_memory.text.noise import escape_tags
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.observations import ObservationView
@@ -350,7 +350,7 @@ def system_prompt(config: Config, words: int, keep: bool) -> str:
 
 def user_message(sections: Sequence[str], asked: Sequence[str]) -> str:
     """A message of memory, in a block that its text cannot close, and the request."""
-    body = defanged("\n\n".join(sections), "memory")
+    body = escape_tags("\n\n".join(sections), "memory")
     return "\n\n".join([f"<memory>\n{body}\n</memory>", *filter(None, asked)])
 
 

@@ -57,7 +57,7 @@ from ua_memory.text import grounding
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.grounding import contradiction, is_supported, terms
 from ua_memory.text.names import entities
-from ua_memory.text.noise import defanged
+from ua_memory.text.noise import escape_tags
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def opening_message(editor: PageEditor, question: str, evidence: Sequence[Eviden
 
 def _in_block(text: str) -> str:
     """Text that cannot close the block that it is in."""
-    return defanged(text, "question", "page", "evidence")
+    return escape_tags(text, "question", "page", "evidence")
 
 
 def _owner_note(unit: BodyUnit) -> str:

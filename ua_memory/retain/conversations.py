@@ -22,7 +22,7 @@ from ua_memory.retain.queue import RETRY_COMMAND, QueueEntry, queue_key
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.store.store import Store
 from ua_memory.text import noise
-from ua_memory.text.noise import typed, uttered
+from ua_memory.text.noise import assistant_text, typed_text
 from ua_memory.transcripts.reader import CLIENTS, read
 from ua_memory.transcripts.turns import Role, Session, Turn
 
@@ -182,7 +182,7 @@ class Conversations:
         """One line for each hit of a query, as the sub-agent may read it."""
         hits = self._search(query, limit=8).hits
         rows = ((f"{hit.item.day or hit.item.path}{_warning(hit.item)}", hit.snippet.split()) for hit in hits)
-        return [noise.harmless(f"{head}: {' '.join(words)}") for head, words in rows]
+        return [noise.sanitize(f"{head}: {' '.join(words)}") for head, words in rows]
 
 
 def _warning(item: IndexItem) -> str:
@@ -339,7 +339,7 @@ def capture(
     session = replace(session, title=new.title, parent=session.parent or new.parent)
     turns = [turn for turn in ledger.without_captured(new.turns, ids, new.follow) if turn.id not in ids]
     turns = list(flusher.without_copied_turns(session, turns)) if is_new else turns
-    answer = uttered(said)
+    answer = assistant_text(said)
     last_hash = ledger.text_hash(answer) if answer else ""
     if transcript and last_hash and not turns and not position.answer_hash:
         # The position is lost, so the last answer may be among the turns that were flushed.
@@ -365,7 +365,8 @@ def _capture_without_transcript(
     last."""
     now, exchange_hash = flusher.store.now(), ledger.text_hash(f"{asked}\0{said}")
     base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{ledger.EVENT_SEPARATOR}"
-    spoken: tuple[tuple[Role, str], ...] = (("person", typed(asked)), ("assistant", uttered(said)))
+    texts = (typed_text(asked), assistant_text(said))
+    spoken: tuple[tuple[Role, str], ...] = (("person", texts[0]), ("assistant", texts[1]))
     turns = [Turn(f"{base}{ledger.text_hash(text)}", role, text, now) for role, text in spoken if text]
     if not turns or exchange_hash == position.answer_hash:
         return CaptureResult(0, position, False)

@@ -23,7 +23,7 @@ from ua_memory.retain.subagent import link_name, one_line
 from ua_memory.text import calendar as text_calendar
 from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
-from ua_memory.text.noise import defanged
+from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
 from ua_memory.transcripts.messages import ONE_AUTHOR, TextForm, text_form, text_parts
 
@@ -71,7 +71,7 @@ def prompt_text(text: str, brief: TextContext) -> str:
     """The text as the model reads it, in a block whose end it cannot forge."""
     if brief.mode == "verbatim":
         text = "\n".join(f"[{n}] {piece}" for n, piece in enumerate(pieces(text), 1))
-    text = defanged(text, "text")
+    text = escape_tags(text, "text")
     about = "".join(
         f' {key}="{_attribute(value)}"'
         for key, value in (("title", brief.title), ("context", brief.context))
@@ -81,7 +81,7 @@ def prompt_text(text: str, brief: TextContext) -> str:
 
 
 def _attribute(text: str) -> str:
-    return " ".join(re.sub(r'[<>"]', " ", defanged(text, "text")).split())
+    return " ".join(re.sub(r'[<>"]', " ", escape_tags(text, "text")).split())
 
 
 _ITEM = late(r"(?:[-*+]|\d{1,3}[.)])[ \t]")

@@ -18,7 +18,7 @@ from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
-from ua_memory.text.noise import defanged
+from ua_memory.text.noise import escape_tags
 from ua_memory.text.patterns import late
 from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
@@ -230,7 +230,7 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
 
 def _first_message(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
     # A closing mark within the transcript is broken up, so that it cannot end the block.
-    text = defanged(format_turns(turns, zone), "transcript")
+    text = escape_tags(format_turns(turns, zone), "transcript")
     return user(f"<transcript>\n{text}\n</transcript>", "Save what is worth keeping.")
 
 
@@ -272,9 +272,9 @@ class _SubagentRun:
         found = [*hits][:SHOWN_HITS]
         self.seen_hits += found
         known = "\n".join(found) or "nothing"
-        parts = [f"archival_memory_search found:\n<memory>\n{defanged(known, 'memory')}\n</memory>"]
+        parts = [f"archival_memory_search found:\n<memory>\n{escape_tags(known, 'memory')}\n</memory>"]
         if core:
-            blocks = defanged(self._read_blocks({}), "core")
+            blocks = escape_tags(self._read_blocks({}), "core")
             parts.append(f"get_core_memory_blocks found:\n<core>\n{blocks}\n</core>")
         return "\n\n".join(["This has been looked up for you.", *parts])
 

@@ -14,19 +14,19 @@ from unicodedata import category, normalize
 from ua_memory.text import calendar
 from ua_memory.text.calendar import A_MONTH, DAY_NAMES, MONTH_NAMES, implied_days, matches_range, moments
 from ua_memory.text.names import (
-    LIGHT,
     NO_NAMES,
     ORDINARY,
+    STOP_WORDS,
     TERM,
-    coined,
-    foreign_light,
+    antonyms,
+    coined_words,
+    foreign_stop_words,
     irregular,
     is_foreign,
     is_past,
     little_words,
     numerals,
-    opens,
-    opposites,
+    opens_sentence,
     related,
 )
 from ua_memory.text.patterns import late
@@ -371,7 +371,7 @@ UNSPACED = late(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u
 def terms(text: str) -> frozenset[str]:
     """The stemmed words of a text without stop words, for comparing it with another."""
     words = (word.casefold() for word in TERM.findall(text))
-    return frozenset(_term_stem(word) for word in words if word not in LIGHT)
+    return frozenset(_term_stem(word) for word in words if word not in STOP_WORDS)
 
 
 def _term_stem(word: str) -> str:
@@ -552,7 +552,7 @@ def claims(text: str, said_on: date | None = None) -> Iterator[tuple[str, str]]:
         rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
     yield from (("number", written) for written in sorted({each.written for each in amounts(rest)}))
     yield from _name_claims(rest)
-    yield from (("coined", word) for word in coined(rest))
+    yield from (("coined", word) for word in coined_words(rest))
 
 
 def locate(quote: str, turns: Sequence[str]) -> int | None:
@@ -602,11 +602,11 @@ def _name_claims(text: str) -> Iterator[tuple[str, str]]:
         plain = word.casefold().removesuffix("'s") if first else word.casefold()
         if plain in little_words()["roles"] or _ROLE_OF.fullmatch(plain):
             continue
-        if plain in foreign_light() or (first and any(one.fullmatch(plain) for one in _cues().values())):
+        if plain in foreign_stop_words() or (first and any(one.fullmatch(plain) for one in _cues().values())):
             continue
         if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
             continue
-        if first and opens(word, text[match.end() : match.end() + 10]):
+        if first and opens_sentence(word, text[match.end() : match.end() + 10]):
             continue
         yield ("opening" if first and "-" not in word else "name"), word
 
@@ -728,7 +728,7 @@ def _word_matcher(there: Set[str]) -> Callable[[str], bool]:
         )
         if near:
             return True
-        return any(_term_stem(other) in there for other in (*related(word), *opposites(word)))
+        return any(_term_stem(other) in there for other in (*related(word), *antonyms(word)))
 
     return matches
 
@@ -740,7 +740,7 @@ def _matcher_of(text: str) -> Callable[[str], bool]:
 
 @cache
 def _stop_terms() -> frozenset[str]:
-    words = (*foreign_light(), *little_words()["roles"], *MONTH_NAMES, *DAY_NAMES)
+    words = (*foreign_stop_words(), *little_words()["roles"], *MONTH_NAMES, *DAY_NAMES)
     return _SPEECH_TERMS | terms(" ".join(words))
 
 
@@ -1005,16 +1005,16 @@ _WORD_IN_SENTENCE = late(r"(?P<less>\b(?:not|less|no) )?(?<![\w'])(?P<word>[^\W\
 def _use_source_words(text: str, pieces: Sequence[str]) -> str:
     """A statement with synonyms and antonyms replaced by words of its sources: `purchased` becomes `buyed`
     where they say `bought`, and `dear` becomes `not cheap` where they say `cheap`."""
-    words = [word for piece in pieces for word in _LOWER_CASE_WORD.findall(piece) if word not in LIGHT]
+    words = [word for piece in pieces for word in _LOWER_CASE_WORD.findall(piece) if word not in STOP_WORDS]
     there = {_root(word.removesuffix("er").removesuffix("est")): word for word in words}
     there |= {_root(word): word for word in words}
 
     def instead(match: re.Match[str]) -> str:
         word = match["word"]
         if (
-            word in LIGHT
+            word in STOP_WORDS
             or _root(word) in there
-            or word in foreign_light()
+            or word in foreign_stop_words()
             or _UNCHANGED_WORD.fullmatch(word)
             or _has_cue("undoes", word)
         ):
@@ -1023,7 +1023,7 @@ def _use_source_words(text: str, pieces: Sequence[str]) -> str:
         found = next((other for other in related(word) if _root(other) in there), "")
         if found:
             return f"{match['less'] or ''}{found}{past}"
-        found = next((other for other in opposites(word) if _root(other) in there), "")
+        found = next((other for other in antonyms(word) if _root(other) in there), "")
         found = there[_root(found)] if found and word.endswith(("er", "est")) else f"{found}{past}"
         return f"{'' if match['less'] else 'not '}{found}" if found.removesuffix("ed") else match[0]
 
@@ -1124,7 +1124,7 @@ def _stems(text: str) -> Iterator[str]:
         word = match[0].removesuffix("'s")
         if word[0].isdigit():
             yield word.rstrip(".,:")
-        elif len(word) > 1 and word not in LIGHT and word not in foreign_light():
+        elif len(word) > 1 and word not in STOP_WORDS and word not in foreign_stop_words():
             yield _root(word)
 
 
@@ -1154,9 +1154,9 @@ def _name_roots(statement: Sequence[str], evidence: Sequence[str]) -> frozenset[
                         continue
                     if word in NO_NAMES or word.casefold() in ORDINARY:
                         continue
-                    if inside or not (foreign or opens(word, sentence[match.end() :])):
+                    if inside or not (foreign or opens_sentence(word, sentence[match.end() :])):
                         found.add(word.casefold())
-    light = LIGHT | foreign_light()
+    light = STOP_WORDS | foreign_stop_words()
     return frozenset(_root(word) for word in found if word not in light) | {*_ROLE_ROOTS} | _kin_roots()
 
 

@@ -1,6 +1,6 @@
-"""Names in a text, drawn without a model: proper names, handles, identifiers, paths, hosts, addresses.
+"""Extracts names from a text without a model: proper names, handles, identifiers, paths, hosts, addresses.
 
-One place for facts and queries, so that both are cut alike. Rather too few names than a wrong one.
+Facts and queries use the same rules, so that their names match. In doubt a word is no name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ua_memory.text.patterns import data_text, late
 
 _LISTS = tomllib.loads(data_text("name_words.toml"))
 ORDINARY = frozenset(_LISTS["ordinary"].split())
-"""Words that begin a sentence without being a name."""
+"""Words that are capitalised only because they begin a sentence."""
 
 _CODE = late(r"`[^`]*`|\S*://\S+|\S*[/\\]\S*")
 _CAPITALISED = r"[A-ZÄÖÜ](?=[\w'’]*[a-z])(?:['’]?\w)*"
@@ -28,57 +28,57 @@ _ROLE = (
     r"(?!(?:[A-Z]\w* )*(?:Head|Director|President|Manager|Member|Founder|Chair|Lead|Owner|Secretary|Mayor)"
     r" of)"
 )
-"""Whoever has it is no title, and what it is of is a name of its own."""
-_RUN = late(
+"""A role before "of" is no part of a title; what follows is a name of its own."""
+_CAPITALISED_RUN = late(
     rf"(?<![\w\0]){_ROLE}(?:The {_TITLE_WORDS} of(?: the)?|{_TITLE_WORDS} of the) {_TITLE_WORDS}|"
     rf"(?<![\w\0])(?:[A-Z]\w*\.(?:io|com|org|dev|ai|net|js)\b|{_CAPITALISED}|[A-Z]{{2,}}\d*)"
     r"(?:[ -](?:[A-ZÄÖÜ](?=\w*[a-z])\w*|[A-Z]{2,}\d*|\d+(?:\.\d+)*(?![\w%]|\.\d)))*"
 )
-_BEGINS = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
+_SENTENCE_START = late(r"(?:^|[.!?:;–—|]\s*|[(\[\"“‘']|\s-\s+|\d[.)]\s+|\[[ xX/>-]\]|\n\s*[>*+-]?)$")
 NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
 _OF_NOUNS = r"(?i:d(?:er|ie|as|en|em)|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?)"
-_A_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
-_BEHIND_ONE = late(rf"(?<!\w){_OF_NOUNS} $")
-"""A German article or possessive: the word behind it is a noun, and all nouns have capitals."""
+_GERMAN_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
+_GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} $")
+"""A German article or possessive. The word after it is a noun, and all nouns are capitalised."""
 
 LABELS = frozenset(_LISTS["labels"].split())
-"""What stands before a colon and is no speaker."""
+"""Words before a colon that are no speaker."""
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The proper names of a sentence, each once, in order: capitalised words that do not merely open it.
+    """The proper names of a sentence, each once, in order: capitalised words, but not the first word.
 
     Code, paths and URLs hold none. A word that opens a sentence counts only as part of a longer name.
     """
     found: dict[str, None] = {}
-    for words, opens in _runs(text):
-        first = opens and (len(words) == 1 or _opens(words[0]))
-        found.setdefault(_trimmed(words[1:] if first else words))
+    for words, opens in _capitalised_runs(text):
+        first = opens and (len(words) == 1 or _is_opener(words[0]))
+        found.setdefault(_trim_name(words[1:] if first else words))
     found.pop("", None)
     return tuple(found)
 
 
-def _runs(text: str) -> Iterator[tuple[list[str], bool]]:
+def _capitalised_runs(text: str) -> Iterator[tuple[list[str], bool]]:
     """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence. A title
     ("Lord of the Rings") is one, without its article, and does not merely open a sentence."""
     plain = _CODE.sub(lambda m: "\0" * len(m[0]), text)
-    for match in _RUN.finditer(plain):
+    for match in _CAPITALISED_RUN.finditer(plain):
         near = plain[max(0, match.start() - 8) : match.start()]
-        words, opens = match[0].split(" "), _BEGINS.search(near.rstrip(" ")[-3:]) is not None
-        if _A_NOUN.match(match[0]):
+        words, opens = match[0].split(" "), _SENTENCE_START.search(near.rstrip(" ")[-3:]) is not None
+        if _GERMAN_NOUN.match(match[0]):
             words, opens = words[2:], False
-        elif _BEHIND_ONE.search(near) and words[0].isalpha() and not words[0][1:2].isupper():
+        elif _GERMAN_DETERMINER.search(near) and words[0].isalpha() and not words[0][1:2].isupper():
             words = words[1:] if len(words) == 1 or words[1][0].isdigit() else words
         if "of" in words:
-            words, opens = words[words[0] == "The" or (opens and _opens(words[0])) :], False
+            words, opens = words[words[0] == "The" or (opens and _is_opener(words[0])) :], False
         yield words, opens
 
 
-def _trimmed(words: list[str]) -> str:
-    """A run as a name, without what only stands around one; '' if nothing is left."""
+def _trim_name(words: list[str]) -> str:
+    """A run of words as a name, without words that are no part of one; '' if nothing is left."""
     while words and words[-1] in NO_NAMES:
         words = words[:-1]
     while words and words[0] in NO_NAMES:
@@ -87,12 +87,12 @@ def _trimmed(words: list[str]) -> str:
     return name if len(name) > 1 and not name[0].isdigit() else ""
 
 
-def _opens(word: str) -> bool:
+def _is_opener(word: str) -> bool:
     """Whether a capitalised word is likely to be so only because a sentence begins with it."""
     return word.casefold() in ORDINARY or word.endswith(("ed", "ing"))
 
 
-_QUERYING = frozenset(_LISTS["querying"].split())
+_QUERY_WORDS = frozenset(_LISTS["querying"].split())
 """Words that begin a question or an order without being a name."""
 _URL = r"[a-z][a-z0-9+.-]*://[^\s<>\"'`]+"
 _ADDRESS = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
@@ -111,7 +111,7 @@ _IDENTIFIER = (
     r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)*\(\)|[A-Za-z]\w*(?:_\w+)+|_\w+|[a-z]+(?:[A-Z][a-z0-9]*)+"
     r"|(?:[A-Z][a-z0-9]+){2,}|[A-Z]{2,}-\d+|#\d{2,}|[A-Z]{4,}\d*"
 )
-_MARKED = tuple(
+_MARKED_NAMES = tuple(
     re.compile(rf"(?<![\w@/.\\-])(?:{pattern})(?![\w@])", flags)
     for pattern, flags in (
         (_URL, re.IGNORECASE),
@@ -126,72 +126,72 @@ _MARKED = tuple(
 )
 _QUOTED_CODE = late(r"`([^`\n]+)`")
 _LINKED = late(r"\[\[([^\]|#^\n]+)(?:[#^|][^\]\n]*)?\]\]")
-_PASTED = late(r"\S{201,}")
-"""Longer than any name: a blob, on which the patterns would take their time."""
-_EITHER = late(r"(?:and/or|w/o|n/a|his/her|he/she|either/or|yes/no|on/off|[\d/]+)")
+_BLOB = late(r"\S{201,}")
+"""Text without spaces that is longer than any name; the patterns would be slow on it."""
+_NO_NAME = late(r"(?:and/or|w/o|n/a|his/her|he/she|either/or|yes/no|on/off|[\d/]+)")
 _CYRILLIC = late(r"(?<=[^.!?\s] )([А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+(?: [А-ЯЁІЇЄҐ][а-яёіїєґ'’-]+)*)")
-"""Names in Cyrillic, but for the word that a sentence begins with."""
+"""Names in Cyrillic, except the first word of a sentence."""
 _OPENING = late(r"^[^\w@/\[`]*([A-Z][\w'’-]*)")
 
 
 def entities(query: str) -> tuple[str, ...]:
-    """Whom and what a query names, each once, in order of place; none of them merely begins the sentence.
+    """The names in a query, each once, in order of place, without a capitalised first word that is no name.
 
     Besides proper names: `[[wikilinks]]`, `code`, URLs, mail addresses, hosts, paths, handles (`@alice`) and
     identifiers (`UA_TRUNCATION_THRESHOLD`, `readQuery`, `ABC-123`, `#42`).
     """
     found: list[tuple[int, str]] = []
-    rest = _PASTED.sub(lambda match: " " * len(match[0]), query)
-    for pattern in (_LINKED, _QUOTED_CODE, *_MARKED):
+    rest = _BLOB.sub(lambda match: " " * len(match[0]), query)
+    for pattern in (_LINKED, _QUOTED_CODE, *_MARKED_NAMES):
         for match in pattern.finditer(rest):
             name = (match[1] if pattern.groups else match[0]).strip().rstrip(".,;:!?")
-            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in NO_NAMES:
+            if len(name) > 1 and not _NO_NAME.fullmatch(name) and name not in NO_NAMES:
                 found.append((match.start(), name))
         rest = pattern.sub(lambda match: "\0" * len(match[0]), rest)
-    found += [(max(rest.find(name), 0), name) for name in map(_without_opening, names(rest)) if name]
+    found += [(max(rest.find(name), 0), name) for name in map(_strip_query_word, names(rest)) if name]
     found += [(match.start(1), match[1]) for match in _CYRILLIC.finditer(rest)]
-    found += _opening(rest, {name for _, name in found})
+    found += _first_name(rest, {name for _, name in found})
     return tuple(dict.fromkeys(name for _, name in sorted(found, key=lambda each: each[0])))
 
 
-def _without_opening(name: str) -> str:
-    """`Summarize Alice` is Alice."""
+def _strip_query_word(name: str) -> str:
+    """A name without a leading query word: `Summarize Alice` becomes Alice."""
     first, _, rest = name.partition(" ")
-    return rest if rest and first.casefold() in _QUERYING else name
+    return rest if rest and first.casefold() in _QUERY_WORDS else name
 
 
-def _opening(query: str, known: set[str]) -> list[tuple[int, str]]:
-    """The name a query begins with: in a question the first word is often whom it is about."""
+def _first_name(query: str, known: set[str]) -> list[tuple[int, str]]:
+    """(place, name) of the first word if it is a name: questions often begin with one."""
     match = _OPENING.match(query)
     if not match:
         return []
     word = re.sub(r"['’]s?$", "", match[1])
-    ordinary = word.casefold() in ORDINARY | _QUERYING or word in NO_NAMES or word.endswith("ing")
+    ordinary = word.casefold() in ORDINARY | _QUERY_WORDS or word in NO_NAMES or word.endswith("ing")
     part = any(word in name.split() for name in known)
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
 
 
-_TELLING = late(r"[@/\\_#(`]|\w[.:]+\w|->|[a-z][A-Z]|[A-Z][a-z0-9]+[A-Z]|[A-Z]{4}|[A-Z]{2}-\d")
-"""What any of the marked names has: most words have none of it, and are not held against the patterns."""
+_HAS_MARK = late(r"[@/\\_#(`]|\w[.:]+\w|->|[a-z][A-Z]|[A-Z][a-z0-9]+[A-Z]|[A-Z]{4}|[A-Z]{2}-\d")
+"""A character that every marked name has. Words without one, which are most, need no patterns."""
 
 
-def drawn(text: str) -> dict[str, bool]:
-    """The names that a statement holds: {name: whether it surely is one}.
+def name_candidates(text: str) -> dict[str, bool]:
+    """The possible names in a statement: {name: whether it is certainly one}.
 
-    Wikilinks are left to who reads them. A word that opens a sentence may be a name or not ("Rain fell",
-    "Rome fell"): it is given as unsure, so that who knows where else it stands can tell.
+    Wikilinks are not included. The first word of a sentence may be a name or not ("Rome fell", "Rain fell"):
+    it is uncertain, and the caller can decide by its other occurrences.
     """
-    text = _PASTED.sub(" ", text)
+    text = _BLOB.sub(" ", text)
     found: dict[str, bool] = {}
-    for words, opens in _runs(text):
+    for words, opens in _capitalised_runs(text):
         if not opens or len(words) > 1:
-            found[_trimmed(words[1:] if opens else words)] = True
+            found[_trim_name(words[1:] if opens else words)] = True
         if opens and words[0].casefold() not in ORDINARY:
-            found.setdefault(_trimmed(words), False)
+            found.setdefault(_trim_name(words), False)
     if not text.isascii():
         found |= dict.fromkeys(_CYRILLIC.findall(text), True)
-    if _TELLING.search(text):
-        marked = dict.fromkeys(_marked(text), True)
+    if _HAS_MARK.search(text):
+        marked = dict.fromkeys(_marked_names(text), True)
         found = {
             name: sure for name, sure in found.items() if not any(name in one for one in marked)
         } | marked
@@ -199,148 +199,152 @@ def drawn(text: str) -> dict[str, bool]:
     return found
 
 
-def _marked(text: str) -> Iterator[str]:
+def _marked_names(text: str) -> Iterator[str]:
     if "`" in text:
         yield from (name.strip() for name in _QUOTED_CODE.findall(text))
-    rest = " ".join(word for word in text.split() if _TELLING.search(word))
-    for pattern in _MARKED:
+    rest = " ".join(word for word in text.split() if _HAS_MARK.search(word))
+    for pattern in _MARKED_NAMES:
         for match in pattern.finditer(rest):
             name = match[0].rstrip(".,;:!?")
-            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in NO_NAMES:
+            if len(name) > 1 and not _NO_NAME.fullmatch(name) and name not in NO_NAMES:
                 yield name
         rest = pattern.sub(" ", rest)
 
 
 # -- words -------------------------------------------------------------------------------------------------
-# Words without weight, and the table of little words that turn a sentence (`data/little_words.toml`).
+# Stop words, and the table of cue words (`data/little_words.toml`).
 
 
 TERM = late(r"[^\W_]+")
-_LIGHT_WORDS = """
+_ENGLISH_STOP_WORDS = """
     a about after again all also an and any are as at be because been but by can could did do does for
     from had has have had he her his how i if in into is it its just let me more my need no not now of
     off on one only or our out over she should so some than that the their them then there these they
     this those to too up us was we were what when where which while who will with would you your
 """
-LIGHT = frozenset(_LIGHT_WORDS.split())
+STOP_WORDS = frozenset(_ENGLISH_STOP_WORDS.split())
 
 
 @cache
 def _little_table() -> Mapping[str, str]:
-    """The table of little words as it is written."""
+    """The table of cue words: {kind: text}."""
     return tomllib.loads(data_text("little_words.toml"))
 
 
 @cache
 def little_words() -> Mapping[str, list[str]]:
+    """The table of cue words: {kind: words}; `_` joins the words of a phrase."""
     return {kind: words.split() for kind, words in _little_table().items()}
 
 
 @cache
-def foreign_light() -> frozenset[str]:
+def foreign_stop_words() -> frozenset[str]:
     return frozenset(little_words()["light"])
 
 
 @cache
 def numerals() -> Mapping[str, int]:
-    """The words for numbers, of all languages."""
+    """{number word: number} of all languages."""
     rows = (row.split() for row in _little_table()["numerals"].strip().splitlines())
     return {word: int(number) for number, *words in rows for word in words}
 
 
 # -- coined ------------------------------------------------------------------------------------------------
-# Lower-case words that are not English: what a thing is called when nobody gives it a capital.
+# Lower-case words that are not English, and so may be names: `esbuild`, `heroku`, `lotte`.
 #
-# `esbuild`, `heroku` and `lotte` name something although they do not look like it. A word counts as English
-# if it is one of the some 20,000 whole words of the bundled tokenizer's table, is made from one by the
-# usual beginnings and endings, or joins two of them. The table knows many first names too: those pass.
+# A word is English if it is one of some 20,000 whole words of the bundled tokenizer's table, is derived from
+# one by common prefixes and suffixes, or joins two of them. The table has many first names, too; these count
+# as English.
 
 
 _WORD = late(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
 _ADVERB = late(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
-_STARTS, _ENDS = _LISTS["beginnings"].split(), _LISTS["endings"].split()
+_PREFIXES, _SUFFIXES = _LISTS["beginnings"].split(), _LISTS["endings"].split()
 _ABSTRACT = late(r"[a-z]{3,}(?:tion|sion|ness|ment|ance|ence|ity|ings|ed)")
 _COMPLEMENT = late(r" (?:of|to|among|between|about|for|with) ")
-"""What stands behind a noun, and seldom behind a name."""
+"""Words after a noun, and seldom after a name."""
 _SUBJECT = late(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
 _INFLECTIONS = ("s", "es", "ed", "d", "ing", "ies", "ly")
-_COMPARED = ("er", "r", "ier", "est", "iest")
+_COMPARATIVES = ("er", "r", "ier", "est", "iest")
 _COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
-_OF_THE_FIELD = frozenset(_LISTS["of_the_field"].split())
+_TECHNICAL = frozenset(_LISTS["of_the_field"].split())
 _SHORTEST, _FOREIGN = 4, 0.34
 
 
-def coined(text: str) -> Iterator[str]:
-    """The lower-case words of an English text that are not English, in order; none in another language's.
+def coined_words(text: str) -> Iterator[str]:
+    """The lower-case words of an English text that are not English, in order; none of other languages' texts.
 
-    Words of three letters and less are taken for English, as are words with accents for foreign.
+    Words of up to three letters count as English, and words with accents are skipped.
     """
     words = [part for match in _WORD.findall(text) for part in match.removesuffix("'s").split("-")]
     words = [word for word in words if len(word) >= _SHORTEST and not word.endswith(("ed", "ing", "ness"))]
-    strange = [word for word in words if not _english(word)]
+    strange = [word for word in words if not _is_english(word)]
     if not is_foreign(text) and len(strange) <= max(2, _FOREIGN * len(words)):
         yield from dict.fromkeys(strange)
 
 
 def is_foreign(text: str) -> bool:
     light = [word.casefold() for word in TERM.findall(text)]
-    return sum((word in foreign_light()) - (word in LIGHT) for word in light) > 0
+    return sum((word in foreign_stop_words()) - (word in STOP_WORDS) for word in light) > 0
 
 
-def opens(word: str, after: str) -> bool:
-    """Whether a capitalised word begins a sentence as ordinary English does: `Working on …`, `Usually …`.
+def opens_sentence(word: str, after: str) -> bool:
+    """Whether a capitalised first word is ordinary English and no name: `Working on …`, `Usually …`.
 
-    A verb's -ing form whose verb is a word too, or a long adverb, which no name looks like; not where what
-    comes after shows that the word is who the sentence is about (`Harding has …`).
+    True for the -ing form of a verb and for a long adverb; False if the text `after` it shows that the word
+    is the subject (`Harding has …`).
     """
     plain = word.casefold()
     if plain in _LISTS["named"].split() or _SUBJECT.match(after):
         return False
-    if _ABSTRACT.fullmatch(plain) and _english(plain):
+    if _ABSTRACT.fullmatch(plain) and _is_english(plain):
         return True
-    if plain not in _table():
+    if plain not in _tokenizer_words():
         return False
     if plain in _lexicon() and _COMPLEMENT.match(after):
         return True
-    stems = [stem for stem in _without_ending(plain, ("ing",)) if re.search("[aeiou]", stem)]
-    adverb = _ADVERB.fullmatch(plain) or (len(plain) > 5 and plain[-2:] == "ly" and plain[:-2] in _table())
-    return bool(adverb) or (len(plain) > 5 and not _table().isdisjoint(stems))
+    stems = [stem for stem in _strip_endings(plain, ("ing",)) if re.search("[aeiou]", stem)]
+    if plain.endswith("ly"):
+        stems.append(plain[:-2])
+    return bool(_ADVERB.fullmatch(plain)) or (len(plain) > 5 and not _tokenizer_words().isdisjoint(stems))
 
 
 @cache
-def _table() -> frozenset[str]:
+def _tokenizer_words() -> frozenset[str]:
+    """The ASCII words of the bundled tokenizer's table."""
     table = json.loads(data_text("tokenizer.json"))
     return frozenset(word for word in table["model"]["vocab"] if word.isascii() and word.isalpha())
 
 
-def _english(word: str) -> bool:
-    return _of_the_field(word) or _made(word) or _joined(word) or _inflected(word)
+def _is_english(word: str) -> bool:
+    return _is_technical(word) or _is_derived(word) or _is_compound(word) or _is_inflected(word)
 
 
-def _inflected(word: str) -> bool:
+def _is_inflected(word: str) -> bool:
     """bakes, as baking is in the table."""
-    stems = [stem.removesuffix("e") for stem in _without_ending(word, ("s", "es"))]
-    return any(stem + end in _table() for stem in stems if len(stem) > 2 for end in ("ing", "ed", "ation"))
+    stems = {stem.removesuffix("e") for stem in _strip_endings(word, ("s", "es"))}
+    forms = {stem + end for stem in stems if len(stem) > 2 for end in ("ing", "ed", "ation")}
+    return not _tokenizer_words().isdisjoint(forms)
 
 
-def _of_the_field(word: str) -> bool:
+def _is_technical(word: str) -> bool:
     """annotations, parsed, debugging; not todoist."""
-    return not _OF_THE_FIELD.isdisjoint((word, *_without_ending(word, _COMMON_ENDS)))
+    return not _TECHNICAL.isdisjoint((word, *_strip_endings(word, _COMMON_ENDS)))
 
 
-def _made(word: str) -> bool:
-    """Whether a word of the table stands in it, with at most one beginning and one ending around it."""
-    for stem in (word, *_without_ending(word)):
-        if stem in _table():
+def _is_derived(word: str) -> bool:
+    """Whether it is a word of the table with at most one prefix and one suffix."""
+    for stem in (word, *_strip_endings(word)):
+        if stem in _tokenizer_words():
             return True
-        for start in _STARTS:
+        for start in _PREFIXES:
             rest = stem.removeprefix(start)
-            if rest != stem and len(rest) >= _SHORTEST and rest in _table():
+            if rest != stem and len(rest) >= _SHORTEST and rest in _tokenizer_words():
                 return True
     return False
 
 
-def _without_ending(word: str, endings: Sequence[str] = _ENDS) -> Iterator[str]:
+def _strip_endings(word: str, endings: Sequence[str] = _SUFFIXES) -> Iterator[str]:
     """planned: plann, plan and planne; tries: try."""
     for ending in endings:
         stem = word.removesuffix(ending)
@@ -350,16 +354,16 @@ def _without_ending(word: str, endings: Sequence[str] = _ENDS) -> Iterator[str]:
                 yield stem[:-1]
 
 
-def _joined(word: str) -> bool:
+def _is_compound(word: str) -> bool:
     """codebase, whitespace, workarounds."""
     return any(
-        word[:at] in _table() and _plain(word[at:]) for at in range(3, len(word) - 3)
+        word[:at] in _tokenizer_words() and _is_base_form(word[at:]) for at in range(3, len(word) - 3)
     )  # fmt: skip
 
 
-def _plain(word: str) -> bool:
+def _is_base_form(word: str) -> bool:
     return any(
-        len(stem) >= _SHORTEST and stem in _table()
+        len(stem) >= _SHORTEST and stem in _tokenizer_words()
         for stem in (word, *(word.removesuffix(ending) for ending in ("s", "ed", "ing", "er")))
     )
 
@@ -370,7 +374,7 @@ def _plain(word: str) -> bool:
 
 @cache
 def _lexicon() -> Mapping[str, list[str]]:
-    """The rows of each word. They are taken apart when they are asked for: that takes most of the time."""
+    """{word: its rows}. Rows are split on use: splitting all is slow."""
     found: dict[str, list[str]] = defaultdict(list)
     for row in data_text("lexicon.txt").splitlines():
         for word in row[2:].split():
@@ -385,14 +389,14 @@ def in_lexicon(word: str) -> bool:
 
 @cache
 def irregular() -> Mapping[str, str]:
-    """What an irregular form is of: `bought` of buy."""
+    """{irregular form: base form}: `bought` is a form of buy."""
     text = data_text("lexicon.txt")
     rows = (line.split() for line in text.splitlines() if line[0] in "~-")
     return {form: base for _, base, *forms in rows for form in forms}
 
 
 def is_past(verb: str) -> bool:
-    """Whether it looks like the past of a verb, or its participle."""
+    """Whether a word looks like the past tense or past participle of a verb."""
     known = verb in ("had", "did", "were") or any(verb in row[2:] for row in _rows_of(verb, "~"))
     return verb.endswith("ed") or (known and verb[-1] != "s")
 
@@ -402,19 +406,19 @@ def _rows_of(word: str, signs: str) -> Iterator[list[str]]:
     return (row.split() for row in _lexicon().get(word, ()) if row[0] in signs)
 
 
-def _bases(word: str) -> set[str]:
-    """What a word may be a form of."""
-    compared = () if word in _lexicon() else _COMPARED
-    return {word, irregular().get(word, word), *_without_ending(word, (*_INFLECTIONS, *compared))}
+def _base_forms(word: str) -> set[str]:
+    """The words that a word may be a form of, and itself."""
+    compared = () if word in _lexicon() else _COMPARATIVES
+    return {word, irregular().get(word, word), *_strip_endings(word, (*_INFLECTIONS, *compared))}
 
 
 def related(word: str) -> Iterator[str]:
-    """The words that may stand for one: those that mean the same, its kind, and what is of its kind."""
+    """The synonyms, hypernyms and hyponyms of a word."""
     further: list[str] = []
     if word in irregular():
         yield irregular()[word]
-    for base in _bases(word):
-        yield from _listed()["same"].get(base, ())
+    for base in _base_forms(word):
+        yield from _word_groups()["same"].get(base, ())
         for sign, first, *rest in _rows_of(base, "=>"):
             if sign == "=":
                 yield from (first, *rest)
@@ -426,8 +430,8 @@ def related(word: str) -> Iterator[str]:
 
 
 @cache
-def _listed() -> Mapping[str, Mapping[str, list[str]]]:
-    """What means the same or the opposite in the table of little words: each word, the others of its row."""
+def _word_groups() -> Mapping[str, Mapping[str, list[str]]]:
+    """Synonyms and antonyms among the cue words: {"same" or "opposites": {word: the others of its row}}."""
     found: dict[str, dict[str, list[str]]] = {kind: defaultdict(list) for kind in ("same", "opposites")}
     for kind, of in found.items():
         for words in (row.replace("_", " ").split("|") for row in little_words()[kind]):
@@ -436,7 +440,8 @@ def _listed() -> Mapping[str, Mapping[str, list[str]]]:
     return found
 
 
-def opposites(word: str) -> Iterator[str]:
-    for base in {*_bases(word), *_without_ending(word, _COMPARED)}:
+def antonyms(word: str) -> Iterator[str]:
+    """The words that mean the opposite of a word."""
+    for base in {*_base_forms(word), *_strip_endings(word, _COMPARATIVES)}:
         yield from (other for row in _rows_of(base, "!") for other in row[1:] if other != base)
-        yield from _listed()["opposites"].get(base, ())
+        yield from _word_groups()["opposites"].get(base, ())

@@ -12,15 +12,14 @@ if TYPE_CHECKING:
 
 
 # -- queries -----------------------------------------------------------------------------------------------
-# A query as an agent makes it, and what of it a person asked: the same for every door.
+# What a person typed of a query that an agent or client sends: the same for the command line, MCP and hooks.
 #
-# What reaches memory is often more than was typed: a prompt with reminders, recalled memory and a channel's
-# envelope in it, a slash command that a client expanded, a pasted log. The words that were typed win over
-# all that. Read for every prompt: nothing is imported that costs.
+# A prompt may contain reminders, recalled memory, a channel's envelope, an expanded slash command or a pasted
+# log. Only the typed words are searched for. Every prompt loads this module, so it imports nothing slow.
 
 
 SKIP = "skip"
-MACHINES = (
+MACHINE_PROMPTS = (
     "(no content)",
     "A new session was started",
     "Another language model started",
@@ -28,14 +27,14 @@ MACHINES = (
     "Pre-compaction memory flush",
     "Read HEARTBEAT.md",
 )
-"""How a prompt of one line begins that no person typed, and that has none of SIGNS."""
-SIGNS = "<[/\n"
-"""What something stands between, or after, that was not typed. A prompt without any is asked as it is."""
+"""Beginnings of one-line prompts that no person typed, and that have none of MARKUP."""
+MARKUP = "<[/\n"
+"""Characters around text that was not typed. A prompt without any is used as it is."""
 
 
 class QueryText:
-    """What is looked for: `text`, '' where nothing is, and `why` it was skipped or condensed; `long` if that
-    was for its length."""
+    """The `text` to search for, '' if the query is skipped, and `why` it was skipped or condensed; `long` if
+    because of its length."""
 
     __slots__ = ("long", "text", "why")
 
@@ -44,15 +43,16 @@ class QueryText:
 
     @property
     def skipped(self) -> bool:
-        """Whether nothing is to be looked for, and a reason is said."""
+        """Whether there is nothing to search for, and a reason."""
         return not self.text and bool(self.why)
 
 
 def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText:
-    """What a query asks for. One of more than `longest` characters is skipped, or condensed. Never raises."""
-    if len(raw) <= longest and not any(sign in raw for sign in SIGNS) and not raw.startswith(MACHINES):
+    """The text to search for. A query of more than `longest` characters is skipped or condensed."""
+    is_plain = not any(sign in raw for sign in MARKUP) and not raw.startswith(MACHINE_PROMPTS)
+    if len(raw) <= longest and is_plain:
         return QueryText(raw)  # as nearly all are
-    text = was_typed(raw)
+    text = typed_prompt(raw)
     if not text:
         said = "not searched: a client or memory itself wrote all of the query"
         return QueryText("", said if raw.strip() else "")
@@ -66,51 +66,50 @@ def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText
     size = f"a query of {len(text):,} characters, where {longest:,} are the most (recall.longest_query)"
     if behavior == SKIP:
         return QueryText("", f"not searched: {size}; ask less, or set recall.long_query_behavior", long=True)
-    text = condensed(text)
+    text = condense(text)
     return QueryText(text, f"{size}, condensed to “{text}”", long=True)
 
 
-_ASKS = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
-_DESCRIBED = late(
+_QUESTION = late(r"[?？]\s*$|^\W*(?:what|why|how|when|where|who|whose|which)\b", re.IGNORECASE)
+_DESCRIPTION = late(
     r"\b(?:the|my|our|his|her|their)\s+(?:\w+\s+)?(?:\w+\s+who\s+"
     r"|(?:person|man|woman|guy|girl|boy|one|friend|colleague|neighbou?r|boss|doctor|teacher|coach|company|firm"
     r"|vendor|supplier|shop|place|team)\s+(?:who|that|which|with|from)\s+)(?P<clause>\w.*?)[?!.\s]*$",
     re.IGNORECASE,
 )
-_DOES = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
+_AUXILIARY = late(r"\b(?:do|does|did|will|can|could|should|would)\s*$", re.IGNORECASE)
 
 
-def asks(prompt: str) -> bool:
-    """Whether a prompt asks something."""
-    return _ASKS.search(prompt) is not None
+def is_question(prompt: str) -> bool:
+    """Whether a prompt is a question."""
+    return _QUESTION.search(prompt) is not None
 
 
-def described_in(query: str) -> re.Match[str] | None:
-    """Where a query about somebody describes instead of naming them: `clause` is what it says of them."""
-    return _DESCRIBED.search(query)
+def find_description(query: str) -> re.Match[str] | None:
+    """The part of a query that describes somebody instead of naming them; `clause` is the description."""
+    return _DESCRIPTION.search(query)
 
 
-def naming(described: re.Match[str], name: str) -> str:
-    """A query with a name in place of the description. After "where does" the last word is what they do."""
+def replace_description(described: re.Match[str], name: str) -> str:
+    """A query with a name in place of a description. After "where does" the last word, a verb, is kept."""
     before = described.string[: described.start()]
-    verb = described["clause"].split()[-1] if _DOES.search(before) else ""
+    verb = described["clause"].split()[-1] if _AUXILIARY.search(before) else ""
     return f"{before}{name} {verb}".strip()
 
 
 # -- fence -------------------------------------------------------------------------------------------------
-# How recalled memory stands in a prompt: between two marks, one line each, as data.
+# The block of recalled memory in a prompt: an opening and a closing tag, one line for each memory.
 #
-# `transcripts` leaves out what stands between the marks, so that nothing recalled is learnt again as if it
-# were new. A block is the same to the byte for the same lines: a prompt cache can keep it. Read by every
-# hook: nothing is imported that costs.
+# `transcripts` skips these blocks, so that recalled memory is not retained again. A block is the same to the
+# byte for the same lines, so that a prompt cache can reuse it.
 
 
 RECALL_OPEN = "<ua-memory-recall"
-"""How a block of recalled memory begins; attributes and `>` follow."""
+"""The beginning of the opening tag; attributes and `>` follow."""
 RECALL_CLOSE = "</ua-memory-recall>"
 
 MOST = 9500
-"""Characters of a block, marks and all. Claude Code puts a hook's output of more than 10,000 into a file and
+"""Characters of a block with its tags. Claude Code puts a hook's output of more than 10,000 into a file and
 shows its beginning only; Codex cuts at 2,500 tokens."""
 PASSAGES = 2
 """Passages of sessions that a prompt is given."""
@@ -119,53 +118,53 @@ _HIDDEN = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-"""What is not seen, and ends a line, turns it around, smuggles letters (the last) or is no text."""
-_TURNED = late("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+"""Control characters: line ends, text direction, invisible letters (the last range), surrogates."""
+_INVISIBLE = late("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _WIDTHLESS = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"
 _TAG = late(rf"[<\uff1c\ufe64](?P<name>[\s/|{_WIDTHLESS}]*[\w:{_WIDTHLESS}-]+)")
-_BARE = late(rf"[\s/|{_WIDTHLESS}]+")
-_ALIKE = str.maketrans("асԁеһіјӏорԛѕуѵхтмκνορτυіь", "acdehijlopqsyvxtmkvoptuib")
-"""Letters of other scripts that look like Latin ones."""
-FRAMES = (
+_TAG_FILLER = late(rf"[\s/|{_WIDTHLESS}]+")
+_CONFUSABLES = str.maketrans("асԁеһіјӏорԛѕуѵхтмκνορτυіь", "acdehijlopqsyvxtmkvoptuib")
+"""Letters of other scripts that look like Latin ones (Unicode calls them confusables)."""
+RESERVED_TAGS = (
     "ua-memory", "system", "im_start", "im_end", "function_calls", "function_results", "tool_use",
     "tool_result", "antml:",
 )  # fmt: skip
-"""How the marks begin that clients and models give a meaning, besides those around a text of ours."""
+"""Beginnings of tag names that clients and models give a meaning."""
 
 
-def defanged(text: str, *names: str) -> str:
-    """A text as it stands between marks of these names in a prompt: nothing in it can end them, open others
-    or pass for a client's own, nor in letters that only look so. What it says is left to be read."""
-    begins = (*(name.casefold() for name in names), *FRAMES)
+def escape_tags(text: str, *names: str) -> str:
+    """A text for use between tags of these names in a prompt: `<` is replaced in tags that could close them
+    or look like a client's own, also in lookalike letters. The text stays readable."""
+    begins = (*(name.casefold() for name in names), *RESERVED_TAGS)
 
     def broken(mark: re.Match[str]) -> str:
-        name = _BARE.sub("", mark["name"]).casefold()
+        name = _TAG_FILLER.sub("", mark["name"]).casefold()
         if not name.isascii():
             from unicodedata import normalize
 
-            name = normalize("NFKC", name).casefold().translate(_ALIKE)
+            name = normalize("NFKC", name).casefold().translate(_CONFUSABLES)
         return "‹" + mark["name"] if name.startswith(begins) else mark[0]
 
-    return _TAG.sub(broken, _TURNED.sub("", text))
+    return _TAG.sub(broken, _INVISIBLE.sub("", text))
 
 
-def harmless(text: str) -> str:
-    """The text without what is not seen, and with no mark in it that could end the block or open one."""
-    return defanged(_HIDDEN.sub(" ", text))
+def sanitize(text: str) -> str:
+    """A text without control characters, and with its tags escaped."""
+    return escape_tags(_HIDDEN.sub(" ", text))
 
 
 def fenced(kind: str, body: str) -> str:
-    """A text of our own making as a block of recalled memory; `kind` is one word."""
-    return f'{RECALL_OPEN} kind="{kind}">\n{harmless(body)}\n{RECALL_CLOSE}'
+    """A text as a block of recalled memory; `kind` is one word."""
+    return f'{RECALL_OPEN} kind="{kind}">\n{sanitize(body)}\n{RECALL_CLOSE}'
 
 
 _BLOCK = late(rf"{RECALL_OPEN}(?P<kind>[^<>]*)>(?P<body>.*?)(?:{RECALL_CLOSE}|\Z)", re.DOTALL)
 HAND_OVER, SAVED = "hand-over", "Saved "
-"""The kind of block that a reset context begins with, and how its parts begin that hold facts."""
+"""The kind of block that begins a reset context, and the beginning of its parts that are facts."""
 
 
-def recalled(text: str) -> Iterator[str]:
-    """The lines of the blocks of recalled memory in a text; of a hand-over only what was saved."""
+def block_lines(text: str) -> Iterator[str]:
+    """The lines of the blocks of recalled memory in a text; of a hand-over only the saved facts."""
     for found in _BLOCK.finditer(text):
         parts = found["body"].split("\n\n")
         if f'"{HAND_OVER}"' in found["kind"]:
@@ -174,35 +173,29 @@ def recalled(text: str) -> Iterator[str]:
 
 
 def row(date: str, text: str, source: str) -> str:
-    """One line of a block: when, what, and where it stands."""
-    flat = " ".join(harmless(text).split())
-    return f"- {date or 'undated'}: {flat} [{' '.join(harmless(source).split())}]"
+    """One line of a block: date, text, source."""
+    flat = " ".join(sanitize(text).split())
+    return f"- {date or 'undated'}: {flat} [{' '.join(sanitize(source).split())}]"
 
 
 def block(
     kind: str, head: str, parts: Iterable[str], gap: str = "\n", most: int = MOST
 ) -> tuple[str, Sequence[str]]:
-    """(the block with as many of the parts, in their order, as fit whole; those that do not).
-
-    The block is empty where no part fits.
-    """
-    kept: list[str] = []
-    left: list[str] = []
+    """(a block with all parts that fit, in order; the parts that do not fit). '' if none fits."""
+    fitting: list[str] = []
+    rest: list[str] = []
     size = len(fenced(kind, head))
-    for part in map(harmless, parts):
+    for part in map(sanitize, parts):
         if size + len(gap) + len(part) <= most:
-            kept.append(part)
+            fitting.append(part)
             size += len(gap) + len(part)
         else:
-            left.append(part)
-    return (fenced(kind, gap.join([head, *kept])) if kept else ""), left
+            rest.append(part)
+    return (fenced(kind, gap.join([head, *fitting])) if fitting else ""), rest
 
 
-# -- spoken ------------------------------------------------------------------------------------------------
-# What of a recorded text its speaker said: without what a client, a hook or we ourselves put into it.
-#
-# Recalled memory goes into a prompt between the marks of `fence`. Nothing between them is ever read as if
-# it were new.
+# -- turns -------------------------------------------------------------------------------------------------
+# The speaker's own words of a recorded turn: without text that a client, a hook or ua-memory added.
 
 
 MEMORIES = (
@@ -213,7 +206,7 @@ MEMORIES = (
     "relevant-memories",
     "relevant_memories",
 )
-"""Blocks of recalled memory, ours and the neighbours'. One without an end runs to the end of the text."""
+"""Tags of recalled memory, ours and other tools'. Without a closing tag it runs to the end of the text."""
 
 _CLIENT = (
     "system-reminder",
@@ -248,11 +241,11 @@ _CLIENT = (
     "skills_instructions",
     "INSTRUCTIONS",
 )
-_OPENS = late(r"<(" + "|".join(map(re.escape, (*MEMORIES, *_CLIENT))) + r")(?=[\s>])[^<>]*>")
+_OPENING_TAG = late(r"<(" + "|".join(map(re.escape, (*MEMORIES, *_CLIENT))) + r")(?=[\s>])[^<>]*>")
 _FILE = late(r'<(file|skill) name="[^"\n]*"[^<>\n]*>')
-"""pi puts the files named on its command line into the prompt."""
+"""Files on its command line, which pi puts into the prompt."""
 
-_MACHINE = (
+_MACHINE_TEXTS = (
     "<command-name>",
     "<command-message>",
     "<local-command-",
@@ -270,10 +263,10 @@ _MACHINE = (
     "[cron:",
     "(no content)",
 )
-"""A text of the user's role that begins so was written by a machine, to its end."""
+"""Beginnings of texts in the user's role that a machine wrote entirely."""
 
-_SILENT = frozenset({"(no content)", "No response requested.", "NO_REPLY", "HEARTBEAT_OK"})
-"""What assistants write when they say nothing."""
+_EMPTY_REPLIES = frozenset({"(no content)", "No response requested.", "NO_REPLY", "HEARTBEAT_OK"})
+"""Replies of assistants that mean nothing."""
 
 _SUMMARIES = ("This session is being continued from a previous conversation that ran out of context",)
 
@@ -288,23 +281,23 @@ _METADATA = late(r"[^\n]{3,60}\(untrusted[^)\n]*\):\s*```json\n.*?\n```\s*", re.
 _SYSTEM_LINE = late(r"System: \[[^\]\n]*\d{4}-\d\d-\d\d[^\]\n]*\][^\n]*\n*")
 
 
-def typed(text: str) -> str:
-    """What a person said in a text of the user's role; "" if all of it came from a machine."""
+def typed_text(text: str) -> str:
+    """What a person typed of a text in the user's role; "" if a machine wrote all of it."""
     text = clean(text)
-    if text.startswith(_MACHINE) or is_summary(text):
+    if text.startswith(_MACHINE_TEXTS) or is_summary(text):
         return ""
-    text = _without(text, _OPENS)
+    text = _remove_blocks(text, _OPENING_TAG)
     if "<file name=" in text or "<skill name=" in text:
-        text = _without(text, _FILE)
+        text = _remove_blocks(text, _FILE)
     if text.startswith("# Context from my IDE setup:") and _REQUEST in text:
         text = text.rpartition(_REQUEST)[2]
     return text.strip()
 
 
-def uttered(text: str) -> str:
-    """What an assistant said: without recalled memory, and "" for the words that stand for silence."""
+def assistant_text(text: str) -> str:
+    """An assistant's text without recalled memory; "" for an empty reply."""
     text = clean(text)
-    return "" if text in _SILENT else _without(text, _OPENS, MEMORIES).strip()
+    return "" if text in _EMPTY_REPLIES else _remove_blocks(text, _OPENING_TAG, MEMORIES).strip()
 
 
 def without_envelope(text: str) -> str:
@@ -318,8 +311,8 @@ def without_envelope(text: str) -> str:
     return _MESSAGE_ID.sub("", text)
 
 
-def in_envelope(text: str) -> bool:
-    """Whether a chat channel delivered it, which only Clawdbot and OpenClaw do."""
+def has_envelope(text: str) -> bool:
+    """Whether a text has the envelope of a chat channel, which only Clawdbot and OpenClaw add."""
     return bool(
         re.match(rf"\[(?:{_CHANNELS}) [^\]\n]*\]|(?:Conversation info|Sender) \(untrusted", text.lstrip())
     )
@@ -331,7 +324,7 @@ def is_summary(text: str) -> bool:
 
 
 def clean(text: str) -> str:
-    """Without space around it, and without halves of surrogate pairs, which no file could take."""
+    """A text without surrounding space and lone surrogates, which cannot be encoded."""
     text = text.strip()
     try:
         text.encode()
@@ -340,13 +333,13 @@ def clean(text: str) -> str:
     return text
 
 
-def _without(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()) -> str:
-    """The text without the blocks that these marks open (with `tags`, without those of these names alone).
+def _remove_blocks(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()) -> str:
+    """A text without the blocks that these tags open; with `tags`, only blocks of these names.
 
-    A block of recalled memory that nothing closes runs to the end. Another that nothing closes is a word a
-    person used. Each tag's end is searched for once at most in vain, so that the whole is linear.
+    A block of recalled memory without a closing tag runs to the end. Any other unclosed tag is a person's
+    text. A missing closing tag is searched for once for each name, so that the time is linear.
     """
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     endless: set[str] = set()
     for found in opens.finditer(text):
@@ -357,25 +350,25 @@ def _without(text: str, opens: re.Pattern[str], tags: tuple[str, ...] = ()) -> s
         if end < 0 and tag not in MEMORIES and text[: found.start()].strip():
             endless.add(tag)
             continue
-        kept.append(text[at : found.start()])
+        pieces.append(text[at : found.start()])
         at = len(text) if end < 0 else end + len(tag) + 3
-    return "".join(kept) + text[at:] if kept else text
+    return "".join(pieces) + text[at:] if pieces else text
 
 
 # -- prompts -----------------------------------------------------------------------------------------------
-# What of a prompt was typed: without what a client, a channel or memory itself put around and into it.
+# The typed part of a prompt: without text that a client, a channel or memory added.
 
 
 CONDENSED = 500
-"""Characters that are left of an over-long query: what the model reads is about as much."""
+"""Characters of a condensed query, about as many as the embedding model reads."""
 
 _ARGUMENTS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _EXPANDED = late(r"\s*<command-(?:name|message|args)>")
-_CURRENT = "[Current message - respond to this]"
+_CURRENT_MESSAGE = "[Current message - respond to this]"
 _REPLY = late(r"\[Replying to [^\]\n]*\].*?\[/Replying\]\s*", re.DOTALL)
 _COMMAND = late(r"/([A-Za-z][\w-]*(?:[:.][\w-]+)*)(?:\s+(.*))?", re.DOTALL)
 _FOLDERS = frozenset("bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var".split())  # noqa: SIM905
-"""What a slash begins that is a place and no command."""
+"""Names after a slash that are folders and no commands."""
 _LABEL = late(
     r"^[ \t]*(?:\*\*)?(?:(user|human|me|you)|assistant|ai|agent|claude|codex|gemini|chatgpt|bot|system|tool)"
     r"(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
@@ -384,40 +377,40 @@ _LABEL = late(
 _SENTENCE = late(r"[^.!?。！？\n]+[.!?。！？]*")
 
 
-def was_typed(raw: str) -> str:
-    """What a person typed of a prompt, '' if nothing; a command that a client expanded, as it was typed."""
-    return _arguments(raw) if _EXPANDED.match(raw) else _asked(raw)
+def typed_prompt(raw: str) -> str:
+    """What a person typed of a prompt, '' if nothing; of an expanded command the arguments."""
+    return _command_arguments(raw) if _EXPANDED.match(raw) else _strip_markup(raw)
 
 
 def command(text: str) -> tuple[str, str] | None:
-    """(a slash command, what was typed after it), None where the text is none."""
+    """(name of a slash command, the text after it), None if the text is no command."""
     found = _COMMAND.fullmatch(text)
     if found is None or found[1].casefold() in _FOLDERS:
         return None
     return found[1], (found[2] or "").strip()
 
 
-def _arguments(raw: str) -> str:
-    """What was typed after a command that a client expanded; the command, if nothing was."""
+def _command_arguments(raw: str) -> str:
+    """The arguments of an expanded command; the command if it has none."""
     given = " ".join(found.strip() for found in _ARGUMENTS.findall(raw)).strip()
     name = re.search(r"<command-name>\s*(/?)([^<\s]*)", raw)
     return given or (f"/{name[2]}" if name and name[2] else "")
 
 
-def _asked(raw: str) -> str:
-    """A prompt without what machines put around and into it, and without what is only quoted in it."""
-    text = raw.rpartition(_CURRENT)[2] if _CURRENT in raw else raw
-    text = typed(without_envelope(_REPLY.sub("", text)))
+def _strip_markup(raw: str) -> str:
+    """A prompt without text that machines added, and without quoted lines."""
+    text = raw.rpartition(_CURRENT_MESSAGE)[2] if _CURRENT_MESSAGE in raw else raw
+    text = typed_text(without_envelope(_REPLY.sub("", text)))
     text = without_envelope(text)  # a block may stand before the envelope
     lines = text.split("\n")
     if len(lines) > 1:
         own = "\n".join(line for line in lines if not line.lstrip().startswith(">")).strip()
-        text = _last_said(own or text)
+        text = _last_person_turn(own or text)
     return text.strip()
 
 
-def _last_said(text: str) -> str:
-    """The last words of a person in a conversation that has both sides; any other text as it is."""
+def _last_person_turn(text: str) -> str:
+    """The last turn of the person in a pasted conversation of both sides; any other text unchanged."""
     labels = list(_LABEL.finditer(text))
     persons = [n for n, found in enumerate(labels) if found[1]]
     if not persons or len(persons) == len(labels):
@@ -427,18 +420,18 @@ def _last_said(text: str) -> str:
     return text[labels[last].end() : end].strip() or text
 
 
-def condensed(text: str) -> str:
-    """At most CONDENSED characters of a text, in its own order: its questions from the last on, then its last
-    sentence, its first, and others from the end."""
+def condense(text: str) -> str:
+    """At most CONDENSED characters of a text, in order: questions from the last on, then the last sentence,
+    the first, and others from the end."""
     sentences = [found for found in (each.strip() for each in _SENTENCE.findall(text)) if found]
     numbers = range(len(sentences))
     asking = [n for n in reversed(numbers) if sentences[n].endswith(("?", "？"))]
     wanted = dict.fromkeys([*asking, *numbers[-1:], *numbers[:1], *reversed(numbers)])
-    kept, left = set[int](), CONDENSED
+    chosen, room = set[int](), CONDENSED
     for n in wanted:
-        if len(sentences[n]) < left:
-            kept.add(n)
-            left -= len(sentences[n]) + 1
-        elif left < CONDENSED // 4:
+        if len(sentences[n]) < room:
+            chosen.add(n)
+            room -= len(sentences[n]) + 1
+        elif room < CONDENSED // 4:
             break
-    return " ".join(sentences[n] for n in sorted(kept)) or " ".join(text[-CONDENSED:].split())
+    return " ".join(sentences[n] for n in sorted(chosen)) or " ".join(text[-CONDENSED:].split())

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ua_memory.text.noise import is_summary, typed
+from ua_memory.text.noise import is_summary, typed_text
 from ua_memory.transcripts.format import (
     ContextGauge,
     EntryIds,
@@ -194,7 +194,7 @@ class ClaudeCode(Format):
             elif kind == "attachment":
                 queued = as_dict(record.get("attachment"))
                 if queued.get("type") == "queued_command" and queued.get("commandMode") in (None, "prompt"):
-                    text = join_texts(texts(queued.get("prompt")), typed)
+                    text = join_texts(texts(queued.get("prompt")), typed_text)
                     if text and _is_by_person(queued):
                         yield entry.next(text=text)
 
@@ -225,7 +225,7 @@ class ClaudeCode(Format):
                 yield entry.next(role="assistant", text=text, summary=True)
             return
         own = not record.get("isVisibleInTranscriptOnly") and _is_by_person(record)
-        if own and (text := join_texts(texts(content), typed)):  # a sub-agent's user is the main agent
+        if own and (text := join_texts(texts(content), typed_text)):  # a sub-agent's user is the main agent
             yield entry.next(text=text, role="assistant" if self.session.agent else "person")
 
     def _queued_turns(self, line: int, record: Record, queue: deque[str]) -> Iterator[Event]:
@@ -237,14 +237,14 @@ class ClaudeCode(Format):
         """
         operation = record.get("operation")
         if operation == "enqueue":
-            if typed(as_str(record.get("content"))):
+            if typed_text(as_str(record.get("content"))):
                 queue.append(as_str(record.get("content")))
             if len(queue) > 1000:
                 queue.popleft()
         elif operation in ("dequeue", "remove", "popAll"):
             said = queue.popleft() if queue else ""
             said = as_str(record.get("content")) or said
-            text = typed(said)
+            text = typed_text(said)
             if operation == "remove" and text and id_hash(said) not in self._recorded_texts:
                 yield Turn(
                     self.name(line, record), "person", text, as_time(record.get("timestamp")), line=line

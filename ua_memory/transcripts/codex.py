@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ua_memory.text.noise import typed, uttered
+from ua_memory.text.noise import assistant_text, typed_text
 from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, all_texts, join_texts, texts
 from ua_memory.transcripts.turns import (
     Boundary,
@@ -134,7 +134,9 @@ class Codex(Format):
     def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
         if item.get("role") == "user" and (text := _text_of_person(item)):
             yield entry.next(text=text, role="assistant" if self.session.agent else "person")
-        elif item.get("role") == "assistant" and (text := join_texts(texts(item.get("content")), uttered)):
+        elif item.get("role") == "assistant" and (
+            text := join_texts(texts(item.get("content")), assistant_text)
+        ):
             yield entry.next(role="assistant", text=text)
 
     def _call(self, entry: EntryIds, inner: str, item: Record) -> Iterator[Event]:
@@ -187,7 +189,7 @@ def _payload(record: Record) -> tuple[str, Record]:
 
 
 def _text_of_person(item: Record) -> str:
-    return join_texts(texts(item.get("content")), typed)
+    return join_texts(texts(item.get("content")), typed_text)
 
 
 def _result(output: object) -> tuple[str, bool]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import discovery
-from ua_memory.text.noise import typed, uttered
+from ua_memory.text.noise import assistant_text, typed_text
 from ua_memory.transcripts.format import EntryIds, Format, all_texts, join_texts, texts
 from ua_memory.transcripts.turns import (
     CallResult,
@@ -105,13 +105,13 @@ class Hermes(Format):
                 continue
             if text.startswith(_PRIOR) and _MERGED in text:
                 text = text.partition("\n")[2].rpartition(_MERGED)[0]
-            said.append(typed(text))
+            said.append(typed_text(text))
         if text := "\n\n".join(filter(None, said)):
             yield entry.next(text=text, role="assistant" if self.session.agent else "person")
 
     def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         for text in _texts_of(record):
-            if not text.startswith(_SUMMARY) and (said := uttered(text)):
+            if not text.startswith(_SUMMARY) and (said := assistant_text(text)):
                 yield entry.next(role="assistant", text=said)
         yield from entry.calls(_calls(record), self.session.cwd)
 
@@ -214,7 +214,7 @@ class OpenCode(Format):
             data, at = as_dict(decode(record.get("data"))), as_time(record.get("time_created"))
             entry = self.entry(line, record, at)
             if data.get("role") == "user":
-                if text := join_texts(map(_unquoted, _texts(record)), typed):
+                if text := join_texts(map(_unquoted, _texts(record)), typed_text):
                     yield entry.next(text=text, role="assistant" if self.session.agent else "person")
             elif data.get("role") == "assistant" and not data.get("summary"):
                 yield from self._assistant(entry, record)
@@ -222,7 +222,7 @@ class OpenCode(Format):
     def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         for part in _parts(record):
             state, name = as_dict(part.get("state")), as_str(part.get("tool"))
-            if part.get("type") == "text" and (said := uttered(_text(part))):
+            if part.get("type") == "text" and (said := assistant_text(_text(part))):
                 yield entry.next(role="assistant", text=said)
             elif part.get("type") == "tool":
                 key, code = as_str(part.get("callID")), as_dict(state.get("metadata")).get("exit")

@@ -17,7 +17,7 @@ from typing import IO, Any, ClassVar, cast
 
 from ua_memory.errors import Malformed
 from ua_memory.records import Problem
-from ua_memory.text.noise import RECALL_OPEN, recalled, uttered
+from ua_memory.text.noise import RECALL_OPEN, assistant_text, block_lines
 from ua_memory.transcripts.turns import (
     Boundary,
     ContextUsage,
@@ -316,7 +316,7 @@ def recalled_lines(value: object) -> Iterator[str]:
             yield from recalled_lines(part)
     elif isinstance(value, str) and RECALL_OPEN in value:
         inner = parse_object(value.encode("utf-8", "replace")) if value.lstrip().startswith("{") else None
-        yield from recalled_lines(inner) if inner else recalled(value)
+        yield from recalled_lines(inner) if inner else block_lines(value)
 
 
 def parse_object(raw: bytes, report: Unreadable | None = None) -> Record | None:
@@ -453,7 +453,7 @@ class EntryIds:
     def said(self, content: object, cwd: str) -> Iterator[Event]:
         """An assistant's texts and tool calls, in the order of their blocks."""
         for block in blocks(content):
-            if block.get("type") == "text" and (text := uttered(as_str(block.get("text")))):
+            if block.get("type") == "text" and (text := assistant_text(as_str(block.get("text")))):
                 yield self.next(role="assistant", text=text)
             elif block.get("type") in ("tool_use", "toolCall"):
                 given = block.get("input", block.get("arguments"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 
 from ua_memory.text import calendar, foreign_dates
-from ua_memory.text.noise import is_summary, typed, uttered
+from ua_memory.text.noise import assistant_text, is_summary, typed_text
 from ua_memory.transcripts.format import (
     CHUNK,
     ByteSource,
@@ -109,7 +109,7 @@ class Messages(Format):
         said = "\n\n".join(texts(content)).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
-        elif text := join_texts(texts(content), typed):
+        elif text := join_texts(texts(content), typed_text):
             yield entry.next(text=text)
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
@@ -385,7 +385,7 @@ class Prose(Format):
         for line, record in records:
             part: TextPart = record["part"]
             role = part.role
-            text = uttered(record["text"]) if role == "assistant" else typed(record["text"])
+            text = assistant_text(record["text"]) if role == "assistant" else typed_text(record["text"])
             if line != last:
                 last, entry = line, EntryIds(Turn(f"L{line}", "person", "", line=line))
             if role and text and not (role == "person" and _only_headings(text)):

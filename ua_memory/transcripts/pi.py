@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from ua_memory.text.noise import typed, without_envelope
+from ua_memory.text.noise import typed_text, without_envelope
 from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, all_texts, join_texts, texts
 from ua_memory.transcripts.turns import (
     Boundary,
@@ -150,7 +150,7 @@ class Pi(Format):
             said = texts(message.get("content"))
             if self.channels:
                 said = map(without_envelope, said)
-            if text := join_texts(said, typed):
+            if text := join_texts(said, typed_text):
                 yield entry.next(text=text)
         elif role == "assistant":
             yield from entry.said(message.get("content"), self.session.cwd)

@@ -17,7 +17,7 @@ from ua_memory.errors import Malformed
 from ua_memory.errors import Usage as UsageError
 from ua_memory.records import Problem
 from ua_memory.text import grounding
-from ua_memory.text.noise import in_envelope
+from ua_memory.text.noise import has_envelope
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
 from ua_memory.transcripts.databases import Hermes, OpenCode
@@ -154,7 +154,7 @@ def _pi_variant(header: Record, records: list[Record]) -> str:
                 if isinstance(content, list)
                 else ""
             )
-            return "clawdbot" if in_envelope(first) else "pi"
+            return "clawdbot" if has_envelope(first) else "pi"
     return "pi"
 
 
