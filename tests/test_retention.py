@@ -18,7 +18,7 @@ from ua_memory.mcp import tools as mcp_server
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.retain.flush import filter_turns
-from ua_memory.text.wording import AUTO, TOOL, said_in
+from ua_memory.text.wording import AUTO, TOOL, context_tags
 from ua_memory.transcripts.turns import Session, Turn
 
 TURNS = (
@@ -98,7 +98,7 @@ def test_what_a_tool_keeps_and_what_a_flush_keeps_say_so_under_headings_of_their
     bank.again(observation_scopes=("{project}",))
     here = {"session": "s1", "cwd": str(tmp_path / "shop"), "basedir": "shop", "project": "shop"}
     caller = mcp_server.Caller(
-        "claude-code", "s1", said_in=said_in("claude-code", here, TOOL, ["{project}", "{parent}"])
+        "claude-code", "s1", said_in=context_tags("claude-code", here, TOOL, ["{project}", "{parent}"])
     )
     turns = [Turn("t1", "person", "We decided that the shop deploys to Fly.io on 3 March 2027.")]
     with Memory(bank.store, door="mcp") as memory:

@@ -16,7 +16,7 @@ from ua_memory.errors import Usage
 from ua_memory.index.filters import DEEPEST, Filters, read_groups
 from ua_memory.index.sync import Index
 from ua_memory.recall.search import search
-from ua_memory.text.wording import filled, filled_groups
+from ua_memory.text.wording import fill_groups, fill_tags
 
 FACTS = log("oats a #red", "oats b #red #blue", "oats c #blue/dark", "oats d", "oats e #green")
 
@@ -101,10 +101,10 @@ KNOWN = {"session": "8f2c", "parent": "", "cwd": "/work/api", "basedir": "api", 
 
 def test_places_are_filled_in() -> None:
     tags = ["{project}", "team:{project}/{basedir}", "{cwd}", "{parent}", "x{parent}", "plain", "{other}"]
-    assert filled(tags, KNOWN) == ["project:shop", "team:shop/api", "cwd:/work/api", "plain", "{other}"]
+    assert fill_tags(tags, KNOWN) == ["project:shop", "team:shop/api", "cwd:/work/api", "plain", "{other}"]
     groups = [{"or": [{"tags": ["{session}", "a"], "match": "any"}, {"not": {"tags": ["{parent}"]}}]}]
     done = [{"or": [{"tags": ["session:8f2c", "a"], "match": "any"}, {"not": {"tags": []}}]}]
-    assert filled_groups(groups, KNOWN) == done
+    assert fill_groups(groups, KNOWN) == done
 
 
 # -- the doors ---------------------------------------------------------------------------------------------

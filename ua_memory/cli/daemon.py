@@ -30,7 +30,7 @@ from ua_memory.index import embedding
 from ua_memory.mcp import relay, tools
 from ua_memory.mcp.tools import offered_tools
 from ua_memory.paths import default_bank, is_bank
-from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
+from ua_memory.text.wording import BY_COMMAND, TOOL, context_tags
 from ua_memory.transcripts.reader import TranscriptWords, transcript_words
 from ua_memory.views.output import Screen, count, emit_json, fields, note, show_list
 
@@ -240,7 +240,7 @@ def _make_caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller
 
     session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
     tag_values = {**placeholder_values(call), "session": session or ""}
-    tags = said_in(client, tag_values, TOOL, memory.config.observation_scopes)
+    tags = context_tags(client, tag_values, TOOL, memory.config.observation_scopes)
     project = call.env.get("CLAUDE_PROJECT_DIR")  # the client's working folder
     return tools.Caller(
         client, session, call.model(memory), run_detached, (call.cwd, *([Path(project)] if project else [])),

@@ -20,7 +20,7 @@ from ua_memory.errors import Usage
 from ua_memory.hooks.context import placeholder_values
 from ua_memory.paths import vault_of
 from ua_memory.records import Place
-from ua_memory.text.wording import counted, filled, filled_groups
+from ua_memory.text.wording import counted, fill_groups, fill_tags
 from ua_memory.views import hits as views
 from ua_memory.views import output
 from ua_memory.views.output import Screen, confirm, emit_json, print_json, progress, show_result
@@ -72,9 +72,9 @@ class ScopeOptions:
         since = parse_day(self.since, "--since", now)
         until = parse_day(self.until, "--until", now, end=True)
         known = placeholder_values(call) if self.tag or self.tag_groups else {}
-        groups = filled_groups(_read_groups(self.tag_groups), known) if self.tag_groups else ()
+        groups = fill_groups(_read_groups(self.tag_groups), known) if self.tag_groups else ()
         return memory.filters(
-            since=since, until=until, tags=filled(self.tag or (), known), groups=groups,
+            since=since, until=until, tags=fill_tags(self.tag or (), known), groups=groups,
             match=self.tags_match, asked_at=asked_at, **more,
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ from ua_memory import discovery
 from ua_memory.daemon.connect import PACKAGE
 from ua_memory.discovery import LOGS, Folders, blake2b
 from ua_memory.text import noise
-from ua_memory.text.wording import GROUP, filled, filled_groups
+from ua_memory.text.wording import GROUP, fill_groups, fill_tags
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def recall_filters(call: Call, config: Config, event: Event) -> dict[str, Any]:
         return {"tags": [f"{GROUP}:{event.group}"], "match": "all_strict"}
 
     known = placeholder_values(call, event)
-    groups = filled_groups(json.loads(config.auto_recall_tag_groups or "[]"), known)
-    tags = filled(config.auto_recall_tags, known)
+    groups = fill_groups(json.loads(config.auto_recall_tag_groups or "[]"), known)
+    tags = fill_tags(config.auto_recall_tags, known)
     return {"tags": tags, "match": config.auto_recall_tags_match, "groups": groups}
 
 

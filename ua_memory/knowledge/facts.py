@@ -38,7 +38,7 @@ class Provenance:
     """Where a fact came from: who said it, through which client and session, and when (aware, in the bank's
     zone).
 
-    `tags` are written once, below the heading (`text.wording.said_in`)."""
+    `tags` are written once, below the heading (`text.wording.context_tags`)."""
 
     at: datetime
     client: str

@@ -103,7 +103,7 @@ class SessionFile:
     def tags(self) -> tuple[str, ...]:
         """What filters and hooks know it by, as facts of the session have it."""
         known = {name: getattr(self, name) for name in ("session", "parent", "project", "group")}
-        return wording.said_in(self.client, known, wording.AUTO)
+        return wording.context_tags(self.client, known, wording.AUTO)
 
     def link(self, entry: str) -> str:
         """The link that a fact cites a turn by, from the turn's entry id or its block id; '' where it does

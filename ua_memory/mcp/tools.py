@@ -24,7 +24,7 @@ from ua_memory.paths import DATED, make_private
 from ua_memory.recall import readonly
 from ua_memory.records import Fact, is_generated
 from ua_memory.text import noise, redaction
-from ua_memory.text.wording import OFF, WHERE_SAID, counted, filled, filled_groups
+from ua_memory.text.wording import OFF, WHERE_SAID, counted, fill_groups, fill_tags
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -356,8 +356,8 @@ def _filters(memory: Memory, given: Mapping[str, Any], caller: Caller) -> Filter
     return memory.filters(
         since=parse_day(given.get("since"), "--since", now),
         until=parse_day(given.get("until"), "--until", now, end=True),
-        tags=filled(given.get("tags", ()), caller.placeholders),
-        groups=filled_groups(given.get("tag_groups", ()), caller.placeholders), kinds=given.get("kinds", ()),
+        tags=fill_tags(given.get("tags", ()), caller.placeholders),
+        groups=fill_groups(given.get("tag_groups", ()), caller.placeholders), kinds=given.get("kinds", ()),
         match=given.get("tags_match", "any_strict"), retired=given.get("retired") or None, asked_at=asked_at,
     )  # fmt: skip
 

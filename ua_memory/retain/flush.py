@@ -207,7 +207,7 @@ def scope_tags(session: Session, scopes: Iterable[str] = (), project: str = "") 
         "group": session.group, "basedir": folder.name if folder else "",
         "project": project_of(folder) if folder else project,
     }  # fmt: skip
-    return wording.said_in(session.client, known, wording.AUTO, scopes)
+    return wording.context_tags(session.client, known, wording.AUTO, scopes)
 
 
 # -- writing -----------------------------------------------------------------------------------------------

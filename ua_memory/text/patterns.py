@@ -1,6 +1,6 @@
-"""Patterns that are compiled when they are first used, and the tables of them in `data/`.
+"""Regular expressions that are compiled on first use, and the tables of them in `data/`.
 
-The large tables of words take 70 ms together, and most commands that import them look for none.
+Compiling all large patterns takes 70 ms, and most commands use none of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _METHODS = (
 
 
 class _LatePattern:
-    """Behaves as the compiled pattern; from the first use on it has that one's methods as its own."""
+    """A proxy for a compiled pattern. The first use compiles it and copies its methods."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._source = pattern, flags
@@ -44,7 +44,7 @@ class _LatePattern:
 
 
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """`re.compile`, but at the first use. `re.error` comes then, too."""
+    """`re.compile` on first use, which may also raise `re.error` only then."""
     return _LatePattern(pattern, flags)  # type: ignore[return-value]
 
 
@@ -52,11 +52,10 @@ _PART = late(r"\{[a-z_]+\}")
 
 
 def table(file: str, /, **parts: str) -> Iterator[tuple[str, str]]:
-    """The rows of a table of patterns in `data/`: how each is headed, and its pattern.
+    """(heading, pattern) of each row of a table in `data/`.
 
-    A heading begins its line; below it, indented, stands the pattern, in as many lines as it takes. `#`
-    begins a comment. What is headed `{name}` stands for itself where a later pattern says `{name}`; `parts`
-    are more of those.
+    A heading is a line that is not indented; the indented lines below are its pattern. `#` begins a comment.
+    A pattern headed `{name}` replaces `{name}` in later patterns, as do `parts`.
     """
     known = {f"{{{part}}}": pattern for part, pattern in parts.items()}
     rows: list[tuple[str, list[str]]] = []
@@ -74,6 +73,6 @@ def table(file: str, /, **parts: str) -> Iterator[tuple[str, str]]:
 
 
 def data_text(name: str) -> str:
-    """A file of `ua_memory/data/`."""
+    """The text of a file in `ua_memory/data/`."""
     with open(os.path.join(_DATA, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123
         return file.read()

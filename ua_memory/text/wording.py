@@ -1,4 +1,4 @@
-"""Small wordings used everywhere: counts, money, scopes, the label of untrusted text, and standing rules."""
+"""Formats counts and money, fills in tags, labels untrusted text, and recognises standing rules and moves."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 # -- wording -----------------------------------------------------------------------------------------------
-# Words that texts of every layer need alike: commits, errors, and what a model is told.
+# Phrases for commits, errors and prompts.
 
 
 OFF = (
     "Memory is off: its user has switched it off (UA_MEMORY_ENABLED, or `enabled` in the settings)."
     " Nothing was read or written."
 )
-"""What every tool of an agent answers then."""
+"""The answer of every tool of an agent while memory is off."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -31,100 +31,100 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 RULES_BLOCK = "Rules"
-"""The block of core memory that an accepted rule is added to, unless another is named."""
+"""The default block of core memory for accepted rules."""
 CORE_INTRO = "What every session begins with: one `## Section` a block, kept short."
-"""The sentence that a new MEMORY.md begins with. As long as nobody has changed it, it is no memory: it is not
-indexed, not given to an agent, not counted."""
+"""The first sentence of a new MEMORY.md. Unless it is edited, it is not indexed, not shown to agents and not
+counted."""
 
 
 # -- money -------------------------------------------------------------------------------------------------
-# Dollars as people read them: cents, and below a cent as many digits as it takes to be seen.
+# Dollars with cents; below a cent, with as many digits as it takes to be more than 0.
 
 
 def dollars(amount: float) -> str:
-    """`$12.50`, `$1,400.00`, `$0.0004`; `$0.00` is nothing at all."""
+    """`$12.50`, `$1,400.00`, `$0.0004`; `$0.00` only for 0."""
     if not amount or abs(amount) >= 0.01:
         return f"${amount:,.2f}"
     places = 1 - math.floor(math.log10(abs(amount)))
     return f"${amount:.{places}f}".rstrip("0")
 
 
-# -- places ------------------------------------------------------------------------------------------------
-# Where and in what something is said or asked: `{session} {parent} {cwd} {basedir} {project}` in tags, and
-# the tags that say it of what is kept.
+# -- context tags ------------------------------------------------------------------------------------------
+# The context of a memory or query as tags, and the placeholders `{session} {parent} {cwd} {basedir}
+# {project}` in tags.
 #
-# Alone, a placeholder is the tag that says so (`{project}` is `project:api`); inside other text it is the
-# bare value (`team:{project}`). What is not known, such as the session of a person at a terminal, takes the
-# tags that need it with it: a scope that nobody can be in would only hide things.
+# A placeholder alone becomes a whole tag (`{project}` becomes `project:api`); inside other text it becomes
+# the value (`team:{project}`). A tag is dropped if a value is not known, such as the session of a person at a
+# terminal: a scope that nobody is in would only hide memories.
 
 
 GROUP = "group"
-"""The key of the tag that says in which group chat something was said."""
-NAMES = ("session", "parent", "cwd", "basedir", "project")
+"""The key of the tag for the group chat."""
+PLACE_KEYS = ("session", "parent", "cwd", "basedir", "project")
 OF_ONE_SESSION = ("session:", "parent:")
-WHERE_SAID = frozenset((*NAMES, GROUP, "harness", "store_method", "scope"))
-"""Keys of the tags that `said_in` gives."""
+WHERE_SAID = frozenset((*PLACE_KEYS, GROUP, "harness", "store_method", "scope"))
+"""Keys of the tags that `context_tags` gives."""
 AUTO, TOOL = "store_method:auto", "store_method:tool"
-"""Who had it kept: a flush, or an agent that called a tool."""
-_PLACE = re.compile("{(" + "|".join(NAMES) + ")}")
+"""Tags for how a memory was stored: by a flush, or by an agent that called a tool."""
+_PLACEHOLDER = re.compile("{(" + "|".join(PLACE_KEYS) + ")}")
 
 
-def filled(tags: Iterable[str], known: Mapping[str, str]) -> list[str]:
-    """The tags with their placeholders filled in, without those for which something is not known."""
+def fill_tags(tags: Iterable[str], known: Mapping[str, str]) -> list[str]:
+    """The tags with their placeholders filled in, without those that have an unknown value."""
     found = []
     for tag in tags:
-        names = _PLACE.findall(tag)
+        names = _PLACEHOLDER.findall(tag)
         if all(known.get(name) for name in names):
-            alone = f"{names[0]}:{known[names[0]]}" if names and _PLACE.fullmatch(tag) else ""
-            found.append(alone or _PLACE.sub(lambda name: known[name[1]], tag))
+            alone = f"{names[0]}:{known[names[0]]}" if names and _PLACEHOLDER.fullmatch(tag) else ""
+            found.append(alone or _PLACEHOLDER.sub(lambda name: known[name[1]], tag))
     return found
 
 
-def filled_groups(groups: Any, known: Mapping[str, str]) -> Any:
-    """Groups of tags, as JSON has them, with the placeholders of all their tags filled in."""
+def fill_groups(groups: Any, known: Mapping[str, str]) -> Any:
+    """`fill_tags` for nested groups of tags as in JSON."""
     if isinstance(groups, dict):
-        return {key: filled_groups(value, known) for key, value in groups.items()}
+        return {key: fill_groups(value, known) for key, value in groups.items()}
     if isinstance(groups, list):
         if groups and all(isinstance(each, str) for each in groups):
-            return filled(groups, known)
-        return [filled_groups(each, known) for each in groups]
+            return fill_tags(groups, known)
+        return [fill_groups(each, known) for each in groups]
     return groups
 
 
 def group_of(tags: Iterable[str]) -> str:
-    """The tag that says in which group chat something was said, '' where it was none."""
+    """The tag of the group chat, '' if there is none."""
     return next((tag for tag in tags if tag.startswith(f"{GROUP}:")), "")
 
 
-def said_in(
+def context_tags(
     harness: str, known: Mapping[str, str], method: str, scopes: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The tags of all that is kept there; what is not known is left out. `scopes` (`observationScopes`) are
-    the tags by whose values beliefs are kept apart."""
-    named = {"harness": harness, **{name: known.get(name, "") for name in (*NAMES, GROUP)}}
+    """The tags of a memory stored in a context, without unknown values. `scopes` (`observationScopes`) are
+    the tags by which observations are separated."""
+    named = {"harness": harness, **{name: known.get(name, "") for name in (*PLACE_KEYS, GROUP)}}
     where = [f"{name}:{value}" for name, value in named.items() if value]
-    return (*where, method, *(f"scope:{tag.removeprefix('scope:')}" for tag in filled(scopes, known)))
+    return (*where, method, *(f"scope:{tag.removeprefix('scope:')}" for tag in fill_tags(scopes, known)))
 
 
 # -- trust -------------------------------------------------------------------------------------------------
-# Whose words may speak for the house: what a tool or the web said, and what an agent ingested, may not.
+# Which facts are untrusted: those from a tool or the web, and those that an agent ingested.
 #
-# Such facts are found, behind equal ones and with a label. They do not become beliefs, pages or core memory
-# before a person has vouched for them: by `origin: person` below the line, or an import or ingest by
-# command. Read by every hook: nothing is imported that costs.
+# Searches find them, ranked after equal ones and with a label. They do not become observations, pages or core
+# memory until a person approves them: by `origin: person` below the line, or by an import or ingest by
+# command. Every hook loads this module, so it imports nothing slow.
 
 
 BY_COMMAND = frozenset({"terminal", "cli", "watch", "hindsight"})
-"""Clients under whose names a person's own command imports. No agent may call itself so."""
+"""Client names of a person's own commands. No agent may use them."""
 IMPORTED = "memory/imported/"
-"""Where `import` puts copies of files; their headings name whoever wrote there."""
-CAME = {"web": "from the web", "tool": "from a tool", "import": "imported by an agent"}
+"""Folder for copies of imported files. Their headings name the authors."""
+ORIGIN_LABELS = {"web": "from the web", "tool": "from a tool", "import": "imported by an agent"}
 
 
 def untrusted(origin: str | None, client: str | None, path: str = "") -> bool:
-    """Whether nobody of the house has said or vouched for it. What a person imports or ingests by command
-    counts as theirs, and what an agent says in its own words as the agent's."""
-    if origin not in CAME:
+    """Whether a fact is from the web, a tool or an agent's import, and no person has approved it. A person's
+    import by command is the person's, and what an agent says in its own words is the agent's."""
+    if origin not in ORIGIN_LABELS:
         return False
     by_agent = client not in (None, "", *BY_COMMAND) and not path.startswith(IMPORTED)
     return origin != "import" or by_agent
@@ -134,29 +134,28 @@ AGENTS = "an agent's words"
 
 
 def label(origin: str, is_untrusted: bool, own: bool = False) -> str:
-    """What is said behind a recalled line that nobody of the house has said, or (`own`) an agent alone: let
-    its reader weigh it."""
+    """The label after a recalled line that is untrusted, or (`own`) only an agent's; '' for others."""
     if is_untrusted:
-        return f"; untrusted: {CAME.get(origin, origin)}"
+        return f"; untrusted: {ORIGIN_LABELS.get(origin, origin)}"
     return f"; {AGENTS}" if own else ""
 
 
 # -- rules -------------------------------------------------------------------------------------------------
-# How a standing rule is worded: whether a person's sentence tells an agent what always, never or only to do.
+# Whether a person's sentence is a standing rule: what an agent shall always, never or only do.
 #
 # In English, German, French, Spanish and Japanese: negated imperatives, words such as always, never and only,
-# prohibitions, limits, approvals, and what a group uses. What tells of something that happened ("it never
-# worked"), asks, or holds for the moment ("don't commit yet") is no rule.
+# prohibitions, limits, approvals, and what a group uses. Reports ("it never worked"), questions and
+# instructions for the moment ("don't commit yet") are no rules.
 
 
 LANGUAGES = ("english", "german", "french", "spanish", "japanese")
 RULE_LENGTH = 400
-"""Characters: what is longer explains something."""
+"""Characters. Longer sentences explain something."""
 
 
 @cache
-def _says() -> Mapping[str, re.Pattern[str]]:
-    """How `data/standing_rules.txt` says each thing, in any of its ways."""
+def _rule_patterns() -> Mapping[str, re.Pattern[str]]:
+    """The patterns of `data/standing_rules.txt`, one for each heading."""
     ways: dict[str, list[str]] = {}
     for heading, pattern in table("standing_rules.txt"):
         ways.setdefault(heading, []).append(pattern)
@@ -164,17 +163,25 @@ def _says() -> Mapping[str, re.Pattern[str]]:
 
 
 def standing_rule(text: str) -> bool:
-    """Whether a person's sentence holds beyond the moment in which it was said."""
-    if not 6 <= len(text) <= RULE_LENGTH or _says()["moment"].search(text) or _says()["unsaid"].search(text):
+    """Whether a person's sentence is a rule that applies beyond the moment."""
+    if (
+        not 6 <= len(text) <= RULE_LENGTH
+        or _rule_patterns()["moment"].search(text)
+        or _rule_patterns()["unsaid"].search(text)
+    ):
         return False
-    return any(_says()[language].search(text) for language in LANGUAGES)
+    return any(_rule_patterns()[language].search(text) for language in LANGUAGES)
 
 
 def stated_for_good(text: str) -> bool:
     """Whether a rule or preference has a word by which one statement of it is enough: always, never,
     remember, and their like in the five languages."""
-    unsaid = len(text) > RULE_LENGTH or _says()["moment"].search(text) or _says()["unsaid"].search(text)
-    return not unsaid and _says()["for good"].search(text) is not None
+    unsaid = (
+        len(text) > RULE_LENGTH
+        or _rule_patterns()["moment"].search(text)
+        or _rule_patterns()["unsaid"].search(text)
+    )
+    return not unsaid and _rule_patterns()["for good"].search(text) is not None
 
 
 CHANGED = late(
@@ -193,15 +200,15 @@ CHANGED = late(
     r"|変更|変え|延期|延び|前倒し|上げ|下げ|になった|になりま|今は|新し|やっぱり|じゃなく",
     re.IGNORECASE,
 )
-"""Words that say that a value is not what it was."""
+"""Words which say that a value has changed."""
 
 
 # -- moves -------------------------------------------------------------------------------------------------
-# Who lives or works where and uses what, as a sentence says it, and whether it says that this is new. A home,
-# a job and what takes the place of something are one at a time, so that the newer ends the older.
+# Who lives or works where and uses what in a sentence, and whether it is new. A home, a job and a replacement
+# are one at a time, so the newer ends the older.
 
 
-_HINTS: Mapping[str, Sequence[str]] = {
+_MOVE_HINTS: Mapping[str, Sequence[str]] = {
     "english": ("moved", "relocated", "moving", " now", "joined", "joining", "hired", "started", "switched",
                 "migrated", "changed", "left ", "quit ", "replaced", "swapped", "dropped", "ditched"),
     "german": ("gezogen", "zog", "zieh", "jetzt", "nun ", "inzwischen", "mittlerweile", "wechsel",
@@ -212,28 +219,30 @@ _HINTS: Mapping[str, Sequence[str]] = {
                 "dejó", "dejamos", "migr", "reemplaz", "sustitu"),
     "japanese": ("引っ越", "引越", "移", "転", "入社", "変更", "乗り換", "切り替", "変え", "やめ", "辞め"),
 }  # fmt: skip
-"""What stands in a text, its case folded, that may say so: most texts have none of it."""
+"""Case-folded parts of words, one of which every such sentence has. Most texts have none."""
 _CAPITAL = r"(?!(?:Me|Se|Nos)\b)[A-ZÀ-ÖØ-Þ][\w-]*"
-_NOT_BEHIND = "".join(rf"(?<!\b{word}\s)" for word in ("of", "and", "or", "von", "und", "de", "et", "y"))
-"""Of whom nothing is told: "the brother of Alice", "Bob and Alice"."""
+_NO_WORD_BEFORE = "".join(rf"(?<!\b{word}\s)" for word in ("of", "and", "or", "von", "und", "de", "et", "y"))
+"""No subject after these words: "the brother of Alice", "Bob and Alice"."""
 _SPANISH_I = late(r"(?:viv|trabaj|us|utiliz|resid)o\b|é\b|estoy", re.IGNORECASE)
 _SPANISH_WE = late(r"[ai]mos\b", re.IGNORECASE)
 _BEFORE = 80
-"""Characters before a verb in which there is who it is about."""
+"""Characters before a verb that are searched for its subject."""
 
 
 def move_languages(text: str) -> list[str]:
-    """The languages in which a text, its case folded, may say that something moved."""
-    return [language for language, hints in _HINTS.items() if any(hint in text for hint in hints)]
+    """The languages in which a case-folded text may speak of a move."""
+    return [language for language, hints in _MOVE_HINTS.items() if any(hint in text for hint in hints)]
 
 
 @cache
-def _moves(language: str) -> tuple[re.Pattern[str], Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]]:
-    """Who stands before a verb, and how a language says something: {new or held: (what, pattern)}."""
+def _move_patterns(
+    language: str,
+) -> tuple[re.Pattern[str], Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]]:
+    """(pattern of the subject before a verb, {"new" or "held": [(what, pattern)]}) of a language."""
     rows = [(heading.split(), how) for heading, how in table("moves.txt") if heading.startswith(language)]
     parts = {words[1]: how for words, how in rows if len(words) == 2}
     who = late(
-        rf"(?:^|[^\w'’.-])(?<!['’]s\s){_NOT_BEHIND}"
+        rf"(?:^|[^\w'’.-])(?<!['’]s\s){_NO_WORD_BEFORE}"
         rf"(?P<who>{parts.get('who', '-')}\s+[^\W\d_][\w-]*(?:\s+{_CAPITAL}){{0,2}}"
         rf"|{_CAPITAL}(?:\s+{_CAPITAL}){{0,2}}|^(?!(?:[Mm]e|[Ss]e|[Nn]os)\b)[^\W\d_][\w-]*|[Jj](?=['’]))[\s'’]+"
         rf"(?:(?:{parts.get('before', '-')})\s+){{0,3}}\Z"
@@ -246,19 +255,19 @@ def _moves(language: str) -> tuple[re.Pattern[str], Mapping[str, Sequence[tuple[
 
 
 def moves(text: str, language: str, sort: str) -> Iterator[tuple[str, str, str, str]]:
-    """(home, work or any; who; what it is; what it was, '' where that is not said) of what a sentence says is
-    `new`, or `held`."""
-    before, ways = _moves(language)
+    """(home, work or any; who; value; old value or '') of each statement of a sentence. `sort` is "new" for
+    changes, "held" for what is the case."""
+    before, ways = _move_patterns(language)
     for what, how in ways[sort]:
         if found := how.search(text):
             said, start = found.groupdict(), found.start()
-            who = said.get("who") or _who(before, text[max(0, start - _BEFORE) : start], found[0])
+            who = said.get("who") or _find_subject(before, text[max(0, start - _BEFORE) : start], found[0])
             if who:
                 yield what, who, said["new"], said.get("old") or ""
 
 
-def _who(before: re.Pattern[str], text: str, verb: str) -> str:
-    """Who stands before a verb, '' where nobody does; in Spanish the verb may say it."""
+def _find_subject(before: re.Pattern[str], text: str, verb: str) -> str:
+    """The subject before a verb, '' if there is none; in Spanish the verb may imply it."""
     if named := before.search(text):
         return "je" if named["who"] in ("J", "j") else named["who"]
     if text.strip().casefold() not in ("", "me", "nos"):
