@@ -241,7 +241,7 @@ def test_modules_remember_nothing() -> None:
 
 ONCE_EACH = {
     "_combined_error",  # a class of errors
-    "_moves",  # a language of five
+    "_move_patterns",  # a language of five
     "related",  # a name of one question
     "compiled",  # a pattern of our own table
 }

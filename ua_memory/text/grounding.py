@@ -1223,39 +1223,39 @@ def _check_negation(
     if any(_comparison_order(claim.sentence, other) < 0 for other in resolved):
         return ""
     known = {stem for one in quoted for stem in one.stems}
-    mine, has = _negations(claim.text), {*claim.stems}
-    turns = [*_cues()["undoes"].findall(claim.text), *_cues()["implies_not"].findall(claim.text)]
-    soft = any(_root(one) not in known for one in turns)
+    negations, stems = _negations(claim.text), {*claim.stems}
+    negators = [*_cues()["undoes"].findall(claim.text), *_cues()["implies_not"].findall(claim.text)]
+    has_own_negator = any(_root(one) not in known for one in negators)
     denied = {stem for scope in _negations(claim.text, refusing=True) for stem in scope}
     for one in quoted:
         contrast = _CONTRAST.search(one.sentence)
         theirs = _negations(one.text, refusing=True)
-        free = [each for each in mine if not any({*each[:2]} & {*scope[:2]} for scope in theirs)]
-        other = soft or free  # denies it in words of its own
-        for scope in (each for each in theirs if not any({*each[:2]} & {*one[:2]} for one in mine)):
+        own = [each for each in negations if not any({*each[:2]} & {*scope[:2]} for scope in theirs)]
+        reworded = has_own_negator or own  # denies it in words of its own
+        for scope in (each for each in theirs if not any({*each[:2]} & {*n[:2]} for n in negations)):
             head = next(iter(scope[1:] if contrast else scope), "")
-            but = contrast and has & {*_stems(contrast["but"])} - {*one.stems}
+            after_but = contrast and stems & {*_stems(contrast["but"])} - {*one.stems}
             who = one.speaker or "speaker"
             speaker = {_root(who)} if one.text.strip(" .!") != f"not {who}" else set()
             if (
                 len(scope) > 1
-                and len(has) > 2
-                and has.isdisjoint(scope[1:4])
+                and len(stems) > 2
+                and stems.isdisjoint(scope[1:4])
                 and not claim.names & {*one.names}
             ):
                 continue
-            if other or head not in has - denied - speaker:
+            if reworded or head not in stems - denied - speaker:
                 behind = scope[1:2] if is_foreign(one.text) else []  # its verb has another form
                 both_deny = _negations(claim.text, refusing=True)
-                if other or both_deny or not {*behind} & (has - denied - claim.names):
+                if reworded or both_deny or not {*behind} & (stems - denied - claim.names):
                     continue
                 head = behind[0]
-            if not but or has & {*scope[1:]}:
+            if not after_but or stems & {*scope[1:]}:
                 return f"what was said has “not {head}…”"
     of_denied = any(claim.names & {*scope} for one in quoted for scope in _negations(one.text))
-    if mine and (soft or of_denied):
+    if negations and (has_own_negator or of_denied):
         return ""
-    for scope in mine:
+    for scope in negations:
         head = next(iter(scope), "")
         holders = [one for one in quoted if head in one.stems]
         if (
@@ -1509,16 +1509,16 @@ def _check_subject(claim: _Clause, closest: Sequence[_Clause]) -> str:
 def _check_joined(claim: _Clause, resolved: Sequence[str]) -> str:
     """Why a clause mixes two parallel clauses, else '': it joins the beginning of one with the end of the
     other. Of "the iron at night and the zinc at noon" it says the iron at noon."""
-    has = {*claim.stems} - _SPEECH_TERMS
-    for sentence in (one for one in resolved if has <= {*_stems(one), *claim.names}):
+    stems = {*claim.stems} - _SPEECH_TERMS
+    for sentence in (one for one in resolved if stems <= {*_stems(one), *claim.names}):
         pieces = _PARALLEL_CLAUSES.split(sentence)
         for (start, end), (other_start, other_end) in itertools.permutations(map(_split_halves, pieces), 2):
-            left = end - other_end and not end & has and other_start - start - has
-            if (start - other_start) & has and (other_end - end) & has and left:
+            left = end - other_end and not end & stems and other_start - start - stems
+            if (start - other_start) & stems and (other_end - end) & stems and left:
                 return "it joins what was said apart"
         for before, behind in itertools.pairwise(pieces):
             one, other = {*_stems(before)}, {*_stems(behind)}
-            parts = (one - other) & has, (other - one) & has, one - other - has, other - one - has
+            parts = (one - other) & stems, (other - one) & stems, one - other - stems, other - one - stems
             if all(parts) and not _has_cue("third", behind):
                 return "it joins what was said apart"
     return ""
