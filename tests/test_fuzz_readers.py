@@ -128,7 +128,7 @@ def test_mcp_checks_any_arguments(name: str, arguments: Any) -> None:
 
 
 READS = sorted(
-    name for name, tool in mcp_server.TOOLS.items() if tool.reads and name not in relay.MAY_ASK_A_MODEL
+    name for name, tool in mcp_server.TOOLS.items() if tool.is_read_only and name not in relay.MAY_ASK_A_MODEL
 )
 TEXT = st.text(max_size=20) | st.sampled_from(["../x", "/etc/passwd", "\0", "x" * 5000, "^a", "memory/x.md"])
 
@@ -140,8 +140,8 @@ def test_mcp_answers_any_call(bank: Memory, data: st.DataObject) -> None:
     kinds = {"string": TEXT, "integer": st.integers(-5, 10**12), "number": st.floats(allow_nan=False)}
     given_ = {
         key: data.draw(kinds.get(kind["type"], TEXT) | values)
-        for key, kind in mcp_server.TOOLS[name].takes.items()
-        if key in mcp_server.TOOLS[name].needs or data.draw(st.booleans())
+        for key, kind in mcp_server.TOOLS[name].parameters.items()
+        if key in mcp_server.TOOLS[name].required or data.draw(st.booleans())
     }
     text, failed = mcp_server.call_tool(bank, name, given_, Caller())
     assert isinstance(text, str) and (text or not failed)
