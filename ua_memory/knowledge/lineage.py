@@ -1,4 +1,4 @@
-"""Why something is stated: the chain from a sentence down to facts, lines and commits."""
+"""Trace a statement to its sources: from a sentence through its citations to facts, lines and commits."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from ua_memory.records import Fact, Opinion, Place, Proof, Quote, Tombstone, ref
 from ua_memory.store.store import Store
 
 # -- sentences ---------------------------------------------------------------------------------------------
-# A paragraph cut into sentences: what stands before citations rests on them.
+# Splitting a paragraph behind its citations: the text before a citation is what it supports.
 
 
 _PREFIX = re.compile(r"\A\s*(?:>\s*)*(?:\[![\w-]+\][^\n]*\n(?:\s*>\s*)?)?(?:[-*+]\s+|\d+[.)]\s+)?")
 
 
 def strip_citations(text: str) -> str:
-    """A sentence without bullet, quotation marks of markdown and citations."""
+    """Remove a sentence's bullet, block-quote markers and citations."""
     for each in reversed(list(fields.citations(text))):
         text = text[: each.start] + text[each.end :]
     return re.sub(r"\n\s*>\s?", "\n", _PREFIX.sub("", text))
 
 
 def split_by_citations(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
-    """(start, end, citations) of each stretch of text with the citations that stand behind it; what stands
-    behind the last has none."""
+    """Split a text behind each group of citations: (start, end, citations), offsets in characters. Text after
+    the last citation has none."""
     start = 0
     cited: list[fields.Citation] = []
     for each in fields.citations(text):
@@ -55,12 +55,12 @@ def split_by_citations(text: str) -> Iterator[tuple[int, int, list[fields.Citati
 
 
 # -- steps -------------------------------------------------------------------------------------------------
-# The steps of a chain, one kind of value each, and what does not hold in it.
+# The steps of a chain, one type for each kind of record.
 
 
 @dataclass(frozen=True, slots=True)
 class LineCommit:
-    """The commit that wrote a line last; None stands for one that no commit has yet."""
+    """The commit that last wrote a line; None is used for a line that is not committed yet."""
 
     revision: str
     author: str
@@ -71,8 +71,8 @@ class LineCommit:
 
 @dataclass(frozen=True, slots=True)
 class WordOrigin:
-    """Where words come from: who said them (`origin`), through which client, in which session, on which day
-    and at what time; `through` says how far that session has been read, `trail` what else is known."""
+    """Where a fact comes from: who said it (`origin`), client, session, ISO day and time. `through` are the
+    marks in the log of how far the session was read, `trail` is what `origin:` has beside its word."""
 
     origin: str
     client: str | None = None
@@ -82,12 +82,12 @@ class WordOrigin:
     trail: str | None = None
     through: tuple[str, ...] = ()
     words: str = ""
-    """What was said in the turn, where the session is on this machine."""
+    """The text of the cited turn; empty if the session is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactStep:
-    """A fact: its text, the verbatim words it rests on with the turn they are from, and its session."""
+    """A fact, the verbatim quotes that support it, and the session it comes from."""
 
     text: str
     id: str | None
@@ -100,7 +100,7 @@ class FactStep:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A proof: what is cited, with which words, and what stands there; or why it does not hold."""
+    """A citation: the cited id, the quoted words and the cited record. `fault` says why it is broken."""
 
     id: str
     quote: str
@@ -138,8 +138,8 @@ Step = SentenceStep | BeliefStep | FactStep
 
 @dataclass(frozen=True, slots=True)
 class CitingStep:
-    """Something that rests on a statement: an observation, opinion or fact, or a sentence of a page, a model,
-    core memory or a note, and what rests on that in turn. `record` is the word of its item in the index."""
+    """Something that cites a statement: an observation, opinion or fact, or a sentence of a page, a model,
+    core memory or a note; `cited_by` is what cites it in turn. `record` is its kind in the index."""
 
     record: str
     text: str
@@ -151,7 +151,7 @@ class CitingStep:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """All that is said at a target, and why. `breaks` are those of all steps, in the order they are told."""
+    """The steps traced from a target. `breaks` are the broken links of all steps, in their order."""
 
     target: str
     steps: tuple[Step, ...]
@@ -159,7 +159,7 @@ class Chain:
 
     @property
     def exit_code(self) -> int:
-        """0 where all holds; 4 where something is nowhere; else 12."""
+        """0 without broken links; 4 if a cited id is missing or forgotten; else 12."""
         causes = {one.cause for one in self.breaks}
         if causes & {"nowhere", "forgotten"}:
             return NotFound.exit_code
@@ -167,21 +167,21 @@ class Chain:
 
 
 # -- tracing -----------------------------------------------------------------------------------------------
-# Following a chain down: what stands at a target, what it cites, who wrote it.
+# Following citations from a target: its records, what they cite, and who wrote them.
 
 
 def why(store: Store, target: str, known: Known | None = None) -> Chain:
-    """The chain behind `^id`, `PATH:LINE` or a whole file; a page also by its bare name (`infra:8`). `known`
-    tells the files that an id may be in.
+    """Trace `^id`, `PATH:LINE` or a whole file to its sources; a page also by its bare name (`infra:8`).
+    `known` gives the files that may have an id.
 
-    NotFound for an id that is nowhere (a forgotten one is named as such), a file, a line without text.
+    NotFound for an unknown id (the message says if it was forgotten), file, or a line without text.
     """
     tracer = _Tracer(store)
     named = statements.parse_target(target)
     try:
         found = statements.resolve_target(store, target, known)
     except NotFound:
-        if named.id and (on := tracer.buried(ref_of(named.file, named.id))) is not None:
+        if named.id and (on := tracer.forgotten_on(ref_of(named.file, named.id))) is not None:
             what = f"it was forgotten{f' on {on}' if on else ''}"
             raise NotFound(what, where=f"^{named.id}", hint="ua-memory search") from None
         raise
@@ -209,7 +209,7 @@ def _broken_links(steps: Sequence[Step]) -> Iterator[BrokenLink]:
 
 @dataclass
 class _Tracer:
-    """One walk down a chain: what it has read and asked already."""
+    """Traces one target; caches the files, records and commits it has read."""
 
     store: Store
     documents: dict[str, Document] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class _Tracer:
     stack: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
 
-    # -- where something stands ----------------------------------------------------------------------------
+    # -- finding records -----------------------------------------------------------------------------------
 
     def document(self, path: str) -> Document:
         if path not in self.documents:
@@ -227,7 +227,7 @@ class _Tracer:
         return self.documents[path]
 
     def find(self, proof: Proof) -> Statement | None:
-        """What a link means, looked for first where it says."""
+        """The statement that a proof cites; the file named in its link is searched first."""
         ref = proof.ref
         if ref not in self.found:
             if not self.paths:
@@ -239,13 +239,13 @@ class _Tracer:
                 if there := list(statements.find_by_id(self.store, ref, paths)):
                     self.found[ref] = there[0]
                     break
-            else:  # what a person typed elsewhere alone
+            else:  # an id that a person typed, and that only another file has
                 every = statements.by_ref(statements.find_by_id(self.store, proof.id))
                 self.found[ref] = statements.resolve_link(proof, every)
         return self.found[ref]
 
-    def buried(self, ref: str) -> str | None:
-        """The day on which something was forgotten, None where it was not."""
+    def forgotten_on(self, ref: str) -> str | None:
+        """The ISO day on which a statement was forgotten; None if it was not."""
         for path, data in statements.texts(self.store, every=True):
             if ref.encode() in data:
                 for stone in markdown_document.parse(data, path).of(Tombstone):
@@ -284,7 +284,7 @@ class _Tracer:
     def _link(self, proof: Proof, place: Place) -> Link:
         said = None if proof.ref in self.stack else self.find(proof)
         texts = {proof.ref: trust.sources(said)} if said else {}
-        on = None if said else self.buried(proof.ref)
+        on = None if said else self.forgotten_on(proof.ref)
         why = trust.broken_reason(proof, texts, {} if on is None else {proof.ref: on})
         if proof.ref in self.stack:
             why = ("unproved", f"^{proof.id} cites itself")
@@ -293,7 +293,7 @@ class _Tracer:
         return Link(proof.id, proof.quote, self.step(said) if said else None, fault)
 
     def lines(self, path: str, span: str) -> list[Step]:
-        """The steps of what stands on these lines. NotFound where nothing is said there."""
+        """The steps of the records and sentences on these lines. NotFound if there are none."""
         document = self.document(path)
         every = 1, len(document.lines)
         first, last = statements.line_span(path, span, len(document.lines)) if span else every
@@ -317,7 +317,7 @@ class _Tracer:
         return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
 
     def _sentences(self, document: Document, place: Place) -> list[SentenceStep]:
-        """What a paragraph or item says, cut behind its citations."""
+        """The sentences of a paragraph or list item, split behind their citations."""
         text = "\n".join(document.lines[place.line - 1 : place.end])
         found: list[SentenceStep] = []
         for start, end, cited in split_by_citations(text):
@@ -333,10 +333,10 @@ class _Tracer:
             found.append(SentenceStep(said, at, links, written, bare if loose else None))
         return found
 
-    # -- the trail -------------------------------------------------------------------------------------------
+    # -- blame -----------------------------------------------------------------------------------------------
 
     def written(self, place: Place) -> LineCommit | None:
-        """Who wrote the first line of a record; of a line that was given an id later, who typed its words."""
+        """The commit that wrote the first line of a record. Adding an id to a line later does not count."""
         path = place.path
         if path not in self.blamed:
             self.blamed[path] = self.store.history.blame(path, self.store.truth(path))

@@ -1,8 +1,8 @@
-"""What was forgotten, and how it is known when it comes again: `memory/forgotten.md`.
+"""Tombstones of forgotten statements, in `memory/forgotten.md`.
 
-A tombstone has an id and salted hashes of what stood there, never the text. What comes in from outside once
-more (a transcript, a document, another tool's memory, another machine) is held against them; what somebody
-says anew with `insert` is not, since that is a wish.
+A tombstone has the statement's id and salted hashes of its text, never the text. What arrives from outside (a
+transcript, a document, another tool's memory, another machine) is checked against them. What somebody adds
+with `insert` is not: that is a deliberate choice.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ua_memory.text import redaction
 PATH = "memory/forgotten.md"
 TITLE = ("# Forgotten", "")
 PURGED = "Purged"
-"""The trailer of a purge that names an id which left the history."""
+"""Trailer of a purge: an id that was removed from the history."""
 PURGED_WORDS = "Purged-Words"
-"""The trailer of a purge that has salted hashes of texts which left the history."""
+"""Trailer of a purge: salted hashes of texts that were removed from the history."""
 LEAST_WORDS = 4
-"""Words of a quotation that is known again by itself; fewer are said by anybody."""
+"""Words from which a quotation identifies a forgotten statement; shorter ones are too common."""
 _ENDS = ".,;:!?…。！？\"'“”‘’«»`*_ "
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _BULLET = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s+")
@@ -41,7 +41,7 @@ _HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")
 
 @dataclass(frozen=True)
 class Tombstones:
-    """The tombstones of a bank. `redact` has its own patterns of secrets."""
+    """The tombstones of a bank, by id. `redact` are the bank's own patterns of secrets, by name."""
 
     by_id: Mapping[str, Tombstone] = field(default_factory=dict)
     redact: Mapping[str, str] = field(default_factory=dict)
@@ -56,71 +56,71 @@ class Tombstones:
 
     @property
     def salt(self) -> str:
-        """The bank's salt: that of its first tombstone, else a new one. Where two machines began apart, both
-        stand, each at the hashes made with it."""
+        """The salt for new hashes: that of the first tombstone, else a new one. A bank merged from two
+        others has both salts; each hash is stored with its own."""
         return next(iter(self._marks), "") or secrets.token_hex(4)
 
     def __contains__(self, block: str) -> bool:
         return block.removeprefix("^") in self.by_id
 
-    def has(self, *texts: str) -> bool:
-        """Whether one of these texts was forgotten, letter case, white space and final stops aside. Also
-        where a secret that it had was taken out meanwhile."""
+    def has_text(self, *texts: str) -> bool:
+        """Whether one of these texts was forgotten, ignoring letter case, white space and final punctuation.
+        A text also matches if only its secrets have been redacted since."""
         if not self._marks:
             return False
         forms = {form for text in texts for form in _normal_forms(text, self.redact)}
         return any(salted_hash(salt, form) in marks for salt, marks in self._marks.items() for form in forms)
 
     def quoted(self, *quotes: str) -> bool:
-        """Whether what was forgotten rested on one of these quotations, or was worded so."""
-        return self.has(*filter(_is_distinctive, quotes))
+        """Whether one of these quotations is the source or the text of a forgotten statement. Short ones are
+        ignored (`LEAST_WORDS`)."""
+        return self.has_text(*filter(_is_distinctive, quotes))
 
-    def names(self, said: Fact | Observation | Opinion) -> bool:
-        """Whether this very statement was forgotten, by its id; by one that a person typed, and may give to
-        something else, only with what it said."""
+    def has_id_of(self, said: Fact | Observation | Opinion) -> bool:
+        """Whether a statement's id was forgotten. An id that a person typed may be reused for another
+        statement, so its text must match, too."""
         if not said.id or is_generated(said.id):
             return bool(said.id) and str(said.id) in self
-        return not self.by_id.keys().isdisjoint((said.ref, said.id)) and self.has(said.text)
+        return not self.by_id.keys().isdisjoint((said.ref, said.id)) and self.has_text(said.text)
 
-    def forbid(self, said: Fact | Observation | Opinion) -> bool:
-        """Whether a statement that came in from outside is one that was forgotten: has its id, if that is of
-        our kind, says it, or rests on the words it rested on."""
-        quotes = said.quotes if isinstance(said, Fact) else ()
-        return self.names(said) or self.has(said.text) or self.quoted(*(quote.text for quote in quotes))
+    def matches(self, said: Fact | Observation | Opinion) -> bool:
+        """Whether a statement from outside was forgotten, by its id, its text or one of its quotations."""
+        quotes = [quote.text for quote in said.quotes] if isinstance(said, Fact) else ()
+        return self.has_id_of(said) or self.has_text(said.text) or self.quoted(*quotes)
 
-    def without(self, data: bytes, path: str) -> tuple[bytes, int]:
-        """A file from outside without the statements and lines that were forgotten, and their number."""
+    def filter_file(self, data: bytes, path: str) -> tuple[bytes, int]:
+        """Remove the forgotten statements and lines from a file: (the remaining bytes, number removed)."""
         found = list(self.found(data, path))
         for n in sorted({n for _, rows in found for n in rows}, reverse=True):
             data = markdown_lines.replace_lines(data, Place(path, n, n), ())
         return data, len(found)
 
     def found(self, data: bytes, path: str) -> Iterator[tuple[str, list[int]]]:
-        """(its id, if it has one; its lines) of each statement of a file that was forgotten, and of each line
-        of anything else."""
+        """Find forgotten text in a file: (id or '', line numbers from 1), a pair for each statement and for
+        each line of other records, or one pair for a record of which every line matches."""
         document = markdown_document.parse(data, path)
         for record in document.records if self.by_id else ():
             rows = range(record.place.line, record.place.end + 1)
             if isinstance(record, (Fact, Observation, Opinion)):
-                if self.forbid(record):
+                if self.matches(record):
                     yield record.id or "", [*rows]
                 continue
-            lost = [n for n in rows if self.stands_in(document.lines[n - 1])]
+            lost = [n for n in rows if self.has_line_of(document.lines[n - 1])]
             yield from [("", lost)] if len(lost) == len(rows) else (("", [n]) for n in lost)
 
-    def said_in(self, text: str) -> bool:
-        """Whether a sentence or a line of what was said is one that was forgotten."""
+    def has_sentence_of(self, text: str) -> bool:
+        """Whether a line, or a sentence of a line, was forgotten."""
         rows = [row.strip() for row in text.splitlines()]
-        return self.has(*rows, *(part for row in rows for part in _SENTENCE_END.split(row)))
+        return self.has_text(*rows, *(part for row in rows for part in _SENTENCE_END.split(row)))
 
-    def stands_in(self, text: str) -> bool:
-        """Whether a line of a text, its bullet aside, says what was forgotten."""
+    def has_line_of(self, text: str) -> bool:
+        """Whether a line of a text was forgotten, with or without its bullet."""
         rows = [row for row in text.splitlines() if row.strip()]
-        return bool(rows) and self.has(*rows, *(_BULLET.sub("", row) for row in rows))
+        return bool(rows) and self.has_text(*rows, *(_BULLET.sub("", row) for row in rows))
 
 
 def read(store: Store, data: bytes | None = None) -> Tombstones:
-    """The tombstones of a bank; `data` are the file's bytes if they are known."""
+    """The tombstones of a bank. `data` are the file's bytes; without them it is read."""
     if data is None:
         try:
             data = store.truth(PATH)
@@ -130,25 +130,25 @@ def read(store: Store, data: bytes | None = None) -> Tombstones:
 
 
 def parse(data: bytes | None) -> dict[str, Tombstone]:
-    """{id: tombstone} of the file's bytes, as anybody has them; of no file, none."""
+    """Parse the bytes of a tombstone file: {id: tombstone}, empty for no file."""
     return {stone.id: stone for stone in markdown_document.parse(data, PATH).of(Tombstone)} if data else {}
 
 
 def was_purged(store: Store, ids: Collection[str]) -> bool:
-    """Whether one of these left the history, so that nothing can bring it back."""
+    """Whether a purge removed one of these ids from the history, so that it cannot be restored."""
     done = store.history.with_trailer(PURGED)
     return any(f"^{block}" in each.trailers.get(PURGED, ()) for each in done for block in ids)
 
 
 def refused_note(number: int) -> list[str]:
-    """What to say of statements that were not taken in, if there are any."""
+    """A message saying how many forgotten statements were left out; empty for none."""
     said = "1 statement was" if number == 1 else f"{number} statements were"
     return [f"{said} left out: forgotten here before"] if number else []
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a tombstone is made for: the id, the text, and the quotations it rested on."""
+    """A statement to write a tombstone for: its id, text and supporting quotations."""
 
     id: str
     text: str
@@ -156,7 +156,7 @@ class Removal:
 
 
 def add(store: Store, draft: Draft, gone: Sequence[Removal], day: str) -> None:
-    """Add tombstones in an open revision. An id that has one keeps it."""
+    """Add tombstones in an open revision. An id that has one already is skipped."""
     data = draft.read(PATH)
     known = read(store, data)
     lines: list[str] = []
@@ -181,16 +181,16 @@ def _normal_forms(text: str, patterns: Mapping[str, str]) -> list[str]:
 
 
 def normalize(text: str) -> str:
-    """A text as it is compared with what was forgotten."""
+    """Normalize a text before hashing: NFKC, casefolded, single spaces, no punctuation at its ends."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_ENDS)
 
 
 def hash_rows(texts: Sequence[str], salt: str) -> list[str]:
-    """The salted hashes of texts, some to a row."""
+    """The salted hashes of texts, eight to a row."""
     rows = [f"{salt}:{salted_hash(salt, normalize(text))}" for text in texts]
     return [" ".join(rows[n : n + 8]) for n in range(0, len(rows), 8)]
 
 
 def salted_hash(salt: str, form: str) -> str:
-    """The salted hash of a text as `folded` gives it."""
+    """The salted hash of a normalized text: 16 hexadecimal digits."""
     return hashlib.sha256(f"{salt}\0{form}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -268,8 +268,8 @@ class AutoFlush:
         }
         forgotten = tombstones.read(self.memory.store)
         for name in _PART_LINES:
-            every = [*self._lines.get(name, ()), *map(one_line, new.get(name, ()))]
-            self._lines[name] = [row for row in dict.fromkeys(every) if not forgotten.has(row)][-_MOST_LINES:]
+            every = dict.fromkeys([*self._lines.get(name, ()), *map(one_line, new.get(name, ()))])
+            self._lines[name] = [row for row in every if not forgotten.has_text(row)][-_MOST_LINES:]
 
     def _outcome(self) -> str:
         """Whether the messages that are left out were saved."""

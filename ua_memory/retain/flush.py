@@ -262,8 +262,8 @@ class FlushWriter:
         """Write what was proposed: all of it or, if any error is raised, nothing."""
         session, turns = self.entry.session, self.entry.turns
         who = entities.entity_records(self.store)
-        forgotten = tombstones.read(self.store)
-        kept = [c for c in proposed.candidates if not forgotten.has(c.text) and not forgotten.quoted(c.quote)]
+        stones = tombstones.read(self.store)
+        kept = [c for c in proposed.candidates if not (stones.has_text(c.text) or stones.quoted(c.quote))]
         if proposed.left_out:
             more = counted(proposed.left_out, "statement")
             self.notes.append(f"{more} more worth keeping left out: at most {MOST_STATEMENTS} a flush")
@@ -275,7 +275,7 @@ class FlushWriter:
             for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
                 self._write_fact(draft, replace(candidate, entities=who.names(candidate.entities)))
             for edit in proposed.core_edits.values():
-                if forgotten.stands_in(edit.value):
+                if stones.has_line_of(edit.value):
                     self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
                 else:
                     self._edit_core_block(draft, edit)

@@ -151,7 +151,7 @@ class Retainer:
         found, usage = self._read(entry, item, todo)
         who = entities.entity_records(self.store)
         forgotten = tombstones.read(self.store)
-        extracted = {name: one.settle_names(who).without(forgotten.forbid) for name, one in found.items()}
+        extracted = {name: one.settle_names(who).without(forgotten.matches) for name, one in found.items()}
         lost = sum(len(one.facts) - len(extracted[name].facts) for name, one in found.items())
         done = self._write(entry, item, known, chunks, extracted)
         talked = sum(each.talked for each in extracted.values())

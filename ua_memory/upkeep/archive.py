@@ -301,7 +301,7 @@ def restore(
                 store, other, index, door=door, subject=f"import: {file.name}", dry_run=trial
             )
     forgotten = tombstones.read(store)
-    merged = [one for one in said if trial or SessionFiles(store).merge(one, forgotten.said_in)]
+    merged = [one for one in said if trial or SessionFiles(store).merge(one, forgotten.has_sentence_of)]
     result = done.result
     notes = (*notes, *done.notes, *(result.notes if result else ()))
     return RestoreResult(

@@ -155,7 +155,7 @@ def _excerpts(data: bytes | None, path: str, forgotten: tombstones.Tombstones | 
         # Tombstones are reported as removed statements, and passages of core memory as its blocks.
         if isinstance(record, Tombstone) or (core and isinstance(record, Passage)):
             continue
-        if forgotten and isinstance(record, Statement) and forgotten.forbid(record):
+        if forgotten and isinstance(record, Statement) and forgotten.matches(record):
             continue
         first, last = record.place.line - 1, record.place.end
         if isinstance(record, Page | MentalModel):  # the body's paragraphs are separate records
@@ -354,7 +354,7 @@ def _forgotten_again(
     buried = sorted(filter(is_generated, stones))
     rows = [row[:3] for row in (known.texts(buried) if known else ())]
     rows += [row[:3] for row in said if row[0] in stones]
-    again = filter(forgotten.names, typed if stones else ())
+    again = filter(forgotten.has_id_of, typed if stones else ())
     rows += [(str(one.id), one.place.path, one.place.line) for one in again]
     for block, path, line in rows:
         yield Problem(path, line, f"^{block} was forgotten and is here again")

@@ -114,7 +114,7 @@ class NoteImport:
 
     def _without_forgotten(self, note: CopiedNote) -> tuple[CopiedNote, int]:
         """(the note without forgotten statements, the number of these)."""
-        data, lost = self.forgotten.without(
+        data, lost = self.forgotten.filter_file(
             note.data if note.body is None else note.body, self._free_path(note.name)
         )
         return (replace(note, body=data), lost) if lost else (note, 0)
@@ -176,7 +176,7 @@ class NoteImport:
             return result("same")
         if ours and ours.value:
             return result("left", "core memory already has a block of this name, which stays")
-        if self.forgotten.stands_in(block.value):
+        if self.forgotten.has_line_of(block.value):
             return result("left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
@@ -298,7 +298,7 @@ class RecordImport:
 
     def _existing_result(self, item: ImportedRecord) -> ImportedItem | None:
         """The result for an item that is not written, None for a new one."""
-        if item.id in self.forgotten or (item.id not in self.known and self.forgotten.forbid(item.record)):
+        if item.id in self.forgotten or (item.id not in self.known and self.forgotten.matches(item.record)):
             return ImportedItem("item", f"^{item.id}", "", "left", "it was forgotten here", item.day)
         ours = self.known.get(item.id)
         if ours is None:

@@ -820,7 +820,7 @@ def plan_by_tombstones(
             continue
         document = markdown_document.parse(data, path)
         for record in document.statements:
-            if forgotten.names(record) or (path in fresh and forgotten.forbid(record)):
+            if forgotten.has_id_of(record) or (path in fresh and forgotten.matches(record)):
                 targets.append(forget.target_of(record))
         said = {each.place.line for each in targets if each.place.path == path}
         for _, rows in forgotten.found(data, path) if path in fresh else ():

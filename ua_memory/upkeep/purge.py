@@ -165,7 +165,7 @@ def forgotten_needles(
     facts |= dict.fromkeys(forgotten_texts(lines, tombstones.Tombstones(lost, patterns))) if lost else {}
     if lost and facts:
         found = [tombstones.Tombstones({block: stone}, patterns) for block, stone in lost.items()]
-        met |= {next(iter(each.by_id)) for each in found if any(map(each.has, facts))}
+        met |= {next(iter(each.by_id)) for each in found if any(map(each.has_text, facts))}
     sure = [*more, *(needle for needle in make_needles(facts, patterns) if not needle.short)]
     for trace in traces.search_files(now, sure).found:
         raise _still_in_file(trace.where)
@@ -198,7 +198,7 @@ def forgotten_texts(lines: Iterable[bytes], forgotten: tombstones.Tombstones) ->
         text = line.decode("utf-8", "replace").strip()
         items = document.parse(line, "memory/unknown.md").of(Fact) if text[:1] in "-*+0123456789" else ()
         for form in dict.fromkeys([*(fact.text for fact in items), text]):
-            if form and forgotten.has(form):
+            if form and forgotten.has_text(form):
                 yield form
                 break
 

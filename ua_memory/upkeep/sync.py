@@ -214,7 +214,7 @@ def join_and_clean(
         done = join_history(store, other, door=door, subject=subject)
         if preview.forgotten:  # no file here has it, but a session may
             known = tombstones.read(store)
-            SessionFiles(store).forget(lambda turn: known.said_in(turn.text))
+            SessionFiles(store).forget(lambda turn: known.has_sentence_of(turn.text))
         return done, None
     clearing = Cleanup(store, index)
     with clearing.with_record(preview.forgotten, preview.ids, preview.needles) as begun:
@@ -257,7 +257,7 @@ def _texts_to_remove(store: Store, base: str | None, new: dict[str, Tombstone]) 
         for path, data in (*here, *old)
         if data
         for record in document.parse(data, path).statements
-        if forgotten.forbid(record)
+        if forgotten.matches(record)
     ]
     return make_needles(dict.fromkeys(said), store.config.redact)
 

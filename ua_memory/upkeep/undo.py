@@ -163,7 +163,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
         for record in markdown_document.parse(data or b"", path).statements:
-            if record not in old and forgotten.forbid(record):
+            if record not in old and forgotten.matches(record):
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
                 hint = "undo the forgetting first (ua-memory log --op forget)"
                 raise Conflict("it would restore what was forgotten", where=name, hint=hint)
@@ -363,7 +363,7 @@ class BankHistory:
             for record in markdown_document.parse(data or b"", path).statements:
                 here = range(record.place.line, record.place.end + 1)
                 meant = not about or about in (path, f"^{record.id}")
-                if meant and not rows[revision, path].isdisjoint(here) and not forgotten.forbid(record):
+                if meant and not rows[revision, path].isdisjoint(here) and not forgotten.matches(record):
                     said = replace(record, text=store.redacted(record.text))
                     found.setdefault(revision, []).append(said)
         return {revision: tuple(records) for revision, records in found.items()}
