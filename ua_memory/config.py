@@ -215,9 +215,7 @@ class Config:
         (), "autoRecallTags", "tags that hooks recall by; {project} and the like are filled in"
     )
     observation_scopes: tuple[str, ...] = _setting(
-        (),
-        "observationScopes",
-        "tags, as {project}, that separate the observations from sessions",
+        (), "observationScopes", "tags, as {project}, that separate the observations from sessions"
     )
     auto_recall_tags_match: str = _setting(
         "any", "autoRecallTagsMatch", "any, all, any_strict, all_strict or exact; see docs/recall.md"
@@ -547,14 +545,12 @@ def save(file: Path, data: bytes) -> None:
     beside.replace(file)
 
 
-def _keep(
-    root: Path, env: Mapping[str, str], config: Config, change: Callable[[list[str]], list[str]]
-) -> None:
+def _keep(root: Path, env: Mapping[str, str], config: Config, edit: Callable[[list[str]], list[str]]) -> None:
     folder = user_folder(env)
     if folder is None:
         raise CannotWrite("there is no home folder for it", hint="set HOME or XDG_CONFIG_HOME")
     there, who = _agreed(folder), config.id or _nameless(root)
-    kept = {**there, who: change(there.get(who, []))[-MOST_TRUSTED:]}
+    kept = {**there, who: edit(there.get(who, []))[-MOST_TRUSTED:]}
     values = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
     save(folder / TRUSTED, json.dumps(values, indent=1).encode() + b"\n")
 

@@ -112,9 +112,7 @@ def _init_notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
     if unread := OutsideFiles(memory.store).count_unindexed():
         files = "1 markdown file is" if unread == 1 else f"{unread:,} markdown files are"
         bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
-        others = [
-            each for each in memory.config.extra_paths if not (root / each).resolve().is_relative_to(root)
-        ]
+        others = [one for one in memory.config.extra_paths if not (root / one).resolve().is_relative_to(root)]
         value = shlex.quote(json.dumps([".", *others], ensure_ascii=False))
         yield (
             f"{files} outside of memory/ and will not be searched; to include this folder: "

@@ -86,14 +86,10 @@ def retire(
     It stays in its file, and is found by `search --retired` or a query about the past ("what was the port
     before?"). To remove a fact: ua-memory forget.
     """
-    after, result = memory.retire(target, by=by, why=why, by_person=is_person(call))
+    fact, result = memory.retire(target, by=by, why=why, by_person=is_person(call))
     done = "Retired" if result.paths else "Already retired"
-    shape = {
-        **output.place_json(after.place, after.id),
-        "retired": after.retired,
-        "revision": result.revision,
-    }
-    show_revision(call, result, shape, f"{done}: {after.text}")
+    shape = {**output.place_json(fact.place, fact.id), "retired": fact.retired, "revision": result.revision}
+    show_revision(call, result, shape, f"{done}: {fact.text}")
 
 
 # -- vouch -------------------------------------------------------------------------------------------------

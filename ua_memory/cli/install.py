@@ -558,9 +558,8 @@ def _add_client(name: str, client: Client) -> None:
     functions: list[Any] = [install, uninstall]
     for function in functions:
         given = signature(function).parameters
-        named = [
-            given[name] for name in given if name not in ("call", "chosen", "" if client.model else "model")
-        ]
+        left_out = ("call", "chosen", "" if client.model else "model")
+        named = [given[name] for name in given if name not in left_out]
         function.__signature__ = Signature([given["call"], *own, *named])
     app.verb(install_app, name, opens_bank=False, help=f"Set up {client.does}.")(install)
     app.verb(uninstall_app, name, opens_bank=False, help=f"{client.out} {client.does}.")(uninstall)

@@ -247,17 +247,13 @@ class Remotes(Repository):
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
         words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
         settings = self._read_config()
-        there = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
-        words += self._receive_options(there)
-        out, said = self._run_remote(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
+        url = to or settings.get(f"remote.{name}.pushurl") or settings.get(f"remote.{name}.url", "")
+        words += self._receive_options(url)
+        out, said = self._run_remote(*words, "--", url, f"{sha}:{self.ref()}", ok=(0, 1))
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
         why = printable(_lock_reason(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _RETRY_REASONS):
-            raise GitFailed(
-                f"the remote refuses the push: {why}",
-                where=printable(there),
-                hint=self._hint(there),
-            )
+            raise GitFailed(f"the remote refuses the push: {why}", where=printable(url), hint=self._hint(url))
         if not refused:
             self.agree(name, sha)
             if settings.get(f"remote.{name}.fetch"):
@@ -308,10 +304,8 @@ class Remotes(Repository):
             try:
                 return isolated.ask(*words, ok=ok, kill_after_timeout=TIMEOUT)
             except GitFailed as error:
-                there = words[words.index("--") + 1]
-                raise GitFailed(
-                    printable(error.what), where=printable(there), hint=self._hint(there)
-                ) from error
+                url = words[words.index("--") + 1]
+                raise GitFailed(printable(error.what), where=printable(url), hint=self._hint(url)) from error
 
     def _hint(self, there: str) -> str:
         """The hint for a remote that cannot be reached."""

@@ -353,15 +353,13 @@ def _set_invalid_aside(trail: Process, gone: dict[str, str]) -> dict[str, str]:
     return find_missing(trail)
 
 
-def guess_listings(
-    index: Listing, disk: Listing, earlier: Listing, changed: Iterable[str]
-) -> Iterator[Listing]:
+def guess_listings(index: Listing, disk: Listing, old: Listing, changed: Iterable[str]) -> Iterator[Listing]:
     """Listings that the newest revision may have had: git's index, or the files on disk. Of uncertain files,
     each combination of the present entry, the earlier one and none is tried."""
     yield index
-    doubted = {path for path in {*disk, *earlier} if earlier and disk.get(path) != earlier.get(path)}
+    doubted = {path for path in {*disk, *old} if old and disk.get(path) != old.get(path)}
     order = sorted({*doubted, *changed})[:UNCERTAIN_FILES]
-    choices = [dict.fromkeys((disk.get(path), earlier.get(path), None)) for path in order]
+    choices = [dict.fromkeys((disk.get(path), old.get(path), None)) for path in order]
     for chosen in product(*choices):
         sides = dict(zip(order, chosen, strict=True))
         listing = {path: sides.get(path, entry) for path, entry in {**disk, **sides}.items()}

@@ -950,10 +950,8 @@ class Cache:
 
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:
         """Add {name: embedded text}, in one transaction."""
-        rows = [
-            (model, name, text.vector.astype("<f2").tobytes(), text.codes) for name, text in texts.items()
-        ]
-        sums = [(model, name, checksum(vector, codes)) for _, name, vector, codes in rows]
+        rows = [(model, key, text.vector.astype("<f2").tobytes(), text.codes) for key, text in texts.items()]
+        sums = [(model, key, checksum(vector, codes)) for _, key, vector, codes in rows]
         self.db.execute("BEGIN IMMEDIATE")
         try:
             self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)

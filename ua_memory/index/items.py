@@ -373,14 +373,12 @@ class LogCache:
 
 def _assign_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
     """Yield the items with their `run` and `vhash` set."""
-    for start, end in embedding_runs(
-        [(item.speaker, item.heading, item.session, item.text) for item in items]
-    ):
+    for start, end in embedding_runs([(one.speaker, one.heading, one.session, one.text) for one in items]):
         if end - start < 2:
             single = items[start]
             yield replace(single, vhash=text_id(with_heading(single.heading, single.text)))
             continue
-        run = text_id("\n".join(item.text for item in items[start:end]))
+        run = text_id("\n".join(one.text for one in items[start:end]))
         for number in range(start, end):
             yield replace(items[number], run=run, vhash=text_id(f"{run} {number - start}"))
 

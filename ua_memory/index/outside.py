@@ -200,23 +200,21 @@ class OutsideFiles:
         """Whether a path in the index is that of a session file."""
         return path.startswith(f"{self._sessions}/")
 
-    def _list_entry(self, entry: str, limit: int) -> Iterator[bytes]:
+    def _list_entry(self, path: str, most: int) -> Iterator[bytes]:
         """Yield the files and folders of one extra path, including the path itself if it is a symlink:
         absolute paths as bytes, without the leading `/`."""
-        given = os.path.normpath(self._store.bank.root / entry)
-        if entry.startswith("~"):
-            self.notes.append(f"extraPaths: {entry}: unknown home folder; write the full path")
+        given = os.path.normpath(self._store.bank.root / path)
+        if path.startswith("~"):
+            self.notes.append(f"extraPaths: {path}: unknown home folder; write the full path")
             return
         top = Path(os.path.realpath(given))
         yield from dict.fromkeys((os.fsencode(given)[1:], os.fsencode(top)[1:]))
         if not top.exists():
-            self.notes.append(f"extraPaths: {entry}: not there")
+            self.notes.append(f"extraPaths: {path}: not there")
         elif top.is_dir():
             for number, name in enumerate(self._walk(os.fsencode(top))):
-                if number >= limit:
-                    self.notes.append(
-                        f"extraPaths: {entry}: only the first {limit} files and folders are read"
-                    )
+                if number >= most:
+                    self.notes.append(f"extraPaths: {path}: only the first {most} files and folders are read")
                     return
                 yield name[1:]
 

@@ -606,19 +606,17 @@ class _VectorUpdate:
         texts = self.words.texts(names)
         self.vectors.delete([name for name in names if name not in texts])
         missing = self.cache.missing(self.embeds.model, sorted(texts))
-        left, caught = self._upsert_cached(sorted(texts.keys() - set(missing))), CatchUp(0, len(missing))
+        left, done = self._upsert_cached(sorted(texts.keys() - set(missing))), CatchUp(0, len(missing))
         if not left:
-            caught = embed(
-                self.words, self.cache, self.embeds, missing, self.progress, self.stop, self._upsert
-            )
-        left += caught.left
+            done = embed(self.words, self.cache, self.embeds, missing, self.progress, self.stop, self._upsert)
+        left += done.left
         # If some are left, the journal would start again where it started this time.
         self.vectors.set_mark(self.partial if left else self.goal)
         if not left:
             # While another process writes, the journal is trimmed next time.
             with suppress(sqlite3.OperationalError):
                 self.words.trim_journal(self.goal.generation)
-        return CatchUp(caught.embedded, left)
+        return CatchUp(done.embedded, left)
 
     def _upsert_cached(self, names: list[str]) -> int:
         """Upsert vectors from the cache. Returns how many were left when `stop` returned true."""

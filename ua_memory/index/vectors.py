@@ -777,10 +777,7 @@ class ServerVectors(VectorStore):
         if self._collection is None:
             try:
                 self._collection = client.get_or_create_collection(
-                    self.name,
-                    embedding_function=None,
-                    metadata=self.key,
-                    configuration={"hnsw": dict(HNSW)},
+                    self.name, embedding_function=None, metadata=self.key, configuration={"hnsw": dict(HNSW)}
                 )
             except Exception as error:  # Chroma's own errors, httpx's and ValueError
                 raise self.connection.fail(error) from error

@@ -419,7 +419,5 @@ def sum_estimates(costs: Sequence[Estimate]) -> Estimate | None:
     if not costs:
         return None
     known = [cost.usd for cost in costs if cost.usd is not None]
-    read, asked = sum(cost.tokens for cost in costs), sum(cost.requests for cost in costs)
-    return replace(
-        costs[0], tokens=read, requests=asked, usd=sum(known) if len(known) == len(costs) else None
-    )
+    read, made = sum(cost.tokens for cost in costs), sum(cost.requests for cost in costs)
+    return replace(costs[0], tokens=read, requests=made, usd=sum(known) if len(known) == len(costs) else None)

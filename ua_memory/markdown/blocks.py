@@ -108,16 +108,14 @@ class Item:
     def metas(self) -> list[Meta]:
         """The metadata, in file order."""
         found: list[Meta] = []
-        for index, line in enumerate(self.lines):
+        for at, line in enumerate(self.lines):
             if line.role is Role.META:
                 value = line.words.partition(":")[2].strip(BLANK)
-                found.append(
-                    Meta(key_of(line.words.lstrip(" ")), value, line.number, range(index, index + 1))
-                )
+                found.append(Meta(key_of(line.words.lstrip(" ")), value, line.number, range(at, at + 1)))
             elif line.role is Role.META_MORE:
                 last = found[-1]
                 last.value = f"{last.value}\n{line.words.strip(BLANK)}".strip("\n")
-                last.lines = range(last.lines.start, index + 1)
+                last.lines = range(last.lines.start, at + 1)
         return found
 
     def text(self, keep: Collection[int] = ()) -> tuple[str | None, tuple[str, ...], str | None]:

@@ -451,10 +451,7 @@ def features(asked: ParsedQuery, hits: Sequence[Ranked]) -> Mapping[str, float]:
         "session": float(first.item.record == SESSION),
         "when": float(first.parts.get("when", 0) > 0),
     }
-    return {
-        **found,
-        **{name: first.parts[name] for name in ("every", "names", "rest") if name in first.parts},
-    }
+    return {**found, **{key: first.parts[key] for key in ("every", "names", "rest") if key in first.parts}}
 
 
 def chance(asked: ParsedQuery, hits: Sequence[Ranked]) -> float:

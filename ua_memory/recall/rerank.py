@@ -235,11 +235,7 @@ class TokenMatches:
 
 
 def best_alone(
-    asked: ParsedQuery,
-    items: Sequence[IndexItem],
-    matches: TokenMatches,
-    stems: Stems,
-    most: int,
+    asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, stems: Stems, most: int
 ) -> list[IndexItem]:
     """The best items without their neighbours, at most `most`; ties by path and line."""
     import numpy as np
@@ -251,11 +247,7 @@ def best_alone(
 
 
 def rerank(
-    asked: ParsedQuery,
-    items: Sequence[IndexItem],
-    matches: TokenMatches,
-    stems: Stems,
-    wanted: Set[str],
+    asked: ParsedQuery, items: Sequence[IndexItem], matches: TokenMatches, stems: Stems, wanted: Set[str]
 ) -> list[Ranked]:
     """The items with `wanted` keys, best first, ties by path and line; others only count as neighbours."""
     import numpy as np

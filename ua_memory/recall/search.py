@@ -701,12 +701,7 @@ def _contains(folded: Sequence[IndexItem], item: IndexItem) -> bool:
 def _ranks(arms: Arms, item: IndexItem) -> dict[str, tuple[int, float]]:
     """{retriever that found an item: (rank, raw score)}."""
     key = item.key
-    return {
-        name: (each.rank, each.score)
-        for name, found in arms.items()
-        for each in found
-        if each.item.key == key
-    }
+    return {name: (hit.rank, hit.score) for name, hits in arms.items() for hit in hits if hit.item.key == key}
 
 
 class Searching:
@@ -906,9 +901,7 @@ def without_weak_hits(answer: SearchResult, query: str) -> SearchResult:
     return replace(answer, hits=_near_best(answer.hits, query) if answer.answered else ())
 
 
-def for_prompt(
-    answer: SearchResult, prompt: str, project: str, config: Config, but: str = ""
-) -> SearchResult:
+def for_prompt(found: SearchResult, prompt: str, project: str, config: Config, but: str = "") -> SearchResult:
     """The result with the hits that a hook adds to a prompt in a project, none of the session `but`. One
     specific word is enough for facts, not for passages."""
     scope = f"project:{project}".casefold()
@@ -919,10 +912,10 @@ def for_prompt(
         allowed = config.sessions_recall and len(specific) > 1
         return allowed and (not but or hit.item.session != but) and (not project or scope in tags)
 
-    hits = [hit for hit in answer.hits if hit.item.record != SESSION or fits(hit)]
-    if not specific or not hits or not _is_useful(hits, prompt, answer):
-        return replace(answer, hits=())
-    return replace(answer, hits=prompt_hits(hits, prompt, config))
+    hits = [hit for hit in found.hits if hit.item.record != SESSION or fits(hit)]
+    if not specific or not hits or not _is_useful(hits, prompt, found):
+        return replace(found, hits=())
+    return replace(found, hits=prompt_hits(hits, prompt, config))
 
 
 def _is_useful(hits: Sequence[Hit], prompt: str, answer: SearchResult) -> bool:

@@ -287,11 +287,9 @@ class ConsolidationRun:
     ) -> None:
         count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
         draft.subject = f"consolidate: {summarize(changes, count)}"
-        draft.body = "\n".join(
-            f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
-        )
+        draft.body = "\n".join(f"{one.how} ^{one.after.id} in {one.after.place.path}" for one in changes)
         draft.trailers |= {key: proposals.trailer_values(each) for key, each in names.items() if each}
-        draft.facts = list(dict.fromkeys(f"^{change.after.id}" for change in changes))
+        draft.facts = list(dict.fromkeys(f"^{one.after.id}" for one in changes))
 
     @contextmanager
     def _claim(self) -> Iterator[None]:

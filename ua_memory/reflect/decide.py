@@ -193,13 +193,11 @@ def plan(frame: int, chars: int, facts: int) -> tuple[int, int]:
         begins = frame + chars // groups
         for turns in range(1, PORTIONS + 1):
             size = chars // (groups * turns)
-            portions = groups * turns
-            few = facts <= PORTION_FACTS * portions if size >= LEAST_PORTION else portions == least
-            if portions > 1 and not (
-                few and size <= MOST_PORTION and (begins <= BEGINNING_CHARS or turns == 1)
-            ):
+            parts = groups * turns
+            few = facts <= PORTION_FACTS * parts if size >= LEAST_PORTION else parts == least
+            if parts > 1 and not (few and size <= MOST_PORTION and (begins <= BEGINNING_CHARS or turns == 1)):
                 continue
-            sent = portions * (begins + 5 * _FRAME)
+            sent = parts * (begins + 5 * _FRAME)
             shared = (groups * (turns - 1) * begins + (groups - 1) * frame) / sent
             rank = (shared >= CACHED_SHARE, -sent if shared >= CACHED_SHARE else shared)
             if rank > best:

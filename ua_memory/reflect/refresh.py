@@ -449,12 +449,10 @@ class PageEdits:
                 draft.notes.append(f"not added as a fact from the page: {text[:80]} ({error.what})")
         return tuple(self._written.values())
 
-    def flag(
-        self, draft: Draft, against: Sequence[tuple[BodyUnit, str]], equal: FindEqual
-    ) -> tuple[Fact, ...]:
+    def flag(self, draft: Draft, pairs: Sequence[tuple[BodyUnit, str]], equal: FindEqual) -> tuple[Fact, ...]:
         """Flag the facts from a person's paragraphs with the id of what contradicts them."""
         flagged = []
-        for unit, block in against:
+        for unit, block in pairs:
             for fact in self._facts(draft, unit, equal):
                 if f"^{block}" not in (fact.flag or ""):
                     done = _add_flag(draft, fact, f"contradicted by ^{block}")
@@ -1215,9 +1213,7 @@ class Pages:
         """Change a page's name, question or tags, and only their lines; its body stays until the next
         refresh. NotFound, Usage; Malformed for a header that cannot be changed safely."""
         keys = {"name": name, "source_query": source_query}
-        changes: dict[str, Any] = {
-            k: pages.check_line(text, k) for k, text in keys.items() if text is not None
-        }
+        changes: dict[str, Any] = {k: pages.check_line(new, k) for k, new in keys.items() if new is not None}
         changes |= {"tags": [*pages.check_tags(tags)] or None} if tags is not None else {}
         return pages.update(self._store, "page", id, changes, None, self._door, by_person)
 

@@ -756,10 +756,8 @@ _Passage = tuple[Sequence[Sentence], Score]
 def join_lists(said: list[Sentence]) -> Iterator[Sentence]:
     """The sentences, with the short items of one list joined into a single one: a name and a number alone say
     little."""
-    for _, some in groupby(
-        said, key=lambda one: (one.lead, one.nested) if _is_short_item(one) else one.index
-    ):
-        items = list(some)
+    for _, run in groupby(said, key=lambda one: (one.lead, one.nested) if _is_short_item(one) else one.index):
+        items = list(run)
         lead = _useful_lead(items[0])
         text = f"{lead} " + "; ".join(one.text.rstrip(".;,") for one in items)
         if len(items) < 2 or not lead or len(text) > _PASSAGE_LENGTH:
@@ -847,12 +845,10 @@ def _belongs_to(one: Sentence, other: Sentence, weight: Score) -> bool:
 def _to_candidate(passage: _Passage, turn: Turn, context: Context, zone: tzinfo | None) -> Candidate:
     sentences, score = passage
     text, quote = _useful_lead(sentences[0]), ""
-    for sentence in sentences:
+    for said in sentences:
         joint = "" if not text else " " if text.endswith((".", "!", "?", "…", ":")) else "; "
-        text += joint + (sentence.with_speaker if context.person and not text else sentence.text)
-        quote += (
-            f" {sentence.marker} " if sentence.marker and quote else " " if quote else ""
-        ) + sentence.quote
+        text += joint + (said.with_speaker if context.person and not text else said.text)
+        quote += (f" {said.marker} " if said.marker and quote else " " if quote else "") + said.quote
     at = turn.at.astimezone(zone) if turn.at and zone else turn.at
     return Candidate(
         text=text,
@@ -974,12 +970,10 @@ def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
         return ExtractedChunk((replace(_tag(_to_fact(whole, text, text), brief), entities=()),))
     if brief.mode == "verbatim":
         return ExtractedChunk(tuple(_tag(_to_fact(whole, each, each), brief) for each in pieces(chunk.text)))
-    parts = [
-        part for part in text_parts(chunk.above + chunk.text, brief.at, chunk.form) if part.role == "person"
-    ]
-    scored = [*_worthy_facts(parts), *(fact for part in parts for fact in _list_facts(part))]
-    scored = scored or [*_only_sentence(parts)]
-    more = islice((fact for part in parts for fact in _specific_facts(part)), max(FEW_FACTS - len(scored), 0))
+    said = [one for one in text_parts(chunk.above + chunk.text, brief.at, chunk.form) if one.role == "person"]
+    scored = [*_worthy_facts(said), *(fact for one in said for fact in _list_facts(one))]
+    scored = scored or [*_only_sentence(said)]
+    more = islice((fact for one in said for fact in _specific_facts(one)), max(FEW_FACTS - len(scored), 0))
     found = [(_position(chunk.text, fact), fact) for fact in (*scored, *more)]
     found.sort(key=lambda each: each[0])
     tagged = (_tag(fact, brief) for fact in _without_repetitions(fact for _, fact in found))

@@ -399,13 +399,11 @@ class _SubagentRun:
 
     def _read_blocks(self, given: Mapping[str, Any]) -> str:
         if self.blocks is None:
-            there = {block.name: block for block in self.view.core()}
-            known = {name.casefold() for name in there}
-            self.blocks = there | {
-                name: CoreBlock(name, "") for name in NEW_BLOCKS if name.casefold() not in known
-            }
-        values = {name: block.value for name, block in self.blocks.items()}
-        values |= {name: edit.value for name, edit in self.result.core_edits.items()}
+            old = {block.name: block for block in self.view.core()}
+            known = {key.casefold() for key in old}
+            self.blocks = old | {key: CoreBlock(key, "") for key in NEW_BLOCKS if key.casefold() not in known}
+        values = {key: block.value for key, block in self.blocks.items()}
+        values |= {key: edit.value for key, edit in self.result.core_edits.items()}
         return self.view.redact(
-            "\n\n".join(f"## {name}\n{value or '(empty)'}" for name, value in values.items())
+            "\n\n".join(f"## {key}\n{value or '(empty)'}" for key, value in values.items())
         )

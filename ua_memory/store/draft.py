@@ -240,10 +240,8 @@ class EditInspector:
     Thread-safe: while one thread writes, another may look for stale saves.
     """
 
-    def __init__(
-        self, bank: Bank, config: Config, history: History, survey: Callable[[], FileSurvey]
-    ) -> None:
-        self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
+    def __init__(self, bank: Bank, config: Config, history: History, scan: Callable[[], FileSurvey]) -> None:
+        self._root, self._few, self._history, self._survey = bank.root, config.few, history, scan
         self.lock = threading.RLock()
         self._histories: dict[str, saves.FileHistory] = {}
         self._unsure: set[str] = set()
@@ -266,13 +264,11 @@ class EditInspector:
                 break
         return found
 
-    def _inspect(
-        self, path: str, owed: Mapping[str, bytes | None], adopting: bool, accept: bool
-    ) -> TouchedFile:
+    def _inspect(self, path: str, owed: Mapping[str, bytes | None], adopt: bool, accept: bool) -> TouchedFile:
         try:
             disk = read(file := confined(self._root, path))
         except Usage:
-            if not adopting:
+            if not adopt:
                 raise
             disk, file = None, None  # a link replaced the file
         trail = owed[path] if path in owed else self._head_bytes(path, disk)

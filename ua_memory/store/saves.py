@@ -303,18 +303,14 @@ def _base_candidates(edit: Edit, past: FileHistory, intermediate: Sequence[bytes
         for data in (edit.trail or b"", *intermediate):
             yield BaseCandidate(INTERMEDIATE, partial_content(committed, data, edit.disk), True)
     last: BaseCandidate | None = None
-    for option in past.candidates():
-        if last and not option.shown and _op(past.recent()[last.number]) == EDIT:
-            yield BaseCandidate(
-                option.number, partial_content(option.data, last.data, edit.disk), False, True
-            )
-        yield option
-        if option.shown:
-            before = past.content_after(option.number + 1)
-            yield BaseCandidate(
-                option.number + 1, partial_content(before, option.data, edit.disk), False, True
-            )
-        last = last if option.shown else option
+    for base in past.candidates():
+        if last and not base.shown and _op(past.recent()[last.number]) == EDIT:
+            yield BaseCandidate(base.number, partial_content(base.data, last.data, edit.disk), False, True)
+        yield base
+        if base.shown:
+            before = past.content_after(base.number + 1)
+            yield BaseCandidate(base.number + 1, partial_content(before, base.data, edit.disk), False, True)
+        last = last if base.shown else base
     if last and _op(past.recent()[last.number]) == EDIT:  # the person's file from the beginning
         yield BaseCandidate(last.number + 1, partial_content(b"", last.data, edit.disk), False, True)
 

@@ -345,9 +345,7 @@ def _folder_names(names: Iterable[bytes], rows: Iterable[discovery.Row]) -> froz
 
 def _paths_in(closed: Collection[str], trail: Iterable[str]) -> set[str]:
     """The paths of HEAD that are in unreadable folders."""
-    return (
-        {path for path in trail if any(path.startswith(f"{each}/") for each in closed)} if closed else set()
-    )
+    return {path for path in trail if any(path.startswith(f"{one}/") for one in closed)} if closed else set()
 
 
 def _has_hard_links(rows: Iterable[discovery.Row]) -> bool:

@@ -325,12 +325,10 @@ class Store:
             self._wait_for_switch(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
         notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
-        done, trouble = self._commit(landed, None if self._inspector.is_unsure(draft.touched) else head)
+        done, error = self._commit(landed, None if self._inspector.is_unsure(draft.touched) else head)
         self._yield_to_git(landed, moved=moved or self._has_switched())
-        if trouble:
-            notes.append(
-                f"written, but not committed yet: {trouble.what} ({trouble.hint or 'ua-memory doctor'})"
-            )
+        if error:
+            notes.append(f"written, but not committed yet: {error.what} ({error.hint or 'ua-memory doctor'})")
         return Result(done, tuple(draft.changed()), tuple(notes), redacted)
 
     def _commit(self, record: Pending, head: str | None = None) -> tuple[str | None, GitFailed | None]:

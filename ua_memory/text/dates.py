@@ -159,9 +159,8 @@ def _rest_of(text: DateText, j: int, word: str) -> Found | None:
         return None
     start, end = found[0].bounds()
     if start <= text.today < end:
-        return (DateSpan(start, text.today + DAY) if word == "earlier" else DateSpan(text.today, end)), found[
-            1
-        ]
+        span = DateSpan(start, text.today + DAY) if word == "earlier" else DateSpan(text.today, end)
+        return span, found[1]
     return found
 
 
@@ -206,10 +205,8 @@ def _nth(inside: DateSpan, number: int, size: int, unit: str, weekday_: int | No
     if unit in ("minute", "hour", "second", "fortnight", "decade"):
         return None
     if unit == "half":
-        middle = add_units(start, 6, "month") if inside.grain == "year" else start + inside.days // 2 * DAY
-        return (
-            DateSpan(start, middle) if number == 1 else DateSpan(middle, end) if number in (2, -1) else None
-        )
+        half = add_units(start, 6, "month") if inside.grain == "year" else start + inside.days // 2 * DAY
+        return DateSpan(start, half) if number == 1 else DateSpan(half, end) if number in (2, -1) else None
     if unit == "weekend":
         first = monday(start) + 5 * DAY
         first = first if first >= start else first + 7 * DAY

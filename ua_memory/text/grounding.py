@@ -162,15 +162,13 @@ class Amounts:
 def amounts(text: str) -> Iterator[Amount]:
     """The numbers in a text, in order; `twice` and `thrice` come last."""
     text = in_digits(text)
-    for match in _AMOUNT.finditer(text):
-        digits = plain = _normalize_number(match["digits"])
-        scale = (match["close"] or match["scale"] or "").casefold()
-        unit = (match["mark"] or match["unit"] or match["before"] or "").strip()
+    for one in _AMOUNT.finditer(text):
+        digits = plain = _normalize_number(one["digits"])
+        scale = (one["close"] or one["scale"] or "").casefold()
+        unit = (one["mark"] or one["unit"] or one["before"] or "").strip()
         digits = _apply_scale(plain, _SCALES[scale]) if scale else digits
         minutes = plain if scale == "m" else ""
-        yield Amount(
-            digits, _UNIT_NAMES.get(unit.casefold(), ""), match[0].strip(), bool(match["sign"]), minutes
-        )
+        yield Amount(digits, _UNIT_NAMES.get(unit.casefold(), ""), one[0].strip(), bool(one["sign"]), minutes)
     for word in map(str.casefold, _AMOUNT_WORD.findall(text)):
         if word in _TIMES_ADVERBS:
             yield Amount(str(_TIMES_ADVERBS[word]), "×", word)
@@ -1581,12 +1579,8 @@ def _check_unit(claim: _Clause, known: Sequence[_Clause]) -> str:
     }
     counted = {number for before, number in pairs if number[0].isdigit()}  # version 3
     for number, unit in (one for one in _number_units(claim.stems) if one[0] not in counted):
-        theirs = {(n, u) for one in known for n, u in _number_units(one.stems)}
-        if (
-            unit in {u for _, u in theirs}
-            and (number, unit) not in theirs
-            and number in {n for n, _ in theirs}
-        ):
+        said = {(n, u) for one in known for n, u in _number_units(one.stems)}
+        if unit in {u for _, u in said} and (number, unit) not in said and number in {n for n, _ in said}:
             return f"{number} does not stand at “{unit}…” there"
     return ""
 

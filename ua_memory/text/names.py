@@ -182,21 +182,19 @@ def name_candidates(text: str) -> dict[str, bool]:
     it is uncertain, and the caller can decide by its other occurrences.
     """
     text = _BLOB.sub(" ", text)
-    found: dict[str, bool] = {}
+    seen: dict[str, bool] = {}
     for words, opens in _capitalised_runs(text):
         if not opens or len(words) > 1:
-            found[_trim_name(words[1:] if opens else words)] = True
+            seen[_trim_name(words[1:] if opens else words)] = True
         if opens and words[0].casefold() not in ORDINARY:
-            found.setdefault(_trim_name(words), False)
+            seen.setdefault(_trim_name(words), False)
     if not text.isascii():
-        found |= dict.fromkeys(_CYRILLIC.findall(text), True)
+        seen |= dict.fromkeys(_CYRILLIC.findall(text), True)
     if _HAS_MARK.search(text):
         marked = dict.fromkeys(_marked_names(text), True)
-        found = {
-            name: sure for name, sure in found.items() if not any(name in one for one in marked)
-        } | marked
-    found.pop("", None)
-    return found
+        seen = {name: sure for name, sure in seen.items() if not any(name in one for one in marked)} | marked
+    seen.pop("", None)
+    return seen
 
 
 def _marked_names(text: str) -> Iterator[str]:

@@ -455,10 +455,7 @@ def _table_columns(text: str) -> Iterator[Span]:
     """Values in a table column that is headed by a secret's name. Each is read as if below the name."""
     rules = [*_TABLE_RULE.finditer(text)] if "|" in text and "--" in text else []
     for rule, last in zip(rules, [*(each.start() for each in rules[1:]), len(text)], strict=False):
-        ends = [
-            0,
-            *(line.end() for line in _LINE_END.finditer(text, max(0, rule.start() - 400), rule.start())),
-        ]
+        ends = [0, *(one.end() for one in _LINE_END.finditer(text, max(0, rule.start() - 400), rule.start()))]
         heads = {
             n: head for n, (_, head) in enumerate(_cells(text, ends[-1], rule.start())) if _STEM.search(head)
         }

@@ -150,19 +150,12 @@ def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repos
                 contents[blob_id(data)] = data
                 disk[path] = (index.get(path, ("100644", ""))[0], blob_id(data))
     for record in reversed(pending.read_records(store.bank.pending)):
-        for change in record.changes:
-            for side in (
-                change.start,
-                change.aim,
-                change.trail,
-                change.placed,
-                change.wanted,
-                *change.merged,
-            ):
+        for one in record.changes:
+            for side in (one.start, one.aim, one.trail, one.placed, one.wanted, *one.merged):
                 contents |= {blob_id(side): side} if side is not None else {}
-            disk.pop(change.path, None)
-            if change.trail is not None:
-                disk[change.path] = ("100644", blob_id(change.trail))
+            disk.pop(one.path, None)
+            if one.trail is not None:
+                disk[one.path] = ("100644", blob_id(one.trail))
     for path, (_, name) in _list_git(store, "ls-tree", "-r", "-z", "HEAD").items():
         if name not in contents and path in disk and (now := contents.get(disk[path][1])):
             contents |= {blob_id(was): was for was in _prefixes(now) if blob_id(was) == name}
@@ -641,9 +634,7 @@ def vector_problems(store: Store, generation: Path) -> list[str]:
             wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
         wanted -= embedding.texts_without_vector(store.bank.cache, str(mark.get("model", "")))
         with closing(open_read_only(file)) as rows:
-            found = [
-                f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
-            ]
+            found = [f"Chroma: {why}" for (why,) in rows.execute("PRAGMA integrity_check(5)") if why != "ok"]
             there = {name for (name,) in rows.execute("SELECT embedding_id FROM embeddings")}
         # The words are changed first and the mark last: if both are as before, so is Chroma.
         with closing(open_read_only(items)) as db:
@@ -676,9 +667,7 @@ def cache_problems(folder: Path) -> list[str]:
         found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
         if _tables(db) != _expected_tables(embedding.CACHE_SCHEMA):
             found.append("its tables differ from those that were created")
-        sums = [
-            embedding.checksum(*values[1:]) != values[0] for values in db.execute(embedding.CHECKSUMS_SQL)
-        ]
+        sums = [embedding.checksum(*row[1:]) != row[0] for row in db.execute(embedding.CHECKSUMS_SQL)]
         if wrong := sum(sums) + db.execute(embedding.ORPHAN_CHECKSUMS_SQL).fetchone()[0]:
             found.append(f"{wrong} embeddings differ from their checksums")
         bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)

@@ -206,22 +206,20 @@ def join_and_clean(
     If killed, the next sync or `forget` finishes it. With `dry_run` nothing is written, and the search covers
     the merged files.
     """
-    preview = _preview_join(store, other, always=dry_run)
+    found = _preview_join(store, other, always=dry_run)
     if dry_run:
-        proof = traces.search_files(preview.files, preview.needles)
-        return preview.joined, RemoteTombstones(preview.forgotten, proof) if preview.needles else None
-    if not preview.needles:
+        proof = traces.search_files(found.files, found.needles)
+        return found.joined, RemoteTombstones(found.forgotten, proof) if found.needles else None
+    if not found.needles:
         done = join_history(store, other, door=door, subject=subject)
-        if preview.forgotten:  # no file here has it, but a session may
+        if found.forgotten:  # no file here has it, but a session may
             known = tombstones.read(store)
             SessionFiles(store).forget(lambda turn: known.has_sentence_of(turn.text))
         return done, None
     clearing = Cleanup(store, index)
-    with clearing.with_record(preview.forgotten, preview.ids, preview.needles) as begun:
+    with clearing.with_record(found.forgotten, found.ids, found.needles) as begun:
         done = join_history(store, other, door=door, subject=subject)
-        return done, RemoteTombstones(
-            preview.forgotten, clearing.clean_up(begun, preview.needles, preview.ids)[1]
-        )
+        return done, RemoteTombstones(found.forgotten, clearing.clean_up(begun, found.needles, found.ids)[1])
 
 
 def _preview_join(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _JoinPreview:

@@ -332,9 +332,7 @@ def is_same_session(whole: str, named: str) -> bool:
     return named in (whole, ledger.short_id(whole)) or whole == ledger.short_id(named)
 
 
-def remove_texts(
-    store: Store, needles: Sequence[Needle], ids: Collection[str], cleared: CleanupReport
-) -> None:
+def remove_texts(store: Store, needles: Sequence[Needle], ids: Collection[str], done: CleanupReport) -> None:
     """Remove texts from pending records, sessions and logs, and delete the work folder of a killed import or
     export. Busy while a consolidation is running."""
     remove_work_folder(store.bank.state)
@@ -342,20 +340,20 @@ def remove_texts(
         for key in queue.keys():  # noqa: SIM118 (it is no mapping)
             with suppress(NotFound):  # drained meanwhile
                 if queue.rewrite(key, lambda row: redact_row(row, needles)):
-                    cleared.pending.append(key)
+                    done.pending.append(key)
     if _drop_answers(store, needles, ids):
-        cleared.pending.append("consolidation")
+        done.pending.append("consolidation")
     if delete_edits(store, lambda text: any(needle.is_in(text) for needle in needles)):
-        cleared.pending.append("core memory")
+        done.pending.append("core memory")
     said = SessionFiles(store)
-    cleared.turns += said.forget(lambda turn: any(needle.is_in(turn.text) for needle in needles))
+    done.turns += said.forget(lambda turn: any(needle.is_in(turn.text) for needle in needles))
     for file in sorted(store.bank.local.glob("*.log*")):
         data = file.read_bytes()
         lines = data.split(b"\n")
         kept = [line for line in lines if not any(needle.is_in(line) for needle in needles)]
         if len(kept) < len(lines):
             file.write_bytes(b"\n".join(kept))
-            cleared.logs += len(lines) - len(kept)
+            done.logs += len(lines) - len(kept)
 
 
 def keys_with_texts(store: Store, needles: Sequence[Needle]) -> list[str]:

@@ -143,13 +143,11 @@ def show_init(screen: Screen, one: NewBank) -> None:
         screen.line(root, " is already a memory bank. Nothing was changed.")
     else:
         screen.line("Created a memory bank in ", root, ".")
-        table: list[list[Styled]] = [
-            [(f"  {name}", "path"), FILE_PURPOSES.get(name, "")] for name in one.made
-        ]
+        rows: list[list[Styled]] = [[(f"  {name}", "path"), FILE_PURPOSES.get(name, "")] for name in one.made]
         where = (
             "its own git repository" if one.status.own else f"a separate repository, in {one.status.trail}"
         )
-        screen.rows([*table, ["  history", where]])
+        screen.rows([*rows, ["  history", where]])
     screen.note(*one.notes)
     if one.made:
         _show_steps(screen, one.steps)
@@ -487,22 +485,19 @@ def show_costs(screen: Screen, spent: Spent, config: Config) -> None:
         return
     for title, groups in {"Purpose": spent.by_purpose, "Model": spent.by_model, "Day": spent.by_day}.items():
         head = [(title, "strong"), "requests", "in", "cached", "out", "dollars"]
-        most = max(_bar_value(each, spent) for each in groups.values())
+        most = max(_bar_value(one, spent) for one in groups.values())
         shown = list(groups.items())[-TABLE_ROWS:]
-        body = [_costs_row(f"  {name}", each) for name, each in shown]
+        body = [_costs_row(f"  {name}", one) for name, one in shown]
         rows = [[f"{cell:>9}" if n and isinstance(cell, str) else cell for n, cell in enumerate(row)]
                 for row in [head, *body]]  # fmt: skip
-        bars = [
-            [],
-            *(screen.bar(min(_bar_value(each, spent) / (most or 1), 0.79), 8)[:1] for _, each in shown),
-        ]
+        bars = [[], *(screen.bar(min(_bar_value(one, spent) / (most or 1), 0.79), 8)[:1] for _, one in shown)]
         screen.rows([[*row, *bar] for row, bar in zip(rows, bars, strict=True)], gap=1)
         screen.line()
     screen.rows([_costs_row("All", spent.total)])
     screen.line()
     limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
     screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
-    if owned := sum(each.requests for name, each in spent.by_model.items() if is_subscription(name)):
+    if owned := sum(one.requests for name, one in spent.by_model.items() if is_subscription(name)):
         screen.line((f"{count(owned, 'request')} counted against a subscription.", "faint"))
     if spent.total.unpriced:
         screen.line((f"{spent.total.unpriced} requests went to models without a known price.", "faint"))

@@ -587,12 +587,9 @@ def restore_json(done: RestoreResult) -> dict[str, Any]:
 # -- undo ------------------------------------------------------------------------------------------------
 
 
-def undo_json(done: UndoResult) -> dict[str, Any]:
+def undo_json(one: UndoResult) -> dict[str, Any]:
     """An undo as JSON."""
-    return {
-        "undone": output.revision_json(done.revision),
-        **fields(done.result, "revision", "paths", "notes"),
-    }
+    return {"undone": output.revision_json(one.revision), **fields(one.result, "revision", "paths", "notes")}
 
 
 def show_undo(screen: Screen, done: UndoResult, said: str, back: str) -> None:
@@ -707,10 +704,8 @@ def show_log(screen: Screen, found: list[DiaryEntry], today: date) -> None:
             day = one.when.date()
             screen.line((output.day_title(day, today if screen.is_terminal else date.min), "strong"))
         label: list[Styled] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
-        said: list[Styled] = (
-            [(one.sentence, "faint"), (" (undone)", "warn")] if one.undone else [one.sentence]
-        )
-        screen.item(label, *said)
+        row: list[Styled] = [(one.sentence, "faint"), (" (undone)", "warn")] if one.undone else [one.sentence]
+        screen.item(label, *row)
 
 
 def show_blame(screen: Screen, lines: Sequence[BlameLine], now: datetime) -> None:

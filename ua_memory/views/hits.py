@@ -159,12 +159,10 @@ def highlight(text: str, query: str) -> list[Styled]:
 def match_positions(text: str, query: str) -> list[tuple[int, int]]:
     """(start, end) of each word of the text that the query has, also in another form. CJK text, which has no
     spaces, is compared by pairs of characters."""
-    query_words = [w.casefold() for w in _WORD.findall(query)]
-    content_words = [
-        w for w in query_words if w not in STOP_WORDS and (len(w) > 2 or w.isdigit())
-    ] or query_words
+    words = [w.casefold() for w in _WORD.findall(query)]
+    content_words = [w for w in words if w not in STOP_WORDS and (len(w) > 2 or w.isdigit())] or words
     latin_words = [w for w in content_words if not _CJK.search(w)]
-    cjk_pairs = {w[n : n + 2] for w in query_words if _CJK.search(w) for n in range(max(len(w) - 1, 1))}
+    cjk_pairs = {w[n : n + 2] for w in words if _CJK.search(w) for n in range(max(len(w) - 1, 1))}
     spans = []
     for found in _WORD.finditer(text):
         word = found[0].casefold()
@@ -295,10 +293,8 @@ def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
         **({"replaces": _item_json(hit.replaces)} if hit.replaces else {}),
     }
     if explain:
-        found["arms"] = {
-            name: {"rank": rank, "score": round(raw, 4)} for name, (rank, raw) in hit.arms.items()
-        }
-        found["parts"] = {name: round(value, 4) for name, value in hit.parts.items()}
+        found["arms"] = {key: {"rank": rank, "score": round(raw, 4)} for key, (rank, raw) in hit.arms.items()}
+        found["parts"] = {key: round(value, 4) for key, value in hit.parts.items()}
     return found
 
 

@@ -313,12 +313,8 @@ def _survey_rows(chosen: Sequence[FoundSession]) -> Iterator[list[Styled]]:
     faint: list[Styled] = [("  client", "faint"), ("project", "faint")]
     yield [*faint, *((t.rjust(w), "faint") for t, w in zip(head, widths, strict=True)), ("days", "faint")]
     for key in sorted(groups, key=lambda key: (key[0], -numbers[key][-1], key[1])):
-        yield [
-            f"  {key[0]}",
-            (key[1] or "-", "path"),
-            *_number_cells(numbers[key], widths),
-            _day_span(groups[key]),
-        ]
+        cells = _number_cells(numbers[key], widths)
+        yield [f"  {key[0]}", (key[1] or "-", "path"), *cells, _day_span(groups[key])]
     if len(groups) > 1:
         yield ["  in all", "", *_number_cells(total, widths), _day_span(chosen)]
 
