@@ -443,7 +443,7 @@ def test_a_check_reads_the_time_of_every_kind(shell: Shell, kind: str, file: str
     job = schedule.schedule_target(
         kind, str(shell.cwd), ["u", "--bank", str(shell.cwd)], (6, 49), str(shell.home)
     )
-    texts = [piece.put(None) or "" for piece in job.pieces if Path(piece.file).match(file)]
+    texts = [piece.add(None) or "" for piece in job.pieces if Path(piece.file).match(file)]
     assert [schedule.scheduled_time(kind, str(shell.cwd), text) for text in texts] == [(6, 49)]
 
 
@@ -532,10 +532,10 @@ def test_names_that_schedulers_would_read_as_something_else() -> None:
     bank, home = '/h/50% "off" $x', "/h"
     for kind in schedule.SCHEDULERS:
         job = schedule.schedule_target(kind, bank, ["/b/ua-memory", "--bank", bank], (3, 30), home)
-        text = job.pieces[0].put(None)
-        assert text and job.pieces[0].put(text) == text
+        text = job.pieces[0].add(None)
+        assert text and job.pieces[0].add(text) == text
     cron, systemd, launchd = (
-        schedule.schedule_target(kind, bank, ["u", "--bank", bank], (3, 30), home).pieces[0].put(None) or ""
+        schedule.schedule_target(kind, bank, ["u", "--bank", bank], (3, 30), home).pieces[0].add(None) or ""
         for kind in schedule.SCHEDULERS
     )
     assert r"'/h/50\% " in cron and '"/h/50%% \\"off\\" $$x"' in systemd

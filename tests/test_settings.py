@@ -43,23 +43,23 @@ def test_golden_settings(file: Path, golden: Callable[[Path, bytes], None]) -> N
     """`NAME.before.EXT` in the folder of a piece becomes `NAME.after.EXT`."""
     piece = PIECES[file.parent.name]
     before = file.read_bytes().decode("utf-8")
-    after = piece.put(before)
+    after = piece.add(before)
     assert after is not None and after != before
     golden(file.with_name(file.name.replace(".before", ".after")), after.encode("utf-8"))
-    assert piece.put(after) == after, "a second time changes nothing"
+    assert piece.add(after) == after, "a second time changes nothing"
     if not file.name.startswith("older"):
-        assert piece.cut(after) == before, "taken out it is what it was, to the byte"
-    assert piece.cut(before) == (before if "older" not in file.name else piece.cut(after))
+        assert piece.remove(after) == before, "taken out it is what it was, to the byte"
+    assert piece.remove(before) == (before if "older" not in file.name else piece.remove(after))
 
 
 @pytest.mark.parametrize("name", PIECES)
 @pytest.mark.parametrize("before", [None, "", "\n", "\r\n\r\n", "\ufeff"], ids=repr)
 def test_what_was_not_there_is_gone_again(name: str, before: str | None) -> None:
     piece = PIECES[name]
-    after = piece.put(before)
-    assert after and piece.put(after) == after
-    assert piece.cut(after) == before
-    assert piece.cut(before) == before
+    after = piece.add(before)
+    assert after and piece.add(after) == after
+    assert piece.remove(after) == before
+    assert piece.remove(before) == before
 
 
 @pytest.mark.parametrize(
@@ -81,27 +81,27 @@ def test_what_was_not_there_is_gone_again(name: str, before: str | None) -> None
 )
 def test_what_cannot_be_read_is_refused_with_its_line(name: str, text: str, line: int) -> None:
     with pytest.raises(EditError) as refused:
-        PIECES[name].put(text)
+        PIECES[name].add(text)
     assert refused.value.line == line
 
 
 def test_what_its_owner_added_to_ours_stays() -> None:
     hooks, server = CLAUDE.pieces
-    text = hooks.put(None)
+    text = hooks.add(None)
     assert text is not None
     mine = json.loads(text)
     mine["hooks"]["Stop"][0]["hooks"][0] |= {"timeout": 33, "statusMessage": "remembering"}
     mine["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "say done"})
     changed = json.dumps(mine)
-    assert hooks.put(changed) == changed
-    left = hooks.cut(changed)
+    assert hooks.add(changed) == changed
+    left = hooks.remove(changed)
     assert left and json.loads(left) == {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
     }
     theirs = '{"mcpServers": {"ua-memory": {"type": "http", "url": "http://127.0.0.1:8"}}}'
-    assert server.put(theirs) == server.cut(theirs) == theirs
+    assert server.add(theirs) == server.remove(theirs) == theirs
     old = '{"mcpServers": {"ua-memory": {"command": "/old/ua-memory", "args": ["mcp"], "env": {"A": "b"}}}}'
-    new = json.loads(server.put(old) or "")["mcpServers"]["ua-memory"]
+    new = json.loads(server.add(old) or "")["mcpServers"]["ua-memory"]
     assert new["command"] == COMMAND[0] and new["env"] == {"A": "b"}
 
 
@@ -112,32 +112,32 @@ def test_a_table_that_its_owner_changed_is_found_and_taken_out_whole() -> None:
         'required = true\n\n# of the other\n[mcp_servers.other]\ncommand = "o"\n\n'
         '[mcp_servers.ua-memory.env]\nUA_MEMORY_BANK = "/b"\n'
     )
-    new = piece.put(text)
+    new = piece.add(text)
     assert new and tomllib.loads(new)["mcp_servers"]["ua-memory"]["command"] == COMMAND[0]
     assert "# by hand" in new and "required = true" in new
-    assert piece.cut(new) == 'model = "x"\n\n# of the other\n[mcp_servers.other]\ncommand = "o"\n'
+    assert piece.remove(new) == 'model = "x"\n\n# of the other\n[mcp_servers.other]\ncommand = "o"\n'
     theirs = '[mcp_servers.ua-memory]\nurl = "http://127.0.0.1:8"\n'
-    assert piece.put(theirs) == piece.cut(theirs) == theirs
+    assert piece.add(theirs) == piece.remove(theirs) == theirs
 
 
 def test_the_line_is_written_once_and_brought_up_to_date() -> None:
     piece = PIECES["agents"]
-    once = piece.put("# Rules\n")
-    assert once == f"# Rules\n\n{AGENTS_LINE} <!-- ua-memory -->\n" and piece.put(once) == once
+    once = piece.add("# Rules\n")
+    assert once == f"# Rules\n\n{AGENTS_LINE} <!-- ua-memory -->\n" and piece.add(once) == once
     assert (
-        piece.put("- an older wording <!-- ua-memory -->\r\n- b\r\n")
+        piece.add("- an older wording <!-- ua-memory -->\r\n- b\r\n")
         == f"{AGENTS_LINE} <!-- ua-memory -->\r\n- b\r\n"
     )
-    assert piece.cut(once + "- more\n") == "# Rules\n- more\n"
+    assert piece.remove(once + "- more\n") == "# Rules\n- more\n"
 
 
 def test_the_shim_of_pi_is_known_by_its_first_line() -> None:
     extension = pi_settings.pi_target("/h", ["/bin/ua-memory", "--bank", 'a "b"']).pieces[0]
-    put = extension.put(None)
+    put = extension.add(None)
     assert put and '["/bin/ua-memory", "--bank", "a \\"b\\""]' in put
-    assert extension.put("// ua-memory for pi. 0.0.1") == put and extension.cut(put) is None
+    assert extension.add("// ua-memory for pi. 0.0.1") == put and extension.remove(put) is None
     with pytest.raises(EditError, match="not our file"):
-        extension.cut("export default 1")
+        extension.remove("export default 1")
 
 
 # -- any settings at all -----------------------------------------------------------------------------------
@@ -189,13 +189,13 @@ def written(draw: st.DrawFn) -> str:
 def test_put_and_cut_are_each_others_undoing(text: str, name: str) -> None:
     piece = PIECES[name]
     try:
-        after = piece.put(text)
+        after = piece.add(text)
     except EditError:
         assert name == "loose-mcp" and "mcp" in text
         return
-    assert after is not None and piece.put(after) == after
-    assert piece.cut(after) == text
-    assert piece.cut(text) == text
+    assert after is not None and piece.add(after) == after
+    assert piece.remove(after) == text
+    assert piece.remove(text) == text
     before, now = (json.loads(each.lstrip("\ufeff")) for each in (text, after))
     _only_added(before, now)
 
@@ -227,17 +227,17 @@ def test_a_table_comes_and_goes(rows: list[str], newline: str, ended: bool) -> N
         tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         with pytest.raises(EditError):
-            piece.put(text)
+            piece.add(text)
         return
-    after = piece.put(text)
-    assert after and piece.put(after) == after and piece.cut(after) == text
+    after = piece.add(text)
+    assert after and piece.add(after) == after and piece.remove(after) == text
 
 
 @given(st.text(alphabet="ab \r\n#", max_size=20))
 def test_a_line_comes_and_goes(text: str) -> None:
     piece = PIECES["agents"]
-    after = piece.put(text)
-    assert after and piece.put(after) == after and piece.cut(after) == text
+    after = piece.add(text)
+    assert after and piece.add(after) == after and piece.remove(after) == text
 
 
 def test_loose_json_is_read_as_its_client_reads_it() -> None:

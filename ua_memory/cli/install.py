@@ -173,7 +173,7 @@ class InstallStep:
         if self.before is None or self.action == "keep":
             return self.before is not None
         text = self.before.decode("utf-8", "surrogateescape")
-        return None if self.piece.cut(text) != text else False
+        return None if self.piece.remove(text) != text else False
 
     @property
     def action(self) -> str:
@@ -205,7 +205,7 @@ def plan_steps(pieces: Sequence[SettingsPiece], *, remove: bool = False) -> list
         before = contents[file] if file in contents else _read_file(file)
         try:
             text = None if before is None else before.decode("utf-8")
-            new = (piece.cut if remove else piece.put)(text)
+            new = (piece.remove if remove else piece.add)(text)
         except UnicodeDecodeError as error:
             line = (before or b"").count(b"\n", 0, error.start) + 1
             raise _malformed_error(file, line, "not UTF-8") from error
@@ -276,7 +276,7 @@ def show_steps(
     """Print what was done, or with `dry` the diff; `line` adds the line to put into AGENTS.md."""
     changed = any(step.action != "keep" for step in steps)
     notes = [*target.notes] if changed else []
-    notes += [f"{SET_UP_TWICE}, by the {way} in {where}; {KEEP_ONE_HINT}" for way, where in target.twice]
+    notes += [f"{SET_UP_TWICE}, by the {way} in {where}; {KEEP_ONE_HINT}" for way, where in target.duplicates]
     files: list[dict[str, Any]] = [
         {"path": str(step.file), "what": step.piece.what, "does": step.action}
         | ({"diff": step.diff()} if dry and step.action != "keep" else {})
@@ -318,7 +318,7 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
     bank = caller.bank_here(call)
     rows.append(("bank", str(bank or "none"), bank is not None))
     rows.append(("command", command, executable is not None))
-    rows += [(f"{SET_UP_TWICE}, by the {way}", where, False) for way, where in target.twice]
+    rows += [(f"{SET_UP_TWICE}, by the {way}", where, False) for way, where in target.duplicates]
     good = all(ok for *_, ok in rows)
     checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
     emit_json(call, {"client": target.client, "installed": good, "checks": checks})
@@ -331,7 +331,7 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
     if not good:
         if all(ok or what == "bank" for what, _, ok in rows):
             raise ProblemsFound("there is no memory bank: nothing will be saved", hint="ua-memory init")
-        if target.twice and all(ok or what.startswith(SET_UP_TWICE) for what, _, ok in rows):
+        if target.duplicates and all(ok or what.startswith(SET_UP_TWICE) for what, _, ok in rows):
             raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", hint=KEEP_ONE_HINT)
         what = f"ua-memory is incompletely set up for {target.client}"
         dry_run = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
@@ -399,7 +399,7 @@ def plan_cron(call: Call, job: ClientTarget, *, remove: bool = False) -> list[In
             return []
         raise NotFound("no crontab command is installed", hint="ua-memory install cron --kind systemd")
     text = _read_crontab(call)
-    both = (text, (line.cut if remove else line.put)(text))
+    both = (text, (line.remove if remove else line.add)(text))
     before, after = (None if each is None else each.encode("utf-8", CRONTAB_ERRORS) for each in both)
     return [InstallStep(line, before, after)]
 
@@ -547,7 +547,8 @@ def _add_client(name: str, client: Client) -> None:
 
     def uninstall(call: Call, agents_md: str | None = Agents, dry_run: bool = DryRun, **chosen: Any) -> None:
         target = _add_agents_line(call, client.target(call, **chosen), agents_md)
-        target = target._replace(notes=(), twice=target.twice[1:])  # one of those left is no duplicate
+        # One of the remaining ones is no duplicate.
+        target = target._replace(notes=(), duplicates=target.duplicates[1:])
         of_model = settings.model_piece(str(caller.user_file(call)), target.client)
         pieces = (*target.pieces, *target.left, of_model)
         steps = [step for step in plan_steps(pieces, remove=True) if step.action != "keep"]
@@ -629,9 +630,9 @@ def uninstall_cron(call: Call, dry_run: bool = DryRun) -> None:
 
 def _show_pieces(call: Call, job: ClientTarget) -> None:
     """Print what goes into which file, to be added by hand."""
-    files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
+    files = [{"path": piece.file, "what": piece.what, "text": piece.add(None)} for piece in job.pieces]
     emit_json(call, {"client": job.client, "files": files, "notes": list(job.notes)})
-    texts = [piece.put(None) or "" for piece in job.pieces]
+    texts = [piece.add(None) or "" for piece in job.pieces]
     if len(texts) > 1:
         texts = [f"# {piece.file}\n{text}" for piece, text in zip(job.pieces, texts, strict=True)]
     Screen(call).raw("\n".join(texts))

@@ -1,4 +1,4 @@
-"""JSON and TOML that somebody else keeps, changed in place: every other byte stays."""
+"""Edit JSON, TOML and text files of other programs in place: all bytes that are not edited stay."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from functools import reduce
 from operator import getitem
 from typing import Any, NamedTuple
 
-# -- json scan ---------------------------------------------------------------------------------------------
-# Where each value of a JSON text begins and ends: a scanner that keeps the places.
+# -- json parser -------------------------------------------------------------------------------------------
+# A JSON parser that records where each value begins and ends.
 #
-# It reads JSON, and what OpenClaw's settings may have besides: comments, commas before a bracket, single
-# quotes, names without quotes.
+# It also accepts the JSON5 of OpenClaw's settings: comments, trailing commas, single quotes, unquoted names.
 
 
 DEEPEST = 100
-"""Containers in containers; no settings file is deeper."""
+"""Levels of nested containers."""
 KeyPath = tuple[str | int, ...]
-"""The way to a value: names of members and numbers of elements."""
+"""The path to a value: names of members and indexes of elements."""
 
 
 class EditError(Exception):
-    """A text that is not of the expected type: the line, counted from 1, and why."""
+    """A text that cannot be parsed or edited: the line, counted from 1, and why."""
 
     def __init__(self, line: int, why: str) -> None:
         self.line, self.why = line, why
@@ -32,7 +31,7 @@ class EditError(Exception):
 
 
 class JsonNode(NamedTuple):
-    """A value and where it stands: [start, end) of the text. `members` are None but for containers."""
+    """A parsed value and its span [start, end) in the text. `members` is None if it is not a container."""
 
     start: int
     end: int
@@ -41,7 +40,7 @@ class JsonNode(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member of an object or an element of an array (its key is a number); `start` is that of its key."""
+    """A member of an object, or an element of an array with its index as `key`. `start` is the key's."""
 
     key: str | int
     start: int
@@ -113,11 +112,11 @@ class JsonScanner:
 
 
 def _scalar_value(text: str) -> Any:
-    """What a string or a word of the text says; what is no JSON only a reader of JSON5 takes."""
+    """The value of a string, number or word, as JSON or else as JSON5."""
     try:
         return json.loads(text)
     except ValueError:
-        # In single quotes, or a number of its own kind: 0x1F, .5, +1.
+        # A string in single quotes, or a JSON5 number such as 0x1F, .5 or +1, which stays text.
         return _ESCAPE.sub(_unescape, text[1:-1]) if text[0] in "\"'" else text
 
 
@@ -128,22 +127,22 @@ def _unescape(found: re.Match[str]) -> str:
     return "" if sign in ("\n", "\r\n", "\r") else _SIMPLE_ESCAPES.get(sign, sign)
 
 
-# -- json edit ---------------------------------------------------------------------------------------------
-# JSON that somebody else keeps, changed in place: every byte that is not ours stays, comments and all.
+# -- json edits --------------------------------------------------------------------------------------------
+# Each edit is parsed again and compared with the expected value.
 #
-# What was edited is read again and compared with what was meant. An edit can be taken back to the byte:
-# whether a container was there before, empty, is told by how a member is put into it, behind one space into
-# an empty one, on a line of its own or right behind the bracket into one that we made.
+# Removing an addition restores the text to the byte. The layout records whether the container existed before:
+# a member is added to an existing empty container after one space, and to a new one on a line of its own or
+# directly after the bracket.
 
 
 _TRAILING_COMMENT = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/(?=[ \t]*\r?\n))")
-"""A comment behind a value, on the value's own line."""
+"""A comment after a value, on the same line."""
 
 
 class JsonDocument:
-    """A text of JSON under edit. `value` is what it says, for reading only; Broken where it is none.
+    """A JSON text to edit; `value` is its parsed object, not to be changed. EditError if it is invalid.
 
-    A blank text counts as an empty object, which comes behind it.
+    `loose` accepts JSON5. In a blank text an empty object is appended.
     """
 
     def __init__(self, text: str, *, loose: bool = False) -> None:
@@ -170,7 +169,7 @@ class JsonDocument:
         return found
 
     def at(self, path: KeyPath) -> JsonNode | None:
-        """The value at a path; of two members of one name the last, as everybody reads it."""
+        """The node at a path, None if there is none; of duplicate keys the last, as JSON parsers do."""
         node: JsonNode | None = self.root
         for key in path:
             fits = [each.node for each in (node.members or ()) if each.key == key] if node else []
@@ -178,7 +177,7 @@ class JsonDocument:
         return node
 
     def line(self, path: KeyPath) -> int:
-        """The line on which the value at a path, or the last there is on the way, begins."""
+        """The line, from 1, where the value at a path, or else its nearest existing parent, begins."""
         while path and self.at(path) is None:
             path = path[:-1]
         node = self.at(path)
@@ -187,9 +186,9 @@ class JsonDocument:
     # -- edits ---------------------------------------------------------------------------------------
 
     def put(self, path: KeyPath, value: Any) -> None:
-        """Set a member, and make the objects on the way to it; where it stands already it is replaced.
+        """Set a member or element, and create missing parents; an existing value is replaced.
 
-        A number that is the array's length adds an element. Broken where something else is in the way.
+        An index equal to the array's length appends an element. EditError if a parent has another type.
         """
         expected: Any = deepcopy(self.value)
         if (node := self.at(path)) is not None:
@@ -208,7 +207,7 @@ class JsonDocument:
         assert self.value == expected, f"an edit at {path} has changed something else"
 
     def cut(self, path: KeyPath) -> None:
-        """Take a member or element out, and with it the containers that were made for it alone."""
+        """Remove a member or element, and the containers that `put` created for it if they are empty now."""
         parent, key = path[:-1], path[-1]
         holder = self.at(parent)
         assert holder is not None and holder.members is not None
@@ -217,7 +216,7 @@ class JsonDocument:
         number = max(n for n, each in enumerate(holder.members) if each.key == key)
         members, mine = holder.members, holder.members[number]
         front = self.inner[holder.start + 1 : mine.start]
-        if number:  # with the comma, which stands right behind what was there before; comments stay
+        if number:  # remove the comma after the previous member, too; comments stay
             comma = self._find_comma(members[number - 1].node.end)
             kept = comma + 1 + len(self.inner[comma + 1 : mine.start].rstrip())
             self._replace((comma, comma + 1, ""), (kept, mine.node.end, ""))
@@ -237,13 +236,13 @@ class JsonDocument:
         )
 
     def text(self) -> str | None:
-        """The text after the edits; None where only a last line's end is left of a file that we had made."""
+        """The text after the edits; None if only a newline is left of a file that we created."""
         if not self.value and (self.blank or self.emptied):
             front, tail = self.inner[: self.root.start], self.inner[self.root.end :]
             return None if (front, tail) == ("", "\n") else front + tail
         return self.inner
 
-    # -- pieces --------------------------------------------------------------------------------------
+    # -- positions and layout ------------------------------------------------------------------------
 
     def _add(self, parent: KeyPath, key: str | int, value: Any) -> None:
         holder = self.at(parent)
@@ -282,7 +281,7 @@ class JsonDocument:
         return found
 
     def _line_indent(self, at: int) -> str | None:
-        """The blanks before a place where it is the first of its line, else None."""
+        """The indentation before a position that is the first on its line, else None."""
         front = self.inner[self.inner.rfind("\n", 0, at) + 1 : at]
         return front if not front.strip(" \t") and "\n" in self.inner[:at] else None
 
@@ -304,7 +303,7 @@ def _one_line(value: Any) -> str:
 
 
 def _without_empty(value: Any) -> Any:
-    """A copy without empty containers, and without those that hold nothing else."""
+    """A copy without empty containers, and without those that contain only such."""
     if isinstance(value, dict):
         return {key: bare for key, each in value.items() if (bare := _without_empty(each)) not in ({}, [])}
     if isinstance(value, list):
@@ -312,12 +311,12 @@ def _without_empty(value: Any) -> Any:
     return value
 
 
-# -- paragraph ---------------------------------------------------------------------------------------------
-# Lines of ours at the end of somebody's text, behind an empty line, and out again to the byte.
+# -- appended lines ----------------------------------------------------------------------------------------
+# Append lines to a text after an empty line; removing them restores the text to the byte.
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text with their ends. Only a line feed ends one, whatever else stands in it."""
+    """Split a text after each line feed, and nowhere else; the lines keep their endings."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -326,7 +325,7 @@ def newline_style(text: str) -> str:
 
 
 def append_lines(text: str | None, lines: list[str]) -> str:
-    """The text with the lines at its end. They end as it does; None, no file, as with a line's end."""
+    """Append lines to a text (None: no file). The result ends with a newline if the text did or is None."""
     newline = newline_style(text or "")
     block = newline.join(lines)
     if not text:
@@ -335,34 +334,34 @@ def append_lines(text: str | None, lines: list[str]) -> str:
 
 
 def remove_lines(rows: list[str], start: int, end: int) -> list[str]:
-    """The lines without those from `start` to before `end`, and without what `added` put around them."""
+    """Remove the lines [start, end), and the empty line and newline that `append_lines` added."""
     cut_off = not rows[end - 1].endswith("\n")
     parted = start > 1 and rows[start - 1] in ("\n", "\r\n")
     kept = rows[: start - parted] + rows[end:]
-    if cut_off and parted:  # the text had no line's end when they came
+    if cut_off and parted:  # the text did not end with a newline before
         kept[-1] = kept[-1].removesuffix(rows[start - 1])
     return kept
 
 
-# -- toml edit ---------------------------------------------------------------------------------------------
-# One table in TOML that somebody else keeps: added at the end, found again by its name, taken out.
+# -- toml edits --------------------------------------------------------------------------------------------
+# Add, change and remove one table, by whole lines, so that comments, order and layout of the rest stay. Each
+# result is parsed and compared with the expected value.
 #
-# Text is only ever added or cut in whole lines, and what comes of it is read and compared with what was
-# meant. So comments, order and layout of everything else stay. tomlkit, which edits our own settings, loses
-# them here: it counts the comment above the next table to the one before, and moves it along.
+# tomlkit, which edits our own settings, does not fit here: it treats the comment above the next table as part
+# of the table before it, and moves it.
 
 
 def read_table(text: str, name: tuple[str, str]) -> dict[str, Any] | None:
-    """What a table says, None where there is none. Broken where the text is no TOML."""
+    """The values of a table, None if there is no such table. EditError if the text is not TOML."""
     holder = _read(text).get(name[0], {})
     found = holder.get(name[1]) if isinstance(holder, dict) else None
     return found if isinstance(found, dict) else None
 
 
 def put_table(text: str | None, name: tuple[str, str], values: dict[str, Any]) -> str:
-    """The text with these values in the table; others that stand in it stay.
+    """Set these values in the table, which is added if it is missing; its other values stay.
 
-    Broken where the text is no TOML, or has the table in a form that lines cannot be added to.
+    EditError if the text is not TOML, or the table cannot be edited line by line.
     """
     before, present = _read(text or ""), read_table(text or "", name)
     if text and present is not None and all(present.get(key) == value for key, value in values.items()):
@@ -379,9 +378,9 @@ def put_table(text: str | None, name: tuple[str, str], values: dict[str, Any]) -
 
 
 def remove_table(text: str, name: tuple[str, str]) -> str | None:
-    """The text without the table and the tables below it, and without the empty line before it.
+    """Remove the table and its subtables, and the empty line before it.
 
-    None where nothing is left of a file that we had made.
+    None if nothing is left of a file that we created.
     """
     before = _read(text)
     if read_table(text, name) is None:
@@ -409,7 +408,7 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _check_edit(text: str, new: str, name: tuple[str, str], expected: dict[str, Any]) -> None:
-    """Broken unless the new text says what was meant: the table may be written in another way than as one."""
+    """EditError unless the new text has the expected values; the table may be inline or have dotted keys."""
     try:
         if _read(new) == expected or _read(new) == {**expected, name[0]: {}}:
             return
@@ -426,7 +425,7 @@ def _header_pattern(name: tuple[str, str]) -> re.Pattern[str]:
 
 
 def _find_table(rows: list[str], name: tuple[str, str]) -> tuple[int, int] | None:
-    """The lines [start, end) of the first of the tables with this name; comments behind it are not its."""
+    """The lines [start, end) of the first table with this name, without the comments after it."""
     header = _header_pattern(name)
     start = next((n for n, row in enumerate(rows) if header.match(row)), None)
     if start is None:
@@ -442,7 +441,7 @@ def _find_table(rows: list[str], name: tuple[str, str]) -> tuple[int, int] | Non
 
 
 def _change_lines(text: str, name: tuple[str, str], lines: dict[str, str]) -> str:
-    """The text with some lines of the table in place of those of the same keys, or behind its header."""
+    """Replace the lines of these keys in the table; missing ones are inserted after its header."""
     rows, newline = split_lines(text), newline_style(text)
     start, end = _find_table(rows, name) or (0, 0)
     for key, line in lines.items():

@@ -1,4 +1,4 @@
-"""Where clients keep their sessions on this machine, and removing recalled memory from them."""
+"""Find the transcripts of clients on this machine, and remove recalled memory from them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 
 
 # -- databases ---------------------------------------------------------------------------------------------
-# Sessions that clients keep in SQLite, as the lines that their reader takes. They are never written.
+# Read sessions from clients' SQLite databases as the lines that the transcript readers parse. Databases are
+# never written.
 #
-# Hermes: `sessions` and `messages`. OpenCode: `session`, `message` and `part`. OpenClaw: `transcript_events`,
-# which hold the lines of its former files, the long ones packed with zstd, which the command of that name
-# unpacks: Python does from 3.14 on only.
+# Tables: Hermes `sessions` and `messages`; OpenCode `session`, `message` and `part`; OpenClaw
+# `transcript_events`, each row a line of its former files. Long lines are compressed with zstd; the command
+# `zstd` decompresses them, since Python has no zstd before 3.14.
 
 
 MEMORY_LIMIT = 4 << 20
-"""Bytes of a session that are held in memory; of a longer one they go through a temporary file."""
+"""Bytes of a session in memory; a longer one is written to a temporary file."""
 UNPACK_TIMEOUT = 60
 AUTOMATIC_KEYS = ("subagent", "cron", "hook", "acp", "heartbeat")
-"""Parts of OpenClaw's session keys (`agent:main:cron:…`) that no person speaks in."""
+"""Parts of OpenClaw's session keys (`agent:main:cron:…`) that mark sessions without a person."""
 GROUP_KEYS = frozenset({"group", "channel", "room"})
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -58,12 +59,12 @@ _DATABASES = {
         "SELECT session_id AS id, max(created_at) / 1000.0 AS at, '' AS machine FROM transcript_events "
         "GROUP BY session_id"),
 }  # fmt: skip
-"""Client: the tables of its database, and its sessions with the time of the last word, and what alone speaks
-in one."""
+"""{client: (the tables of its database, a query of its sessions: id, time of the last message, and the
+automatic speaker or '')}."""
 
 
 def database_sessions(path: Path) -> list[Transcript]:
-    """The sessions in a database; none where it is not one that is known. OSError where it cannot be read."""
+    """The sessions in a database; [] if it is of no known client. OSError if it cannot be read."""
     with open_database(path) as there:
         names = {str(row["name"]) for row in _rows(there, "SELECT name FROM sqlite_master")}
         for client, (tables, query) in _DATABASES.items():
@@ -80,7 +81,7 @@ def database_sessions(path: Path) -> list[Transcript]:
 
 @contextmanager
 def open_session(path: Path, client: str, session: str) -> Iterator[IO[bytes]]:
-    """A session's lines. OSError; Malformed where they are packed and nothing here unpacks them."""
+    """Open the lines of a session in a database. OSError; Malformed if they cannot be decompressed."""
     with open_database(path) as there, tempfile.SpooledTemporaryFile(max_size=MEMORY_LIMIT) as lines:
         for row in _LINES[client](there, session):
             lines.write(row + b"\n")
@@ -89,7 +90,7 @@ def open_session(path: Path, client: str, session: str) -> Iterator[IO[bytes]]:
 
 
 def unpack_zstd(packed: bytes) -> bytes:
-    """What is packed with zstd, one or more frames. Malformed."""
+    """Decompress one or more zstd frames. Malformed, also if the command `zstd` is missing."""
     command = shutil.which("zstd")
     if not command:
         raise Malformed("it is packed with zstd, which is not installed", hint="install zstd")
@@ -114,7 +115,7 @@ def _openclaw_lines(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
     query = "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY seq"
     rows = _rows(there, query, (session,))
     packed = [row for row in rows if row.get("event_json") is None and row.get("event_zstd") is not None]
-    # All at once: a process for each line would take longer than everything else.
+    # All at once: a process for each line would take longer than all other work.
     text = unpack_zstd(b"".join(row["event_zstd"] for row in packed)) if packed else b""
     at = 0
     for row in rows:
@@ -140,7 +141,7 @@ _LINES = {"hermes": _hermes_lines, "openclaw": _openclaw_lines, "opencode": _ope
 
 
 def _automatic_sessions(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
-    """Which sessions no person speaks in, and what does instead."""
+    """{session id: its automatic speaker} of an OpenClaw database's sessions without a person."""
     found: dict[str, str] = {}
     if not {"session_windows", "session_nodes"} <= names:
         return found
@@ -156,11 +157,11 @@ def _automatic_sessions(there: sqlite3.Connection, names: set[str]) -> dict[str,
 
 
 def automatic_speaker(key: str) -> str:
-    """What speaks in an OpenClaw session by its key, '' where its owner does."""
+    """The automatic speaker of an OpenClaw session, such as "cron", by its key; '' for the user."""
     parts = key.split(":")[2:]
     found = next((part for part in parts if part in AUTOMATIC_KEYS), "")
     if not found and GROUP_KEYS.intersection(parts[:-1]):
-        return "group chat"  # strangers' words are no memory of its owner's
+        return "group chat"  # what others say is not the user's memory
     return "sub-agent" if found == "subagent" else found
 
 
@@ -173,7 +174,7 @@ def _line(row: Row) -> bytes:
 
 
 def index_speakers(index: object) -> dict[str, str]:
-    """Which sessions of an OpenClaw `sessions.json` no person speaks in, and what does instead."""
+    """{session id: its automatic speaker} of the sessions without a person in an OpenClaw `sessions.json`."""
     found: dict[str, str] = {}
     for key, entry in index.items() if isinstance(index, dict) else ():
         if isinstance(entry, dict) and isinstance(id := entry.get("sessionId"), str):
@@ -182,28 +183,27 @@ def index_speakers(index: object) -> dict[str, str]:
     return found
 
 
-# -- finding -----------------------------------------------------------------------------------------------
-# Where clients keep the transcripts of their sessions on this machine, and those that are there.
+# -- finding transcripts -----------------------------------------------------------------------------------
 
 
 READABLE_CLIENTS = [client for client, known in CLIENTS.items() if known.transcripts]
-"""The clients whose transcripts are found."""
+"""The clients whose transcripts can be read."""
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 LINE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 OPENCLAW_ARCHIVES = (".jsonl.reset.", ".jsonl.deleted.")
 SNIFFED_BYTES = 64 << 10
 SpeakersByFolder = dict[Path, dict[str, str]]
-"""By folder: which of its sessions no person speaks in, and what does instead."""
+"""{folder: {session id: its automatic speaker}}, for sessions without a person."""
 
 
 def session_folders(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """The folders in which these clients keep what they keep, as far as there are any."""
+    """(client, folder) of the existing folders of these clients."""
     for client in clients:
         yield from ((client, folder) for folder in folders(call, client) if folder.is_dir())
 
 
 def folder_names(call: Call, clients: Iterable[str]) -> list[str]:
-    """The same folders as a person writes them; of all clients where none is named."""
+    """The existing folders of these clients, or of all, with `~` for the home folder."""
     home, each = (
         call.home,
         dict.fromkeys(folder for _, folder in session_folders(call, clients or READABLE_CLIENTS)),
@@ -212,7 +212,7 @@ def folder_names(call: Call, clients: Iterable[str]) -> list[str]:
 
 
 def require_readable(clients: Iterable[str]) -> None:
-    """Usage for a client whose transcripts cannot be read."""
+    """Raise Usage if a client's transcripts cannot be read."""
     unknown = set(clients) - set(READABLE_CLIENTS)
     if "gemini" in unknown:
         what = "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen"
@@ -222,7 +222,7 @@ def require_readable(clients: Iterable[str]) -> None:
 
 
 def all_transcripts(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
-    """All transcripts in these clients' own folders."""
+    """All transcripts in the folders of these clients."""
     indexes: SpeakersByFolder = {}
     for client, home in session_folders(call, clients):
         for pattern in CLIENTS[client].transcripts:
@@ -231,14 +231,14 @@ def all_transcripts(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
 
 
 def transcripts_in(root: Path) -> Iterator[Transcript]:
-    """All that may be a transcript in a folder, or the one that a path names. NotFound."""
+    """All files below a folder that may be transcripts, or the file that `root` is. NotFound."""
     if not root.exists():
         hint = "give a folder with transcripts, or leave it out"
         raise NotFound("no such file or folder", where=str(root), hint=hint)
     indexes: SpeakersByFolder = {}
     if not root.is_dir():
         yield from _file_transcripts(root, None, indexes)
-    for folder, names, files in os.walk(root):  # nothing where that is a file
+    for folder, names, files in os.walk(root):  # which is empty for a file
         names.sort()
         for name in sorted(files):
             if name.endswith((*LINE_SUFFIXES, *DATABASE_SUFFIXES)) or any(
@@ -248,16 +248,16 @@ def transcripts_in(root: Path) -> Iterator[Transcript]:
 
 
 def _file_transcripts(path: Path, client: str | None, indexes: SpeakersByFolder) -> Iterator[Transcript]:
-    """The transcripts in a file: one, or as many as a database has sessions."""
+    """The transcripts in a file: one, or each session of a database."""
     try:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    except OSError:  # it went while we looked
+    except OSError:  # deleted meanwhile
         return
     if path.name.endswith(DATABASE_SUFFIXES):
         try:
             yield from database_sessions(path)
         except OSError:
-            yield Transcript(str(path), client, changed, _opener(path))  # whose error is told then
+            yield Transcript(str(path), client, changed, _opener(path))  # opening it reports the error
     elif not path.is_dir() and not path.name.endswith((".lock", ".json")):
         machine = _session_speaker(path, indexes) if client in (None, "openclaw") else ""
         machine = machine or ("sub-agent" if "subagents" in path.parts else "")
@@ -265,7 +265,7 @@ def _file_transcripts(path: Path, client: str | None, indexes: SpeakersByFolder)
 
 
 def _detect_reader(path: Path, client: str | None) -> str | None:
-    """Whose reader takes a file: in OpenClaw's folder what looks like pi's is Clawdbot's."""
+    """The client whose reader parses a file. In OpenClaw's folder, files in pi's format are Clawdbot's."""
     if client != "openclaw":
         return client
     try:
@@ -276,7 +276,7 @@ def _detect_reader(path: Path, client: str | None) -> str | None:
 
 
 def _session_speaker(path: Path, indexes: SpeakersByFolder) -> str:
-    """What speaks in an OpenClaw session's file, by the index beside it."""
+    """The automatic speaker of an OpenClaw session file, by the `sessions.json` beside it; else ''."""
     if path.parent not in indexes:
         try:
             index = json.loads(discovery.read(path.parent / "sessions.json"))
@@ -297,18 +297,18 @@ def _opener(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
     return opened
 
 
-# -- pruning -----------------------------------------------------------------------------------------------
-# Recalled memory that a client has written into its session file: found line by line, and taken out there.
+# -- pruning recalled memory -------------------------------------------------------------------------------
+# Remove recalled memory from the lines of a client's session file.
 #
-# pi keeps messages that extensions add as entries with a `customType`; Claude Code keeps what hooks said as
-# attachments; Codex as messages of a developer. Only these are looked at: our marks in anybody's words
-# stay. Pure: bytes in, bytes out.
+# pi stores messages of extensions as entries with a `customType`, Claude Code the output of hooks as
+# attachments, Codex as messages of the role `developer`. Only these are changed: our markers in the words of
+# a user or a model stay.
 
 
 RECALL_TYPES = ("hindsight-recall",)
-"""What a message of recalled memory is called where messages have types."""
+"""Values of `customType` for messages of recalled memory."""
 PRUNED_TEXT = "(recalled memory was pruned)"
-"""Stands where a block stood: some endpoints refuse a text without turns in it."""
+"""Replaces a removed block, since some model APIs reject an empty text."""
 RECALL_MARKERS = (RECALL_OPEN.encode(), *(f'"{name}"'.encode() for name in RECALL_TYPES))
 _RECALL_BLOCK = re.compile(
     re.escape(RECALL_OPEN) + r"(?=[\s>])[^<>]*>.*?" + re.escape(RECALL_CLOSE), re.DOTALL
@@ -316,8 +316,9 @@ _RECALL_BLOCK = re.compile(
 
 
 def prune_line(line: bytes) -> bytes | None:
-    """A line of a session file without its recalled memory, blanks behind it, as long as it was: whoever
-    appends to the file meanwhile is not disturbed. None where nothing of it is to go, or it cannot."""
+    """Remove recalled memory from a line of a session file. None if there is none, or it cannot be removed.
+
+    The line is padded with spaces to its old length, so that the client can append to the file meanwhile."""
     if not any(sign in line for sign in RECALL_MARKERS):
         return None
     text = line.rstrip(b"\r\n")
@@ -333,8 +334,8 @@ def prune_line(line: bytes) -> bytes | None:
 
 
 def _prune_pi_message(record: dict[str, Any]) -> dict[str, Any] | None:
-    """pi's entry of a typed message as one that is no part of the conversation: what follows it in the tree
-    still hangs on it. None for all others."""
+    """Replace pi's entry of recalled memory by one outside the conversation; None for other entries. Its id
+    stays, since later entries refer to it as their parent."""
     message = record.get("message") if record.get("type") == "message" else None
     found = message if isinstance(message, dict) and message.get("role") == "custom" else record
     if found is record and record.get("type") != "custom_message":
@@ -346,8 +347,8 @@ def _prune_pi_message(record: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _remove_blocks(text: bytes) -> bytes | None:
-    """The JSON text without the blocks in what hooks and extensions said. Every other byte is the same, but
-    where one stands elsewhere in it, too. None where there are none."""
+    """Remove blocks of recalled memory from what hooks and extensions injected; None if there are none. All
+    other bytes stay, unless a block occurs elsewhere in the text, too."""
     wanted, record = json.loads(text), json.loads(text)
     if not isinstance(wanted, dict):
         return None
@@ -366,7 +367,7 @@ def _dump(record: dict[str, Any]) -> bytes:
 
 
 def _injected_parts(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
-    """(object, key) of each part of a record in which a client keeps what was injected."""
+    """(object, key) of each part of a record that holds injected text."""
     payload = record.get("payload")
     if record.get("type") == "attachment":
         yield from ((record, key) for key in ("attachment", "rendered") if key in record)

@@ -1,4 +1,4 @@
-"""The clients: where each keeps its files, and what `install` adds to them (commands: `cli.install`)."""
+"""The supported clients: their folders, and the entries that `ua-memory install` adds to their settings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ua_memory.text.patterns import data_text
 if TYPE_CHECKING:
     from ua_memory.caller import Call
 
-# -- this machine ------------------------------------------------------------------------------------------
-# Where each client keeps what it keeps here, how it starts ua-memory, and which files come with us for it.
+# -- folders and commands ----------------------------------------------------------------------------------
+# The folders of each client, the command that starts ua-memory from it, and the files that we ship for it.
 
 
 def folders(call: Call, client: str) -> list[Path]:
-    """The folders of a client, the one that it uses first, whether they are there or not."""
+    """The folders of a client, whether or not they exist; the one in use comes first."""
     return [
         caller.absolute(call, call.env.get(variable) or usual).joinpath(*below)
         for variable, usual, *below in CLIENTS[client].homes
@@ -39,22 +39,22 @@ def folders(call: Call, client: str) -> list[Path]:
 
 
 def command_of(call: Call, *, shared: bool = False) -> list[str]:
-    """The words that start ua-memory from a client, with `--bank` if the caller named one.
+    """The command line that starts ua-memory from a client, with `--bank` if the caller named one.
 
-    By its full path, since a client started from a desktop has another PATH; in files that go to other
-    people (`shared`) by its name.
+    It begins with an absolute path, since a client started from a desktop has another PATH. In files that are
+    shared with other people (`shared`) it begins with the bare name.
     """
     bank = ["--bank", str(caller.absolute(call, call.bank))] if call.bank else []
     if shared:
         return ["ua-memory", *bank]
     beside = Path(sys.executable).parent / "ua-memory"
-    # As it was called, if it can be: a link in ~/.local/bin outlives the environment it leads to today.
+    # Prefer the path found in PATH: a link in ~/.local/bin outlives the environment that it points to now.
     found = shutil.which("ua-memory", path=call.env.get("PATH")) or (str(beside) if beside.exists() else None)
     return [os.path.abspath(found) if found else "ua-memory", *bank]  # noqa: PTH100 (no link is followed)
 
 
 def _client_files(client: str) -> dict[str, str]:
-    """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
+    """The files shipped for a client: {name: text}. The suffix `.in` hides Python from our own linters."""
     folder = Path(__file__).parent.parent / "data" / "plugins" / client
     files = (each for each in sorted(folder.rglob("*")) if each.is_file())
     return {
@@ -63,75 +63,75 @@ def _client_files(client: str) -> dict[str, str]:
 
 
 # -- settings ----------------------------------------------------------------------------------------------
-# What an installation adds to a client's own files and removes again: text to text, nothing else.
+# Pure functions that add our entries to the text of a client's settings files and remove them.
 #
-# A `SettingsPiece` is one entry of ours in one file. `put` and `cut` take the file's text (None: no file) and
-# return the new text (None: delete the file). Text that needs no change comes back equal, to the byte. All
-# else in the file stays. `EditError` where it cannot be parsed: nothing is changed then.
+# A `SettingsPiece` is one entry of ours in one file. `add` and `remove` take the file's text (None: no file)
+# and return the new text (None: delete the file). Text that needs no change is returned unchanged, and all
+# other bytes of the file stay. They raise EditError if the text cannot be parsed.
 
 
 SERVER_NAME = "ua-memory"
-"""Our name among a client's MCP servers, plugins and extensions, and that of the command."""
+"""The name of our MCP server, plugins and extensions in a client, and of the command."""
 
 COMMAND_PLACEHOLDER = ("command", "args")
-"""The keys of an entry that say what is run."""
+"""The keys of an entry that hold its command line."""
 TextChange = Callable[[str | None], str | None]
 
 
 class SettingsPiece(NamedTuple):
-    """One entry of ours: its file, its name for people, and the functions that add and remove it.
+    """One entry of ours: its file, a name to show (`what`), and the functions that add and remove it.
 
-    `folder` was made for files of ours; it is removed when it is empty.
+    `folder` is a folder that we create; `uninstall` removes it if it is empty.
     """
 
     file: str
     what: str
-    put: TextChange
-    cut: TextChange
+    add: TextChange
+    remove: TextChange
     folder: str = ""
 
 
 class ClientTarget(NamedTuple):
-    """A client, the entries in its files, and notes for its owner.
+    """The entries to install in a client's files, and notes for the user.
 
-    `twice`: (what calls our hooks a second time, its file). `left`: entries that the owner added with the
-    client's own commands; `uninstall` removes them too.
+    `duplicates`: (what else runs our hooks, its file). `left`: entries that the user made with the client's
+    own commands; `uninstall` removes them too.
     """
 
     client: str
     pieces: tuple[SettingsPiece, ...]
     notes: tuple[str, ...] = ()
-    twice: tuple[tuple[str, str], ...] = ()
+    duplicates: tuple[tuple[str, str], ...] = ()
     left: tuple[SettingsPiece, ...] = ()
 
 
-def json_piece(file: str, what: str, put: Callable[[JsonDocument], None], cut: Callable[[JsonDocument], None],
-               *, loose: bool = False) -> SettingsPiece:  # fmt: skip
-    """A piece in a file of JSON."""
+def json_piece(file: str, what: str, add: Callable[[JsonDocument], None],
+               remove: Callable[[JsonDocument], None], *, loose: bool = False) -> SettingsPiece:  # fmt: skip
+    """An entry in a JSON file; `loose` accepts JSON5."""
 
-    def putting(text: str | None) -> str | None:
+    def add_to_text(text: str | None) -> str | None:
         document = JsonDocument(text or "", loose=loose)
-        put(document)
+        add(document)
         new = document.text()
         return f"{new}\n" if text is None and new else new
 
-    def cutting(text: str | None) -> str | None:
+    def remove_from_text(text: str | None) -> str | None:
         if text is None:
             return None
         document = JsonDocument(text, loose=loose)
-        cut(document)
+        remove(document)
         return document.text()
 
-    return SettingsPiece(file, what, putting, cutting)
+    return SettingsPiece(file, what, add_to_text, remove_from_text)
 
 
 def json_value(
     file: str, what: str, path: tuple[str | int, ...], value: Any, *, loose: bool = False,
     more: Callable[[JsonDocument], None] = lambda _: None,
 ) -> SettingsPiece:  # fmt: skip
-    """A value of ours in a file of JSON, and what is put there with it. Broken where there is another."""
+    """A single value in a JSON file; `more` makes further edits. EditError if another value is set there."""
 
-    def put(document: JsonDocument) -> None:
+    def add(document: JsonDocument) -> None:
         there = document.at(path)
         if there is not None and there.value != value:
             name = ".".join(map(str, path))
@@ -140,21 +140,21 @@ def json_value(
             document.put(path, value)
         more(document)
 
-    def cut(document: JsonDocument) -> None:
+    def remove(document: JsonDocument) -> None:
         if (there := document.at(path)) is not None and there.value == value:
             document.cut(path)
 
-    return json_piece(file, what, put, cut, loose=loose)
+    return json_piece(file, what, add, remove, loose=loose)
 
 
 def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, Any]) -> SettingsPiece:
-    """A table in a file of TOML. One of this name that runs something else is its owner's, and stays."""
+    """A table in a TOML file. A table of this name with another command is the user's and stays unchanged."""
 
     def theirs(text: str) -> bool:
         found = edit.read_table(text, name)
         return found is not None and not is_our_command(found)
 
-    def put(text: str | None) -> str | None:
+    def add(text: str | None) -> str | None:
         if text and theirs(text):
             return text
         there = edit.read_table(text or "", name) or {}
@@ -163,19 +163,19 @@ def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, An
         }
         return edit.put_table(text, name, wanted)
 
-    def cut(text: str | None) -> str | None:
+    def remove(text: str | None) -> str | None:
         return text if not text or theirs(text) else edit.remove_table(text, name)
 
-    return SettingsPiece(file, what, put, cut)
+    return SettingsPiece(file, what, add, remove)
 
 
 def model_piece(file: str, provider: str) -> SettingsPiece:
-    """The client's own program as memory's model, in the user's settings; another one named there stays."""
+    """The setting `provider` in the user's config: the client's program as the model. Another value stays."""
 
-    def put(text: str | None) -> str | None:
+    def add(text: str | None) -> str | None:
         return config.put((text or "").encode(), file, "provider", provider).decode()
 
-    def cut(text: str | None) -> str | None:
+    def remove(text: str | None) -> str | None:
         if not text or tomllib.loads(text.lstrip("\ufeff")).get("provider") != provider:
             return text
         left = config.edited(
@@ -184,7 +184,7 @@ def model_piece(file: str, provider: str) -> SettingsPiece:
         )  # fmt: skip
         return left.decode() or None
 
-    return SettingsPiece(file, "model", put, cut, os.path.dirname(file))  # noqa: PTH120
+    return SettingsPiece(file, "model", add, remove, os.path.dirname(file))  # noqa: PTH120
 
 
 MODEL_NOTE = (
@@ -194,12 +194,12 @@ MODEL_NOTE = (
 
 
 def own_file(file: str, what: str, content: str, mark: str, folder: str = "") -> SettingsPiece:
-    """A file that is ours altogether; one without our mark in it is somebody else's: Broken."""
+    """A file that is wholly ours. EditError if the existing file does not contain `mark`."""
 
-    def put(text: str | None) -> str | None:
+    def add(text: str | None) -> str | None:
         return content if text is None or ours(text) else text
 
-    def cut(text: str | None) -> str | None:
+    def remove(text: str | None) -> str | None:
         return None if text is not None and ours(text) else text
 
     def ours(text: str) -> bool:
@@ -207,7 +207,7 @@ def own_file(file: str, what: str, content: str, mark: str, folder: str = "") ->
             raise EditError(1, f"not our file (it has no {mark!r}); move it away")
         return True
 
-    return SettingsPiece(file, what, put, cut, folder)
+    return SettingsPiece(file, what, add, remove, folder)
 
 
 # -- MCP ---------------------------------------------------------------------------------------------------
@@ -216,26 +216,26 @@ def own_file(file: str, what: str, content: str, mark: str, folder: str = "") ->
 def mcp_server(
     file: str, holder: tuple[str, ...], entry: dict[str, Any], *, loose: bool = False
 ) -> SettingsPiece:
-    """Our server in the object `holder` of a file. What its owner has added to the entry stays."""
+    """Our MCP server in the object `holder` of a JSON file. Keys that the user added to the entry stay."""
     path = (*holder, SERVER_NAME)
 
-    def put(document: JsonDocument) -> None:
+    def add(document: JsonDocument) -> None:
         there = document.at(path)
         if there is None:
             document.put(path, entry)
         elif is_our_command(there.value):
             _update_entry(document, path, entry)
 
-    def cut(document: JsonDocument) -> None:
+    def remove(document: JsonDocument) -> None:
         there = document.at(path)
         if there is not None and is_our_command(there.value):
             document.cut(path)
 
-    return json_piece(file, "MCP server", put, cut, loose=loose)
+    return json_piece(file, "MCP server", add, remove, loose=loose)
 
 
 def _update_entry(document: JsonDocument, path: tuple[str | int, ...], entry: dict[str, Any]) -> None:
-    """Bring an entry of ours up to date: what it calls, and what is missing. What its owner set stays."""
+    """Update the command of our entry and add missing keys. Other values that the user set stay."""
     there = document.at(path)
     assert there is not None
     for key, value in entry.items():
@@ -244,14 +244,14 @@ def _update_entry(document: JsonDocument, path: tuple[str | int, ...], entry: di
 
 
 def is_our_command(entry: Any) -> bool:
-    """Whether an entry of a client's settings calls ua-memory: by `command` and `args`, in whatever form."""
+    """Whether the `command` and `args` of a settings entry run ua-memory."""
     return bool(our_arguments(entry))
 
 
 def our_arguments(entry: Any) -> list[str]:
-    """The words behind our command that an entry calls it with (the command itself first); [] for others."""
+    """Our command and its arguments in a settings entry; [] if the entry runs something else."""
     command = entry.get("command") if isinstance(entry, dict) else None
-    if isinstance(command, list):  # OpenCode's are one list
+    if isinstance(command, list):  # OpenCode: command and arguments are one list
         words = [each for each in command if isinstance(each, str)]
     elif isinstance(command, str):
         more = entry.get("args", [])
@@ -263,14 +263,14 @@ def our_arguments(entry: Any) -> list[str]:
         words += args
     else:
         return []
-    for at, word in enumerate(words[:4]):  # `python -P -m ua_memory` is we, too
-        if os.path.basename(word) in (SERVER_NAME, "ua_memory"):  # noqa: PTH119 (no file, a word)
+    for at, word in enumerate(words[:4]):  # `python -P -m ua_memory` is ours, too
+        if os.path.basename(word) in (SERVER_NAME, "ua_memory"):  # noqa: PTH119 (not a path)
             return words[at:]
     return []
 
 
 def opencode_server(command: Sequence[str]) -> dict[str, Any]:
-    """Our entry as OpenCode has it: one list of words."""
+    """Our MCP server entry in OpenCode's form."""
     return {"type": "local", "command": [*command, "mcp"], "enabled": True}
 
 
@@ -286,12 +286,12 @@ SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "windsurf": ("~/.codeium/windsurf/mcp_config.json", ("mcpServers",)),
     "zed": ("~/.config/zed/settings.json", ("context_servers",)),
 }
-"""Clients of which we know how they write an MCP server: where, and the object that holds it. Those whose
-files `install` does not write are here by their documentation."""
+"""{client: (its settings file, the keys of the object that holds MCP servers)}. Clients that `install` does
+not support are listed according to their documentation."""
 
 
 def print_target(client: str, command: Sequence[str]) -> ClientTarget:
-    """Our MCP server as a client's settings have it, to be put there by hand; '' for most clients' form."""
+    """Our MCP server in a client's form, for the user to paste; '' is the form of most clients."""
     where, holder = SERVERS[client]
     entry = opencode_server(command) if client == "opencode" else command_entry(command, "mcp")
     if client == "codex":
@@ -302,17 +302,17 @@ def print_target(client: str, command: Sequence[str]) -> ClientTarget:
 
 
 EVERY_TOOL = ("--tools", "all")
-"""For Claude Code, which shows its model only the names of tools until one is wanted. Other clients send all
-schemas with each request: they get the default set."""
+"""Options for Claude Code, which loads a tool's schema only when it is needed. Other clients send all schemas
+with each request, so they get the default set."""
 
 
 # -- hooks in Claude Code's form ---------------------------------------------------------------------------
 
 
 def hooks_piece(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) -> SettingsPiece:
-    """Our hooks, one for each event, beside those of others. `wanted`: event → the hook's own object."""
+    """Our hooks, one for each event; other hooks stay. `wanted`: {event: the hook object}."""
 
-    def put(document: JsonDocument) -> None:
+    def add(document: JsonDocument) -> None:
         for event, places in _our_hooks(document).items():
             for place in reversed(places[1:] if event in wanted else places):
                 _remove_hook(document, place)
@@ -325,24 +325,24 @@ def hooks_piece(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = F
             number = len(groups.members or ()) if groups else 0
             document.put(("hooks", event, number), {"hooks": [hook]})
 
-    def cut(document: JsonDocument) -> None:
+    def remove(document: JsonDocument) -> None:
         for places in _our_hooks(document).values():
             for place in reversed(places):
                 _remove_hook(document, place)
 
-    return json_piece(file, "hooks", put, cut, loose=loose)
+    return json_piece(file, "hooks", add, remove, loose=loose)
 
 
 def _shell_hooks(
     command: Sequence[str], client: str, timeouts: Mapping[str, int]
 ) -> dict[str, dict[str, Any]]:
-    """The hooks of a client that runs a line of the shell."""
+    """The hooks of a client that runs a shell command: {event: the hook object}."""
     line = shlex.join([*command, "hook", "--client", client])
     return {event: {"type": "command", "command": line, "timeout": n} for event, n in timeouts.items()}
 
 
 def _our_hooks(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
-    """Where hooks of ours stand, by event."""
+    """The key paths of our hooks: {event: paths}. EditError if `hooks` has another form."""
     held = document.value.get("hooks", {})
     if not isinstance(held, dict):
         raise EditError(document.line(("hooks",)), "hooks is not an object")
@@ -359,25 +359,25 @@ def _our_hooks(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]
 
 
 def _remove_hook(document: JsonDocument, place: tuple[str | int, ...]) -> None:
-    """Take a hook out; its group goes along if it was the only one there, whatever else stands in that."""
+    """Remove a hook, and its whole group if the group has no other hook."""
     group = document.at(place[:-2])
     assert group is not None
     document.cut(place if len(group.value["hooks"]) > 1 else place[:-2])
 
 
-# -- a line for agents -------------------------------------------------------------------------------------
+# -- line for agents ---------------------------------------------------------------------------------------
 
 LINE_MARK = "<!-- ua-memory -->"
 AGENTS_LINE = (
     "Search ua-memory (the tool `archival_memory_search`) before you answer anything about earlier work,"
     " decisions, people or preferences, and save what later sessions will need with `archival_memory_insert`."
 )
-"""Agents do not call a memory server of their own accord: measured, 0 of 40 sessions without such a line in
-their instructions, 40 of 40 with it."""
+"""A line for an agent's instructions. In our measurement no agent searched memory without it (0 of 40
+sessions), and all did with it (40 of 40)."""
 
 
 def agents_text(client: str) -> str:
-    """The line, with the tools that the client has."""
+    """The line for agents with the tool names of the client."""
     return (
         AGENTS_LINE.replace("archival_memory_search", "memory_search")
         if client == "openclaw"
@@ -386,10 +386,10 @@ def agents_text(client: str) -> str:
 
 
 def agents_line_piece(file: str, client: str) -> SettingsPiece:
-    """The line in AGENTS.md, CLAUDE.md or their like, behind an empty line at the end; known by its mark."""
+    """The line for agents at the end of AGENTS.md, CLAUDE.md or the like, identified by LINE_MARK."""
     line = f"{agents_text(client)} {LINE_MARK}"
 
-    def put(text: str | None) -> str | None:
+    def add(text: str | None) -> str | None:
         if text and LINE_MARK in text:
             return "".join(
                 line + row[len(row.rstrip("\r\n")) :] if LINE_MARK in row else row
@@ -397,23 +397,23 @@ def agents_line_piece(file: str, client: str) -> SettingsPiece:
             )
         return append_lines(text, [line])
 
-    def cut(text: str | None) -> str | None:
+    def remove(text: str | None) -> str | None:
         rows = split_lines(text or "")
         at = next((n for n, row in enumerate(rows) if LINE_MARK in row), None)
         if text is None or at is None:
             return text
         return "".join(remove_lines(rows, at, at + 1)) if text != line + "\n" else None
 
-    return SettingsPiece(file, "line for agents", put, cut)
+    return SettingsPiece(file, "line for agents", add, remove)
 
 
 def command_entry(command: Sequence[str], *more: str) -> dict[str, Any]:
-    """`command` and `args` of an entry: the words that start ua-memory, and what it is to do."""
+    """A settings entry {command, args} that runs ua-memory with the further arguments `more`."""
     return {"command": command[0], "args": [*command[1:], *more]}
 
 
 def with_command(text: str, command: Sequence[str]) -> str:
-    """A shim's text with these words in the place where it says how ua-memory is called."""
+    """A plugin's source with its ua-memory command replaced by `command`."""
     usual = f'["{SERVER_NAME}"]'
     assert text.count(usual) == 1, "a shim must name the ua-memory command exactly once"
     return text.replace(usual, json.dumps(list(command)))
@@ -422,7 +422,7 @@ def with_command(text: str, command: Sequence[str]) -> str:
 def _plugin_files(
     folder: str, what: str, texts: Mapping[str, str], command: Sequence[str]
 ) -> list[SettingsPiece]:
-    """The files of a plugin in a folder of its own, the command named in those that are code."""
+    """The files of a plugin in its own folder, with our command inserted in .py and .js files."""
     pieces = []
     for name, text in sorted(texts.items()):
         shown = with_command(text, command) if name.endswith((".py", ".js")) else text
@@ -431,20 +431,20 @@ def _plugin_files(
 
 
 # -- claude settings ---------------------------------------------------------------------------------------
-# Claude Code's settings: hooks in settings.json, the MCP server in .claude.json, and all of it as a plugin.
+# Claude Code: hooks in settings.json and the MCP server in .claude.json, or both as a plugin.
 #
-# Seen with 2.1.330: a hook has 600 s by default but 30 s at a prompt and 1.5 s at the end of a session,
-# which only a `timeout` in a settings.json raises (one in a plugin's hooks.json does not); `args` is passed
-# on without a shell; hooks of types other than `command` do not run at the start of a session.
+# Tested with 2.1.330. A hook's default timeout is 600 s, but 30 s at a prompt and 1.5 s at the end of a
+# session. Only `timeout` in a settings.json raises it, not in a plugin's hooks.json. `args` is passed without
+# a shell. Hooks of types other than `command` do not run at the start of a session.
 
 
 CLAUDE_TIMEOUTS = {
     "SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "StopFailure": 10,
     "PreCompact": 30, "SessionEnd": 10,
 }  # fmt: skip
-"""The events we answer, and seconds for each. A hook of ours takes a fraction of one; machines are busy."""
+"""{event: timeout in seconds}. Our hooks take less than 1 s; the rest is for busy machines."""
 AUTO_MEMORY_KEY = "autoMemoryDirectory"
-"""Where Claude Code keeps what it notes by itself, a file a fact; read in a person's settings only."""
+"""The setting for the folder of Claude Code's own memory files; it is read from user settings only."""
 MARKETPLACE = "ua-memory-local"
 DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
 
@@ -452,20 +452,22 @@ DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept
 def claude_code(
     call: Call, project: bool = False, plugin: str | None = None, auto_memory: bool = False
 ) -> ClientTarget:
-    """Claude Code: the person's settings, the folder's, or a plugin; with `auto_memory` its own memory is
-    pointed at a folder of the bank, too (Broken where it points elsewhere)."""
+    """Claude Code's user settings, the current project's (`project`), or a plugin in the folder `plugin`.
+
+    With `auto_memory` Claude Code's own memory is stored in the bank, too; EditError if it is set to another
+    folder. Usage for more than one option."""
     if (plugin is not None) + project + auto_memory > 1:
         raise Usage("one of --project, --plugin and --auto-memory at a time")
     home = folders(call, "claude-code")[0]
     if plugin is not None:
         found = claude_plugin(str(caller.absolute(call, plugin)), command_of(call, shared=True))
-        return found._replace(twice=_other_hooks(call, home, "plugin"))
+        return found._replace(duplicates=_other_hooks(call, home, "plugin"))
     if project:
         found = claude_project(str(call.cwd), command_of(call, shared=True))
     else:
         state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
         found = claude_target(str(home), str(state), command_of(call))
-    found = found._replace(twice=_other_hooks(call, home, found.pieces[0].file))
+    found = found._replace(duplicates=_other_hooks(call, home, found.pieces[0].file))
     if not auto_memory:
         return found
     folder = str(caller.bank_root(call) / "memory" / "claude-code")
@@ -474,8 +476,8 @@ def claude_code(
 
 
 def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
-    """What else has Claude Code call our hooks in this folder, and where that stands: all but the hooks in
-    the file `but`, or all but the plugin."""
+    """(what, its file) of everything else that makes Claude Code run our hooks in the current folder, except
+    the hooks in the file `but`, or the plugin if `but` is "plugin"."""
     here = call.cwd / ".claude"
     files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
     found = []
@@ -486,15 +488,15 @@ def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...
             OSError,
             ValueError,
             EditError,
-        ):  # none there, or what has it made right says where it is wrong
+        ):  # no such file, or it is invalid, which the edit of the file reports
             continue
-        mine = {"hooks": str(file)}  # else a plugin of ours
+        mine = {"hooks": str(file)}  # else it is our plugin
         found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
     return tuple(found)
 
 
 def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
-    """A person's own settings: `home` is ~/.claude, `state` the file .claude.json."""
+    """Claude Code's user settings; `home` is ~/.claude, `state` the file .claude.json."""
     server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL), "env": {}}
     return ClientTarget(
         "claude-code",
@@ -507,7 +509,7 @@ def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget
 
 
 def claude_project(folder: str, command: Sequence[str]) -> ClientTarget:
-    """A project's settings, which go to everybody who has a checkout."""
+    """A project's settings, which are committed and shared."""
     server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL)}
     pieces = (
         hooks_piece(f"{folder}/.claude/settings.json", _claude_hooks(command)),
@@ -519,8 +521,8 @@ def claude_project(folder: str, command: Sequence[str]) -> ClientTarget:
 
 
 def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:
-    """A folder that is a marketplace with one plugin: hooks, server, README and skills. What is written here
-    for this bank and version takes the place of a text that comes with us."""
+    """A marketplace folder with one plugin: hooks, MCP server, README and skills. Generated files replace
+    shipped files of the same name."""
     from ua_memory import __version__ as version
 
     inner = f"{folder}/plugins/{SERVER_NAME}"
@@ -561,8 +563,8 @@ def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:
 
 
 def enabled_hooks(text: str) -> list[str]:
-    """What in a settings.json has our hooks called: itself ('hooks'), and our plugin by its full name. Broken
-    where it cannot be read."""
+    """What in the text of a settings.json runs our hooks: "hooks" for its own, "plugin NAME" for our enabled
+    plugin. EditError if it is invalid."""
     document = JsonDocument(text)
     switched = document.value.get("enabledPlugins")
     plugins = switched.items() if isinstance(switched, dict) else ()
@@ -582,15 +584,15 @@ def _to_json(value: dict[str, Any]) -> str:
 
 
 # -- codex settings ----------------------------------------------------------------------------------------
-# Codex's settings: hooks.json in Claude Code's form, the MCP server in config.toml. Seen with 0.169.0.
+# Codex: hooks.json in Claude Code's form, and the MCP server in config.toml. Tested with 0.169.0.
 
 
 CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCompact": 30, "SessionEnd": 3}
-"""The events we answer, and seconds for each; more than 3 at the end of a session Codex does not give."""
+"""{event: timeout in seconds}. Codex allows at most 3 s at the end of a session."""
 
 
 def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """A person's own settings; `home` is ~/.codex."""
+    """Codex's user settings; `home` is ~/.codex."""
     server = {**command_entry(command, "mcp"), "startup_timeout_sec": 20}
     pieces = (
         hooks_piece(f"{home}/hooks.json", _shell_hooks(command, "codex", CODEX_TIMEOUTS)),
@@ -601,17 +603,16 @@ def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
 
 
 # -- gemini settings ---------------------------------------------------------------------------------------
-# Gemini CLI's settings: hooks, with names and milliseconds of its own, and the MCP server. For 0.61.
-#
-# It reads comments in its settings.json, so they may stand there.
+# Gemini CLI: hooks, with event names of its own, and the MCP server. Written for 0.61. Its settings.json may
+# contain comments.
 
 
 GEMINI_TIMEOUTS = {"SessionStart": 10_000, "BeforeAgent": 10_000, "AfterAgent": 10_000, "SessionEnd": 10_000}
-"""The events we answer, and milliseconds for each."""
+"""{event: timeout in milliseconds}."""
 
 
 def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """A person's own settings; `home` is ~/.gemini."""
+    """Gemini CLI's user settings; `home` is ~/.gemini."""
     file, wanted = f"{home}/settings.json", _shell_hooks(command, "gemini", GEMINI_TIMEOUTS)
     server = mcp_server(file, ("mcpServers",), command_entry(command, "mcp"), loose=True)
     notes = ("restart open sessions",)
@@ -619,11 +620,11 @@ def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
 
 
 # -- cursor settings ---------------------------------------------------------------------------------------
-# Cursor's settings: the MCP server. By its documentation; it has no hook that could add to a prompt.
+# Cursor: the MCP server, according to its documentation. It has no hook that can add to a prompt.
 
 
 def cursor(call: Call, project: bool = False) -> ClientTarget:
-    """Cursor: the person's settings, or the folder's."""
+    """Cursor's user settings, or the current project's (`project`)."""
     folder = str((call.cwd if project else call.home) / ".cursor")
     entry = command_entry(command_of(call, shared=project), "mcp")
     server = mcp_server(f"{folder}/mcp.json", ("mcpServers",), entry)._replace(folder=folder)
@@ -632,13 +633,12 @@ def cursor(call: Call, project: bool = False) -> ClientTarget:
 
 
 # -- opencode settings -------------------------------------------------------------------------------------
-# OpenCode's settings: the MCP server, and a plugin, which it finds by its folder. Seen with 1.18.33.
-#
-# It reads opencode.json and opencode.jsonc, both with comments.
+# OpenCode: the MCP server, and a plugin in its plugin folder. Tested with 1.18.33. It reads opencode.json and
+# opencode.jsonc; both may contain comments.
 
 
 def opencode(call: Call) -> ClientTarget:
-    """OpenCode: the person's settings and a plugin."""
+    """OpenCode's user settings and a plugin."""
     home = caller.absolute(call, call.env.get("XDG_CONFIG_HOME") or str(call.home / ".config"))
     folder = caller.absolute(call, call.env.get("OPENCODE_CONFIG_DIR") or str(home / "opencode"))
     names = (folder / f"opencode.{end}" for end in ("json", "jsonc"))
@@ -653,10 +653,10 @@ def opencode(call: Call) -> ClientTarget:
 
 
 # -- hermes settings ---------------------------------------------------------------------------------------
-# Hermes's settings: a memory provider in its plugins' folder. Seen with 0.19.0.
+# Hermes: a memory provider in its plugins folder. Tested with 0.19.0.
 #
-# Which provider is used stands in config.yaml, and there can be one only. Hermes itself sets it (`hermes
-# config set`); taken out it is by us, since Hermes would go on asking for a provider that is gone.
+# config.yaml selects the one provider in use. The user sets it with `hermes config set`; `uninstall` removes
+# it, since Hermes would otherwise look for a provider that no longer exists.
 
 
 _HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
@@ -664,7 +664,7 @@ _OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){SERVER_NAME}\2[ \t]*(?:#.*
 
 
 def hermes_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """A person's own provider; `home` is ~/.hermes."""
+    """Our memory provider for a user; `home` is ~/.hermes."""
     folder = f"{home}/plugins/{SERVER_NAME}"
     pieces = _plugin_files(folder, "memory provider", _client_files("hermes"), command)
     notes = (f"to use it in Hermes: hermes config set memory.provider {SERVER_NAME}",)
@@ -673,8 +673,8 @@ def hermes_target(home: str, command: Sequence[str]) -> ClientTarget:
 
 
 def _without_choice(text: str | None) -> str | None:
-    """config.yaml without its choice of our provider, and without the `memory:` that held nothing else; every
-    other line as it was."""
+    """The text of config.yaml without the line that selects our provider, and without `memory:` if that is
+    empty then. All other lines stay."""
     rows = split_lines(text or "")
     start = next((n for n, row in enumerate(rows) if _HEAD.fullmatch(row)), len(rows))
     below = [*takewhile(lambda n: rows[n][0] in " \t#\r\n", range(start + 1, len(rows)))]
@@ -686,28 +686,28 @@ def _without_choice(text: str | None) -> str | None:
 
 
 # -- openclaw settings -------------------------------------------------------------------------------------
-# OpenClaw's settings: the MCP server and leave for our plugin in openclaw.json (JSON5), and the plugin.
+# OpenClaw: a plugin, and the MCP server and the plugin's permissions in openclaw.json (JSON5).
 #
-# Seen with 2026.9.6: plugins in folders below `extensions` are found by themselves; one that did not come
-# along hears what is said only with `allowConversationAccess`; an `allow` list, where there is one, is
-# strict.
+# Tested with 2026.9.6. Plugins below `extensions` are found automatically. A plugin that is not bundled can
+# read the conversation only with `allowConversationAccess`. If there is an `allow` list, only the plugins in
+# it are loaded.
 
 
 ENTRY = ("plugins", "entries", SERVER_NAME)
 ALLOWED = ("plugins", "allow")
 SLOT = ("plugins", "slots", "memory")
 SLOT_TOOLS = ("memory_search", "memory_get")
-"""What the plugin registers itself when it has the slot: the server leaves them out then."""
+"""Tools that the plugin itself registers in the memory slot; the MCP server then omits them."""
 WITHOUT_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "ingest")
 MANIFEST = "openclaw.plugin.json"
 
 
 def openclaw(call: Call, memory_slot: bool = False) -> ClientTarget:
-    """OpenClaw: the person's settings and a plugin, which takes the place of OpenClaw's own memory where that
-    is asked for (`memory_slot`) or is so."""
+    """OpenClaw's user settings and a plugin. The plugin replaces OpenClaw's own memory if it has the
+    memory slot already, or with `memory_slot`."""
     state, command = folders(call, "openclaw")[0], command_of(call)
     file = str(caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json"))
-    with suppress(OSError, ValueError, EditError):  # none there, or what writes it says what is wrong
+    with suppress(OSError, ValueError, EditError):  # no such file, or it is invalid, which the edit reports
         slot = JsonDocument(discovery.read(file).decode("utf-8-sig"), loose=True).at(SLOT)
         memory_slot = memory_slot or (slot is not None and slot.value == SERVER_NAME)
     tools, texts = ",".join(WITHOUT_SLOT) if memory_slot else "openclaw", _client_files("openclaw")
@@ -717,7 +717,7 @@ def openclaw(call: Call, memory_slot: bool = False) -> ClientTarget:
     ]
     if memory_slot:
         pieces.append(json_value(file, "memory slot", SLOT, SERVER_NAME, loose=True, more=_disable_dreaming))
-        # Of two plugins of this kind only the selected one is loaded.
+        # OpenClaw loads only the selected plugin of kind `memory`.
         kind = {"kind": "memory", "categories": ["memory"], "contracts": {"tools": SLOT_TOOLS}}
         texts[MANIFEST] = _to_json(json.loads(texts[MANIFEST]) | kind)
     pieces += _plugin_files(f"{state}/extensions/{SERVER_NAME}", "plugin", texts, command)
@@ -741,16 +741,16 @@ def _remove_plugin(document: JsonDocument) -> None:
 
 
 def _disable_dreaming(document: JsonDocument) -> None:
-    if document.at((*ENTRY, "config")) is None:  # else memory-core dreams on, and writes MEMORY.md at night
+    if document.at((*ENTRY, "config")) is None:  # else memory-core rewrites MEMORY.md at night
         document.put((*ENTRY, "config"), {"dreaming": {"enabled": False}})
 
 
 # -- pi settings -------------------------------------------------------------------------------------------
-# pi's settings: an extension, and the MCP server in mcp.json. Seen with 1.5.2.
+# pi: an extension, and the MCP server in mcp.json. Tested with 1.5.2.
 
 
 def pi_target(home: str, command: Sequence[str]) -> ClientTarget:
-    """A person's own settings; `home` is ~/.pi/agent."""
+    """pi's user settings; `home` is ~/.pi/agent."""
     file, extension = (
         f"{home}/extensions/{SERVER_NAME}.ts",
         with_command(_client_files("pi")["ua-memory.ts"], command),
@@ -765,16 +765,16 @@ def pi_target(home: str, command: Sequence[str]) -> ClientTarget:
 
 
 # -- clients -----------------------------------------------------------------------------------------------
-# All of them. A new client is a row here, and the function that the row names.
+# The table of supported clients. A new client is a row in it and a function that makes its ClientTarget.
 
 
 class Client(NamedTuple):
-    """A client that is known.
+    """A supported client.
 
-    `homes`: a variable that names its folder, where that is otherwise, and what lies below it. `transcripts`
-    are patterns of the files in that folder that hold sessions. `does` says what is set up by `target`, a
-    function of the caller and of options that `cli.install` knows. `model` tells whether its program may be
-    memory's model; `out` is how `uninstall` begins.
+    `does` describes what `target` sets up; `target` takes the call and the options of `cli.install`. `homes`
+    are its folders: (environment variable, default folder, subfolders). `transcripts` are glob patterns of
+    session files below them. `model` is true if its program can be used as memory's model. The help
+    of `uninstall` begins with `out`.
     """
 
     does: str
@@ -788,7 +788,7 @@ class Client(NamedTuple):
 def home_target(
     client: str, target: Callable[[str, Sequence[str]], ClientTarget]
 ) -> Callable[[Call], ClientTarget]:
-    """What a client with nothing but its folder has: a target of that and of our command."""
+    """Adapt a function of (folder, command) to the signature of `Client.target`."""
     return lambda call: target(str(folders(call, client)[0]), command_of(call))
 
 
@@ -828,25 +828,24 @@ CLIENTS: Mapping[str, Client] = {
 
 
 # -- schedule ----------------------------------------------------------------------------------------------
-# A nightly `ua-memory consolidate` of one bank: a line of cron, a timer of systemd, an agent of launchd.
-#
-# Each bank has a job of its own, known by a name with a hash of the bank's path.
+# A nightly `ua-memory consolidate` of one bank: a crontab line, a systemd timer or a launchd agent. Each bank
+# has its own job, whose name contains a hash of the bank's path.
 
 
 SCHEDULERS = ("cron", "systemd", "launchd")
 CRONTAB = "crontab"
-"""The file of a line of cron's: none, but what `crontab -l` shows and `crontab -` takes."""
+"""Stands for the file of a crontab line, which is read by `crontab -l` and written by `crontab -`."""
 
 
 def job_name(bank: str) -> str:
-    """The job's name: `ua-memory-1a2b3c4d`."""
+    """The name of a bank's job, such as `ua-memory-1a2b3c4d`."""
     return f"{SERVER_NAME}-{hashlib.sha256(bank.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
 def schedule_target(
     kind: str, bank: str, command: Sequence[str], at: tuple[int, int], home: str
 ) -> ClientTarget:
-    """The job of a kind for a bank, at an hour and minute; `command` starts ua-memory with `--bank`."""
+    """The job of a bank in a scheduler (`kind`) at an (hour, minute). `command` includes `--bank`."""
     name, words = job_name(bank), [*command, "consolidate"]
     if kind == "cron":
         key = MODEL_KEY_NOTE.format("the head of the crontab: ANTHROPIC_API_KEY=…")
@@ -882,7 +881,7 @@ _TIMES = {
 
 
 def scheduled_time(kind: str, bank: str, text: str) -> tuple[int, int] | None:
-    """The hour and minute at which the job in a file runs, None where it does not say them as we do."""
+    """The (hour, minute) of a bank's job in the text of its file; None if it is not in our form."""
     found = re.search(_TIMES[kind].replace("{name}", job_name(bank)), text)
     return (int(found["hour"]), int(found["minute"])) if found else None
 
@@ -891,26 +890,26 @@ MODEL_KEY_NOTE = "the job runs without your shell's environment; put a model's k
 
 
 def _crontab_piece(name: str, words: Sequence[str], at: tuple[int, int]) -> SettingsPiece:
-    """A line of the crontab, known by the job's name behind it."""
+    """A crontab line, identified by the job's name in a comment at its end."""
     mark = f" # {name}\n"
-    # Cron takes a bare percent sign for the end of the line.
+    # Cron treats a bare percent sign as the end of the line.
     line = f"{at[1]} {at[0]} * * * {shlex.join(words)}".replace("%", r"\%") + mark
 
-    def put(text: str | None) -> str | None:
+    def add(text: str | None) -> str | None:
         rows = split_lines(text or "")
         if any(row.endswith(mark) for row in rows):
             return "".join(line if row.endswith(mark) else row for row in rows)
         end = "\n" if rows and not rows[-1].endswith("\n") else ""
         return f"{text or ''}{end}{line}"
 
-    def cut(text: str | None) -> str | None:
+    def remove(text: str | None) -> str | None:
         return None if text is None else "".join(row for row in split_lines(text) if not row.endswith(mark))
 
-    return SettingsPiece(CRONTAB, "line", put, cut)
+    return SettingsPiece(CRONTAB, "line", add, remove)
 
 
 def _quote_systemd(word: str) -> str:
-    """A word as systemd reads it: specifiers and variables are not meant."""
+    """Quote a word for systemd, with specifiers and variables escaped."""
     plain = _unit(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{plain}"' if plain != word or any(c.isspace() or c in "';" for c in word) else word
 

@@ -1,4 +1,4 @@
-"""The MCP server that clients start: light, and has the daemon do the work."""
+"""The MCP server that clients start: a small process that forwards calls to the daemon."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 MODERN_KEY = "io.modelcontextprotocol/protocolVersion"
-"""What a request of the era without a handshake has in its `_meta`."""
+"""The key in `_meta` of requests in the protocol versions without a handshake."""
 CLIENT_KEY, MODE_VARIABLE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
 LARGEST_LINE = 2 << 20
-"""Characters of a line: what is forwarded must fit into one message to the daemon."""
+"""Bytes of a line: a forwarded request must fit into one message to the daemon."""
 MAY_ASK_A_MODEL = frozenset(
     "retain ingest ingest_file create_page update_page refresh_page reflect".split()  # noqa: SIM905
 )
-"""Tools that may ask a model; a test holds them to `mcp.tools.TOOLS`."""
+"""Tools that may call a model."""
 IN_THREADS = frozenset(("reflect", "resources/list", "resources/read"))
-"""What others do not wait for: a model, and what a client asks for before it lists the tools."""
+"""Tools and methods that run in a thread, so that other requests do not wait for them."""
 MOST_THREADS = 8
 BEFORE_TOOLS = (b'"initialize"', b'"server/discover"', b'"notifications/')
-"""What a client sends before it asks for the tools."""
+"""Messages that a client sends before `tools/list`."""
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
 
 
@@ -62,7 +62,7 @@ def serve_stdio(words: list[str], mode: str) -> bool:
     started = mode != "auto"
     for line in sys.stdin.buffer:
         relay.handle_line(line)
-        # The tools are asked for next: nobody is to wait meanwhile for a process to be started.
+        # Start the daemon only after the answer to `tools/list`, so that the client does not wait for it.
         if not started and not any(name in line for name in BEFORE_TOOLS):
             started = True
             _start_daemon(words)
@@ -169,7 +169,7 @@ class Relay:
         self._threads = [each for each in self._threads if each.is_alive()]
         try:
             thread.start()
-        except RuntimeError:  # the system has no more; then others wait for this one
+        except RuntimeError:  # no more threads: run it here
             work()
         else:
             self._threads.append(thread)
@@ -177,7 +177,7 @@ class Relay:
     def _cancel(self, params: Any) -> None:
         begun = self._running.pop(params.get("requestId"), None) if isinstance(params, dict) else None
         if begun is not None:
-            begun.append(None)  # for what has not begun yet
+            begun.append(None)  # for work that has not started yet
             for stop in filter(None, begun):
                 with contextlib.suppress(OSError):
                     stop()
@@ -232,7 +232,7 @@ class Relay:
     ) -> dict[str, Any]:
         """Call a tool. JsonRpcError for an unknown one."""
         name, listing = params.get("name"), answers["tools/list"]
-        # By what was asked for alone: what the settings took away is told as such.
+        # Only by --tools: a tool that the settings disable has its own error message.
         asked = self._expand_names(self.names or ["all"])
         names = [tool["name"] for tool in self.known["tools"] if tool["name"] in asked]
         if name not in names:
@@ -260,7 +260,7 @@ class Relay:
         return found
 
     def _note(self, line: str) -> None:
-        if line not in self._printed:  # each call is a command of its own and would repeat it
+        if line not in self._printed:  # each call is a separate command and would repeat it
             self._printed.add(line)
             _log(line)
 
@@ -270,7 +270,7 @@ def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: li
     nothing heavy is imported here. `notes` are lines for the user.
 
     `running` gets a function that stops the work; None in it means that the request was cancelled."""
-    # A daemon does not have the model of the client's environment, and must not wait for one.
+    # The daemon lacks the client's environment, with its model, and must not wait for a model.
     mode = "off" if request.get("tool") in MAY_ASK_A_MODEL else mode
     data = json.dumps(request).encode()
     if mode != "off":
@@ -355,7 +355,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise JsonRpcError(BAD_REQUEST, "not a request of JSON-RPC 2.0")
     if "method" not in message and ("result" in message or "error" in message):
-        return {}  # an answer to something we have not asked
+        return {}  # a response, though we send no requests
     return message
 
 

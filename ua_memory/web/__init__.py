@@ -1,1 +1,1 @@
-"""The page: a server on this machine that shows a bank to its owner, in a browser."""
+"""The web interface: a local server that shows a bank in the browser."""

@@ -1,4 +1,4 @@
-"""The server: routes to pages, what is pushed to an open page, and running until nobody asks any more."""
+"""The web server: routes, server-sent events for open pages, and exit when idle."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 IDLE = 1800.0
-"""Seconds after the last request in which the server ends."""
+"""Seconds without a request after which the server exits."""
 RESTS = 60.0
-"""Seconds after the last request in which memory that only made it quicker is given back."""
+"""Seconds without a request after which caches are freed."""
 POLL = 0.25
-"""Seconds between two looks at the history's head."""
+"""Seconds between two checks for a new revision."""
 MOST_LIVE = 8
-"""Open pages that are told what is new."""
+"""Open pages that receive events."""
 MOST_NEWS = 600
-"""Revisions since the last look of which an open page is told."""
+"""New revisions sent to an open page after one check."""
 MOST_CONNECTIONS = 64
 MOST_DRAWN = 16
-"""Pages that are kept as HTML, and sent again as long as they show the same: a map of days takes 30 ms."""
+"""Pages in the cache of rendered HTML: the heat map takes 30 ms."""
 SLOWEST = 10
-"""Seconds that a connection without a request, or with half of one, stays open."""
+"""Seconds that a connection without a complete request stays open."""
 FRAGMENT = "fragment"
-"""In the header `Accept`, asks for the inside of a page."""
+"""In the header `Accept`, requests a page without its frame."""
 
 
 Thread = Literal["reads", "typing", "meaning"]
@@ -53,9 +53,11 @@ Thread = Literal["reads", "typing", "meaning"]
 
 @dataclass(frozen=True)
 class Served:
-    """What the server needs of the bank it shows: a `BankPages` for pages, one for what is typed and one for
-    what a model reads, each used by one thread alone; the newest revision, told without a process; what keeps
-    up the watch over its files, called now and then; and what gives memory back, once nobody asks."""
+    """What the server needs of the bank it shows.
+
+    `banks`: a `BankPages` for each thread: pages, search by words while the user types, search by meaning.
+    `head` returns the newest revision without a subprocess. `tend`, called at each poll, maintains the file
+    watcher. `rest` frees caches when idle. `write` enables the forms."""
 
     root: Path
     banks: Mapping[Thread, pages.BankPages]
@@ -66,7 +68,7 @@ class Served:
 
 
 class Web:
-    """The pages of one bank as an ASGI application; `stopping` ends what is pushed."""
+    """The pages of one bank as an ASGI application; setting `stopping` ends the event streams."""
 
     def __init__(self, served: Served) -> None:
         self.served, self.templates = served, render.environment()
@@ -77,7 +79,7 @@ class Web:
         self.drawn: dict[tuple[str, str, bool], tuple[Shown, str]] = {}
 
     def application(self) -> Starlette:
-        """The routes. Those that write exist only where that was asked for."""
+        """The Starlette application. Routes that write exist only with `Served.write`."""
         from starlette.applications import Starlette
         from starlette.routing import Route
 
@@ -105,18 +107,18 @@ class Web:
 
     @staticmethod
     def _thread(view: Page, query: Mapping[str, str]) -> Thread:
-        """Who answers: what is typed does not wait for a page, nor for a model."""
+        """The thread for a request: search while typing waits neither for pages nor for a model."""
         if view is not pages.search:
             return "reads"
         return "typing" if query.get("by") == "words" else "meaning"
 
     async def _in(self, thread: Thread, work: Callable[..., Any], *args: Any) -> Any:
-        """Have `work` done with a thread's own bank."""
+        """Run `work` in a thread, with the thread's own bank as first argument."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads[thread], work, self.served.banks[thread], *args)
 
     def _shown(self, request: Request, shown: Shown, status: int = 200, at: str = "") -> Response:
-        """A page as an answer; `at` is its address, where that is not the request's."""
+        """The response for a page, as HTML or JSON; `at` is its address if it is not that of the request."""
         from starlette.responses import HTMLResponse, JSONResponse
 
         if request.url.path.endswith(".json"):
@@ -148,7 +150,7 @@ class Web:
     async def _refused(
         self, request: Request, what: str, form: Mapping[str, str], error: UaMemoryError
     ) -> Response:
-        """The page on which a form stands that was not carried out, with the reason, and what was typed."""
+        """The page of a form that failed, with the error and the entered values (status 409)."""
         at, view, query = pages.home(what, form)
         try:
             shown = await self._in("reads", view, query)
@@ -174,7 +176,7 @@ class Web:
 
         try:
             body = await request.body()
-        except ClientDisconnect:  # or longer than the guard reads
+        except ClientDisconnect:  # also if it exceeds MOST_BODY
             return PlainTextResponse("the form is too long\n", 413)
         typed = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
         form = {name: value.replace("\r\n", "\n") for name, value in typed}
@@ -200,7 +202,7 @@ class Web:
 
         if self.live >= MOST_LIVE:
             return Response("too many open pages\n", 503)
-        self.live += 1  # here: the stream begins later, when others may have been let in
+        self.live += 1  # not in the stream, which starts later, when others may have been accepted
 
         async def counted(scope: Any, receive: Any, send: Any) -> None:
             try:
@@ -211,7 +213,7 @@ class Web:
         return counted
 
     async def _news(self) -> AsyncGenerator[dict[str, str], None]:
-        """One event for each revision that is new, in order, with what it says."""
+        """Server-sent events: `ready`, then one `revision` for each new revision, the oldest first."""
         known = self.served.head()
         yield {"event": "ready", "data": "{}"}
         while not self.stopping.is_set():
@@ -219,7 +221,7 @@ class Web:
             if (head := self.served.head()) == known:
                 continue
             found = await self._in("reads", _since, known)
-            known = found[-1]["id"] if found else head  # what was told: there may be a newer one than `head`
+            known = found[-1]["id"] if found else head  # the last one sent may be newer than `head`
             for one in found:
                 yield {"event": "revision", "data": json.dumps(one)}
 
@@ -229,7 +231,7 @@ def _told(error: UaMemoryError) -> dict[str, Any]:
 
 
 def _unless_known(request: Request, answer: Response) -> Response:
-    """The answer with its tag, or 304 where the asker has it."""
+    """Add an ETag to a response, or answer 304 if the browser has that version."""
     from starlette.responses import Response
 
     tag = f'"{hashlib.blake2b(bytes(answer.body), digest_size=16).hexdigest()}"'
@@ -240,7 +242,7 @@ def _unless_known(request: Request, answer: Response) -> Response:
 
 
 def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
-    """The revisions after one, the oldest first; the newest alone where that is no more in the history."""
+    """The revisions after `known`, the oldest first; only the newest if `known` is not in the history."""
     found: list[dict[str, Any]] = []
     words: tuple[str, ...] = pages.NEWEST
     while len(found) < MOST_NEWS and (rows := bank.ask(*words, fails=False).get("revisions")):
@@ -254,8 +256,10 @@ def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
 
 
 def _protocol() -> type[asyncio.Protocol]:
-    """HTTP whose connections all end where no request comes in time: uvicorn waits for the first one without
-    end, and anew at each byte of another, so that whoever is on this machine could take all connections."""
+    """uvicorn's HTTP protocol, with SLOWEST seconds for each complete request, else the connection is closed.
+
+    uvicorn has no timeout for the first request and restarts it at each byte of later ones, so that another
+    program on this machine could occupy all connections."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class PromptProtocol(H11Protocol):
@@ -275,7 +279,7 @@ def _protocol() -> type[asyncio.Protocol]:
 
 
 def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = IDLE) -> None:
-    """Serve until SIGINT or SIGTERM, or nobody has asked for `idle` seconds. No request is logged."""
+    """Serve until SIGINT, SIGTERM or `idle` seconds without a request. Requests are not logged."""
     import uvicorn
 
     async def run() -> None:
@@ -287,7 +291,7 @@ def serve(served: Served, link: OneTimeLink, at: socket.socket, idle: float = ID
             timeout_keep_alive=SLOWEST, h11_max_incomplete_event_size=1 << 16,
         )  # fmt: skip
         server = uvicorn.Server(config)
-        # Its own handlers raise the signal once more when it has ended: `--stop` is no failure.
+        # uvicorn's handlers raise the signal again at exit, which would make `--stop` a failure.
         server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]
         for signum in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signum, setattr, server, "should_exit", True)

@@ -1,7 +1,7 @@
-"""Who is let in: the check that every request passes before it is routed, and the headers of every answer.
+"""Authentication and request checks of the web server, and the security headers of every response.
 
-Threats: another page in the same browser (forged requests, DNS rebinding), another user of this machine, and
-the memory's own text. See docs/security.md.
+Threats: other sites in the same browser (forged requests, DNS rebinding), other users of this machine, and
+the text in memory. See docs/security.md.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ HEADERS = (
         b" trusted-types ua",
     ),
     (b"x-content-type-options", b"nosniff"),
-    # Not `no-referrer`: with it a browser sends `Origin: null` with a form, which is refused.
+    # Not `no-referrer`: with it a browser sends forms with `Origin: null`, which is refused.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-embedder-policy", b"require-corp"),
     (b"cache-control", b"no-store"),
 )
-"""Of every answer. There is no CORS header: no other site may read one."""
+"""Headers of every response. There is no CORS header, so that no other site can read one."""
 AGAIN = b"again=1"
 REFRESH = (
     b'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=%s">'
@@ -51,28 +51,28 @@ NO_LINK = b"not signed in: run `ua-memory web` for a new link\n"
 
 
 def put_private(file: Path, text: str) -> None:
-    """Write a file that only its owner reads. OSError."""
+    """Write a file that only its owner can read. OSError."""
     replace_file(file, text.encode(), file.with_name(f"{file.name}.{os.getpid()}"))
 
 
 class OneTimeLink:
-    """A token in a file that only its owner reads: whoever may write there may open the page.
+    """A sign-in token in a file that only its owner can read.
 
-    The file is deleted when the token is used, so a link works once. It holds a token for LINK_SECONDS.
+    It is valid for LINK_SECONDS and for one use: the file is deleted when the token is used.
     """
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "web.enter"
 
     def make(self) -> str:
-        """A new token; an older one is no longer valid. OSError."""
+        """Write a new token, which replaces the old one. OSError."""
         make_private(self.file.parent)
         token = secrets.token_urlsafe(32)
         put_private(self.file, token)
         return token
 
     def use(self, token: str) -> bool:
-        """Whether this is the token; it is used up then."""
+        """Whether the token is valid; if so, it is deleted."""
         try:
             known, age = self.file.read_text("ascii"), time.time() - self.file.stat().st_mtime
         except (OSError, UnicodeDecodeError):
@@ -84,16 +84,16 @@ class OneTimeLink:
 
 
 class Guard:
-    """An ASGI application that lets a request through to the inner one, or refuses it.
+    """ASGI middleware that checks each request and refuses it or passes it to the inner application.
 
-    `port` is where it listens, `link` what a new browser must bring. `seen` is the time of the last request
-    that was let through, in seconds of the monotonic clock.
+    `port` is the server's port; `link` signs a new browser in. `seen` is the monotonic time of the last
+    accepted request, in seconds.
     """
 
     def __init__(self, inner: Any, port: int, link: OneTimeLink) -> None:
         self.inner, self.link = inner, link
         self.hosts = tuple(f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost"))
-        # Cookies are not bound to ports (RFC 6265, 8.5): the name has the port, the value is ours alone.
+        # Cookies are shared by all ports of a host (RFC 6265, 8.5), so the name includes the port.
         self.name, self.value = f"ua_memory_{port}".encode(), secrets.token_urlsafe(32).encode()
         self.seen = time.monotonic()
 
@@ -114,7 +114,7 @@ class Guard:
         await self.inner(scope, _bounded(receive), sent)
 
     def verdict(self, scope: Any) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
-        """(status, body, headers) of an answer that ends here; status 0 lets the request through."""
+        """(status, body, headers) of the response to a refused request or a sign-in; status 0 accepts it."""
         headers = scope["headers"]
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > LONGEST_ADDRESS:
             return 414, b"the address is too long\n", []
@@ -123,17 +123,17 @@ class Guard:
         if scope["path"] == "/enter":
             return self._enter(scope)
         if not self._signed_in(headers):
-            # The browser leaves a strict cookie out when another site leads here: the page itself asks again.
+            # A browser that follows a link from another site omits a strict cookie: a refresh sends it.
             fresh = scope["method"] == "GET" and AGAIN not in scope["query_string"].split(b"&")
             if fresh and _one(headers, b"sec-fetch-dest") == b"document":
-                path = b"/" + (scope.get("raw_path") or b"/").split(b"?")[0].lstrip(b"/\\")  # no other host
+                path = b"/" + (scope.get("raw_path") or b"/").split(b"?")[0].lstrip(b"/\\")  # `//x` is a host
                 url = b"&".join(filter(None, (scope["query_string"], AGAIN)))
                 return 200, REFRESH % _attribute(path + b"?" + url), [_HTML]
             return 401, NO_LINK, []
         return 0, b"", []
 
     def _foreign(self, scope: Any, headers: Any) -> int:
-        """The status that refuses what comes from elsewhere; 0 for our own page and an address bar."""
+        """The error status for a request from another site; 0 if it is from our page or the address bar."""
         origins = {b"http://" + host for host in self.hosts}
         host, origin = _all(headers, b"host"), _all(headers, b"origin")
         site = _one(headers, b"sec-fetch-site")
@@ -154,12 +154,12 @@ class Guard:
             each.strip().partition(b"=") for line in _all(headers, b"cookie") for each in line.split(b";")
         )
         given = [value for name, _, value in pairs if name == self.name]
-        # Another port of this host may set a second one of our name: it is not ours, and locks nobody out.
+        # Another port of this host may set a cookie of the same name, which must not lock the user out.
         return any(hmac.compare_digest(each, self.value) for each in given)
 
     def _enter(self, scope: Any) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
-        """Sign a browser in by its link. A page, not a redirect: a strict cookie is not sent along a chain
-        of redirects that another site began."""
+        """Sign a browser in with a one-time link. The response is a page, not a redirect, since browsers do
+        not send a strict cookie in a chain of redirects that began at another site."""
         query = dict(part.partition(b"=")[::2] for part in scope["query_string"].split(b"&"))
         if scope["method"] != "GET" or not self.link.use(query.get(b"t", b"").decode("latin-1")):
             return 401, NO_LINK, []
@@ -179,7 +179,7 @@ def _one(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 
 
 def _attribute(url: bytes) -> bytes:
-    """An address as it may stand in an attribute."""
+    """Escape a URL for an HTML attribute."""
     for sign, name in ((b"&", b"&amp;"), (b'"', b"%22"), (b"<", b"%3C"), (b">", b"%3E"), (b"'", b"%27")):
         url = url.replace(sign, name)
     return url
@@ -193,7 +193,7 @@ async def _answer(send: Any, status: int, body: bytes, more: list[tuple[bytes, b
 
 
 def _bounded(receive: Any) -> Any:
-    """The request's body, cut off where it is too long: the form is not read then."""
+    """Wrap `receive`: a body of more than MOST_BODY bytes appears as a disconnect."""
     left = MOST_BODY
 
     async def received() -> Any:

@@ -1,8 +1,8 @@
-"""What each page shows: the commands whose JSON it is made of, and the template that it is shown by.
+"""The pages: the commands that each takes its data from, and its template.
 
-A page has no data of its own. The first of its commands is named at its foot, and `.json` after its address
-gives what that command prints with `--json`. What comes from an address stands after `--`, or joined to its
-option, so that it can never be an option itself.
+A page shows only what commands print with `--json`. Its footer shows its main command, and `.json` after its
+address returns the JSON of that command. Values from an address are passed after `--`, or as
+`--option=value`, so that they cannot be read as options.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from urllib.parse import quote, urlencode
 from ua_memory.errors import ChangedOnDisk, UaMemoryError, Usage
 
 DAYS, PER_DAY = 14, 12
-"""Days on the first page, and facts of each."""
+"""Days on the start page, and facts of each day."""
 WEEKS = 53
-"""Weeks of the map of days."""
+"""Weeks in the heat map."""
 MOST_LISTED = 400
-"""Facts that one page lists at most."""
+"""Facts on one page."""
 LONGEST_QUERY = 400
 """Characters of a query."""
 GRAPH = 80
-"""Names in the graph of all."""
+"""Names on the graph page."""
 LONGEST_LINE = 2000
-"""Characters of a line that are shown; the file has the rest."""
+"""Characters of a line; longer lines are truncated."""
 LINES, MOST_OF_FILE = 500, 60_000
 """Lines and characters of a file on one page."""
 REVISIONS = 60
 NEWEST = ("log", "-n", str(REVISIONS))
-"""One page of the history. What else needs the newest revisions asks for the same, which is kept."""
+"""The command for one page of the history. Other pages use the same one, since its result is cached."""
 FILTERS = ("kind", "tag", "source", "session", "person")
-"""What a list may be filtered by, in the address and as the options of `ua-memory list`."""
+"""Filters of a list: parameters of the address and options of `ua-memory list`."""
 
 
 Query = Mapping[str, str]
 
 
 class Failed(UaMemoryError):
-    """A command that the page is made of has failed. `exit_code` is the command's."""
+    """A command of a page failed; `exit_code` is that of the command."""
 
     def __init__(self, code: int, error: Mapping[str, Any]) -> None:
         what = str(error.get("message") or "the command failed")
@@ -53,27 +53,27 @@ class Failed(UaMemoryError):
 
 
 class BankPages(Protocol):
-    """The bank as pages see it."""
+    """The commands and searches that pages use."""
 
     def ask(self, *argv: str, fails: bool = True) -> dict[str, Any]:
-        """What a command prints with `--json`. Failed; {} instead, unless `fails`."""
+        """Run a command with `--json` and return its output. If it fails: Failed, or {} without `fails`."""
 
     def by_words(self, query: str, filters: Query) -> dict[str, Any]:
-        """What a search finds by words alone, in the form of `search --json --explain`."""
+        """Search by words only; the result is that of `search --json --explain`."""
 
     def by_meaning(self, query: str, filters: Query) -> dict[str, Any] | None:
-        """What the daemon finds; None where none runs. One is started for the next time."""
+        """Search by the daemon. If none is running, start one and return None."""
 
     def held(self) -> Sequence[str]:
-        """The files whose facts disappeared all at once."""
+        """The files from which many facts disappeared at once, to be confirmed."""
 
     def today(self) -> str:
-        """The day in the bank's timezone."""
+        """Today's ISO date in the bank's timezone."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A page: its template and what that needs; `data` is what `.json` gives, `command` what it equals."""
+    """A page: its template, its data (the response to `.json`), the command of that data, more values."""
 
     template: str
     data: Mapping[str, Any]
@@ -85,12 +85,12 @@ Page = Callable[[BankPages, Query], Shown]
 
 
 def shown(bank: BankPages, template: str, *words: str, **more: Any) -> Shown:
-    """A page of what a command prints with `--json`, and `more`. Failed."""
+    """A page with a command's `--json` output as data. Failed."""
     return Shown(template, bank.ask(*words), words, more)
 
 
 def tried(bank: BankPages, *argv: str) -> dict[str, Any]:
-    """What a command prints with `--json`; {error} where it fails, for a page that shows it as a part."""
+    """Run a command with `--json` and return its output, or {error} if it fails."""
     try:
         return bank.ask(*argv)
     except Failed as error:
@@ -98,7 +98,7 @@ def tried(bank: BankPages, *argv: str) -> dict[str, Any]:
 
 
 def options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
-    """What an address filters by, as options of a command."""
+    """The filters in an address as command options."""
     return [f"--{name}={query[name]}" for name in names if query.get(name)]
 
 
@@ -106,13 +106,13 @@ def options(query: Query, names: Sequence[str] = FILTERS) -> list[str]:
 
 
 def days(bank: BankPages, query: Query) -> Shown:
-    """The newest days, or those before one, and the map of all."""
+    """The newest days, or those up to `before`, and the heat map."""
     words = ["list", "-n", str(MOST_LISTED), *options(query)]
     if before := query.get("before"):
         words.append(f"--until={before}")
     found, today = bank.ask(*words), bank.today()
     rows = found["results"]
-    about = [(row.get("when") or row.get("day") or "")[:10] for row in rows]  # which `list` goes by
+    about = [(row.get("when") or row.get("day") or "")[:10] for row in rows]  # `list` sorts by this
     oldest = min(sorted({each for each in about if each <= today}, reverse=True)[:DAYS], default="")
     rows = rows[: sum(each >= oldest for each in about)]
     groups = [
@@ -133,13 +133,13 @@ def days(bank: BankPages, query: Query) -> Shown:
 
 
 def map_start(today: str) -> date:
-    """The Monday on which the map of days begins."""
+    """The Monday on which the heat map begins."""
     end = date.fromisoformat(today)
     return end - timedelta(days=end.weekday() + 7 * (WEEKS - 1))
 
 
 def _counted(bank: BankPages, since: str, until: str, *given: str) -> list[dict[str, Any]]:
-    """How many facts were said on each of the days; none where it is not counted by what is given."""
+    """The number of facts of each day; [] if the filters do not support counting."""
     words = ("list", "--days", "-n", str(7 * WEEKS), f"--since={since}", f"--until={until}", *given)
     found: list[dict[str, Any]] = bank.ask(*words, fails=False).get("days", [])
     return found
@@ -154,24 +154,24 @@ def _said_on(row: Mapping[str, Any]) -> str:
 
 
 def _before(day: str) -> str:
-    """The day before a day, or before the first of a month or a year."""
+    """The day before a date; a month or a year counts as its first day."""
     return (date.fromisoformat(f"{day}-01-01"[:10]) - timedelta(days=1)).isoformat()
 
 
 def day(bank: BankPages, query: Query) -> Shown:
-    """All that was said on a day, or is about it."""
+    """All facts recorded on a day or about it."""
     day = query["day"]
     words = ("list", "--retired", "-n", str(MOST_LISTED), f"--day={day}")
     return shown(bank, "day.html", *words, *options(query), day=day, filters=_plain(query))
 
 
 def sessions(bank: BankPages, query: Query) -> Shown:
-    """What was said, session by session."""
+    """The list of sessions."""
     return shown(bank, "sessions.html", "sessions", "list", *options(query, ("project", "since")))
 
 
 def session(bank: BankPages, query: Query) -> Shown:
-    """What was said in one, beside the facts that came of it."""
+    """The turns of one session, and the facts extracted from it."""
     found = bank.ask("list", f"--session={query['name']}", "-n", str(MOST_LISTED), "--retired", fails=False)
     facts = found.get("results", [])
     return shown(bank, "session.html", "sessions", "get", "--", query["name"], facts=facts)
@@ -181,7 +181,7 @@ def session(bank: BankPages, query: Query) -> Shown:
 
 
 def search(bank: BankPages, query: Query) -> Shown:
-    """Hits by meaning, or by words alone where that is asked for, or no daemon runs."""
+    """Search results by meaning; by words with `by=words`, or if no daemon is running."""
     text = " ".join(query.get("q", "")[:LONGEST_QUERY].split())
     filters = {name: query[name] for name in ("kind", "tag", "source", "since", "until") if query.get(name)}
     given = options(filters, tuple(filters))
@@ -199,22 +199,22 @@ def search(bank: BankPages, query: Query) -> Shown:
     return Shown("search.html", found, words, more)
 
 
-# -- one thing ---------------------------------------------------------------------------------------------
+# -- records and files -------------------------------------------------------------------------------------
 
 
 def card(bank: BankPages, query: Query) -> Shown:
-    """One statement: its words, what it rests on, what rests on it, and who wrote its lines."""
+    """One record: its lines with context, its sources, what was derived from it, and its authors."""
     target = f"^{query['id']}" if "id" in query else query["place"]
     words = ("why", "--", target)
     chain = bank.ask(*words)
     here = bank.ask("get", "--", target)
     path, line = here["path"], int(here["startLine"])
-    # Cut out here: a part of a key of many lines is not recognised by itself, and would not be masked.
+    # Read the whole file and slice it here: part of a multi-line key would not be recognised and masked.
     first, every = max(line - 5, 1), bank.ask("get", "--", path)["text"].split("\n")
     lines = [each[:LONGEST_LINE] for each in every[first - 1 : int(here["endLine"]) + 5]]
     around = {"startLine": first, "lines": lines}
     authors = [step["written"] for step in chain["steps"] if line == here["endLine"] and step.get("written")]
-    if len(authors) != 1:  # git is slow to say who wrote what: `why` has asked it about the first line
+    if len(authors) != 1:  # git blame is slow, and `why` has run it for the first line
         span = f"{path}:{line}-{here['endLine']}"
         authors = bank.ask("blame", "--", span, fails=False).get("lines", [])
     up = bank.ask("why", "--up", "--", target, fails=False)
@@ -223,7 +223,7 @@ def card(bank: BankPages, query: Query) -> Shown:
 
 
 def file(bank: BankPages, query: Query) -> Shown:
-    """A file, as much of it as a page takes, from a line on; its source with the authors of each line."""
+    """A file from a line on, limited to one page: rendered, or as source with the author of each line."""
     path, first = query["path"], query.get("from", "")
     words = ("get", "--", path)
     found = bank.ask(*words)
@@ -245,14 +245,14 @@ def file(bank: BankPages, query: Query) -> Shown:
 
 
 def names(bank: BankPages, query: Query) -> Shown:
-    """All names, and the pairs that may be one."""
+    """All entities, and pairs that may be the same entity."""
     asked, words = bool(query.get("pairs")), ("entities", "list", "-n", str(MOST_LISTED))
     pairs = bank.ask("entities", "list", "--suggest", fails=False) if asked else {}
     return shown(bank, "names.html", *words, pairs=pairs, asked=asked, most=MOST_LISTED)
 
 
 def name(bank: BankPages, query: Query) -> Shown:
-    """One name: its facts, its days, and the names that it appears with."""
+    """One entity: its facts, its days, and the names that occur with it."""
     name = query["name"].removesuffix("/") if query["name"].endswith(".json/") else query["name"]
     words = ("entities", "show", "--limit=100", "--", name)
     found = bank.ask(*words)
@@ -262,13 +262,13 @@ def name(bank: BankPages, query: Query) -> Shown:
 
 
 def graph(bank: BankPages, _query: Query) -> Shown:
-    """The most frequent names, and which of them appear together."""
+    """The most frequent names, and their co-occurrences."""
     words = ("entities", "graph", "-n", str(GRAPH))
     found = bank.ask(*words)
     return Shown("graph.html", found, words, {"graph": found})
 
 
-# -- what is known -----------------------------------------------------------------------------------------
+# -- pages, beliefs and core memory ------------------------------------------------------------------------
 
 
 def pages(bank: BankPages, _query: Query) -> Shown:
@@ -278,7 +278,7 @@ def pages(bank: BankPages, _query: Query) -> Shown:
 
 
 def page(bank: BankPages, query: Query) -> Shown:
-    """One page, with its citations, what makes it stale, and what a refresh would change."""
+    """One knowledge page with its citations, why it is stale, and with `plan` what a refresh would change."""
     words = ("pages", "get", "--", query["id"])
     found = bank.ask(*words)
     listed = {each["id"]: each for each in bank.ask("pages", "list", fails=False).get("pages", [])}
@@ -294,13 +294,13 @@ def _recipe(page: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def beliefs(bank: BankPages, _query: Query) -> Shown:
-    """Observations with their proofs and former wordings, and the agent's opinions."""
+    """Observations with their evidence and earlier wordings, and opinions."""
     opinions = bank.ask("opinions", "list", fails=False).get("opinions", [])
     return shown(bank, "beliefs.html", "observations", "list", opinions=opinions)
 
 
 def core(bank: BankPages, query: Query) -> Shown:
-    """Core memory and its budget, and the rules of reflect; what is proposed only if asked: that takes all
+    """Core memory, its budget and the directives. Proposals only with `proposals`, since they need all
     facts."""
     asked = bool(query.get("proposals"))
     proposals = bank.ask("core", "proposals", fails=False).get("proposals", []) if asked else []
@@ -308,7 +308,7 @@ def core(bank: BankPages, query: Query) -> Shown:
     return shown(bank, "core.html", "core", "list", proposals=proposals, asked=asked, rules=rules)
 
 
-# -- what happened -----------------------------------------------------------------------------------------
+# -- history and status ------------------------------------------------------------------------------------
 
 
 def diary(bank: BankPages, query: Query) -> Shown:
@@ -324,20 +324,20 @@ def diary(bank: BankPages, query: Query) -> Shown:
 
 
 def _redoable(bank: BankPages) -> dict[str, Any]:
-    """The undo that `redo` takes back, {} where none of the newest revisions is one."""
+    """The undo that `redo` would revert, {} if there is none among the newest revisions."""
     rows: list[dict[str, Any]] = bank.ask(*NEWEST, fails=False).get("revisions", [])
     gone = {name for row in rows for name in row["trailers"].get("Undoes", ())}
     return next((row for row in rows if row["op"] == "undo" and row["revision"] not in gone), {})
 
 
 def address(path: str, given: Query, **new: str) -> str:
-    """The address of a page with what is given, and changes to it: '' takes something out."""
+    """An address with query parameters; `new` changes them, and '' removes one."""
     query = {name: value for name, value in {**given, **new}.items() if value}
     return f"{path}?{urlencode(query)}" if query else path
 
 
 def revision(bank: BankPages, query: Query) -> Shown:
-    """What one revision changed, and what its undo would change now."""
+    """The diff of one revision, and with `undo` what undoing it would change now."""
     rev = query["rev"]
     found = shown(bank, "revision.html", "diff", "--", rev)
     logs = (bank.ask(*words, fails=False).get("revisions", []) for words in (NEWEST, ("log", "-n", "500")))
@@ -347,7 +347,7 @@ def revision(bank: BankPages, query: Query) -> Shown:
 
 
 def work(bank: BankPages, _query: Query) -> Shown:
-    """What waits, what ran last and what it cost. What takes longer the more there is, is `health`."""
+    """The queue, the last runs and their cost. Checks whose time grows with the bank are in `health`."""
     last = {
         op: bank.ask("log", "--op", op, "-n", "1", fails=False).get("revisions", [])
         for op in ("consolidate", "flush", "refresh", "sync")
@@ -358,34 +358,34 @@ def work(bank: BankPages, _query: Query) -> Shown:
 
 
 def health(bank: BankPages, _query: Query) -> Shown:
-    """What `doctor` and `verify` find, and how much there is."""
+    """The output of `doctor`, `verify` and `stats`."""
     more = {"stats": bank.ask("stats", fails=False), "found": tried(bank, "verify", "--quick")}
     return Shown("health.html", bank.ask("doctor", fails=False), ("doctor",), more)
 
 
 def probes(bank: BankPages, query: Query) -> Shown:
-    """Questions and the facts that should be found, as the last run found them."""
+    """Search probes: queries with the fact that each should find. They are run with `run`."""
     words = ("bench", "probes")
     return Shown("probes.html", tried(bank, *words) if query.get("run") else {}, words)
 
 
 def help_(_bank: BankPages, _query: Query) -> Shown:
-    """The keys."""
+    """The keyboard shortcuts."""
     return Shown("help.html", {}, ("web", "--help"))
 
 
-# -- writing -----------------------------------------------------------------------------------------------
-# Each write is a command as a person would type it, whose plan was shown before. The plan's hash comes back
-# with the confirmation: where what it was made from has changed meanwhile, nothing is written.
+# -- forms -------------------------------------------------------------------------------------------------
+# Each form runs a command whose effect the page has shown. The form sends a hash of what was shown; if it has
+# changed meanwhile, nothing is written (ChangedOnDisk). The result is an address to redirect to, or a page.
 
 
 def plan_hash(plan: Mapping[str, Any]) -> str:
-    """What a plan is recognised by."""
+    """A hash of a plan, or of other JSON that a form depends on."""
     return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
 def forget(bank: BankPages, query: Query) -> Shown:
-    """What would go with a target, what is revised and what stays."""
+    """The plan of `forget` for a target: what is removed, revised and retained."""
     target = query.get("target", "").strip()
     words = _forget(query, "--dry-run")
     plan = bank.ask(*words) if target else {}
@@ -394,7 +394,7 @@ def forget(bank: BankPages, query: Query) -> Shown:
 
 
 def _forget(query: Query, how: str) -> tuple[str, ...]:
-    """The command that forgets what was typed, which is cut up as a shell does it. Failed."""
+    """The `forget` command for the entered text, which is split like a shell command. Failed."""
     target = query.get("target", "").strip()
     try:
         return ("forget", how, *(["--own-lines"] if query.get("own") else []), "--", *shlex.split(target))
@@ -403,7 +403,7 @@ def _forget(query: Query, how: str) -> tuple[str, ...]:
 
 
 def do_forget(bank: BankPages, form: Query) -> Shown:
-    """Forget what the plan names, if it is that plan still and its count was typed; tell what is left."""
+    """Run `forget` if the plan is unchanged and its count was typed."""
     plan = forget(bank, form).more
     if plan["hash"] != form.get("hash") or str(plan["count"]) != form.get("count", "").strip():
         raise ChangedOnDisk("the plan is another one now, or the count was not typed: nothing was removed")
@@ -412,7 +412,7 @@ def do_forget(bank: BankPages, form: Query) -> Shown:
 
 
 def do_undo(bank: BankPages, form: Query) -> str:
-    """Take a revision back, if its undo still changes what was shown."""
+    """Undo a revision if that still changes what was shown."""
     if plan_hash(revision(bank, {"rev": form["rev"], "undo": "1"}).more["plan"]) != form.get("hash"):
         raise ChangedOnDisk("what an undo would change is another thing now: nothing was written")
     bank.ask("undo", "--", form["rev"])
@@ -420,7 +420,7 @@ def do_undo(bank: BankPages, form: Query) -> str:
 
 
 def do_redo(bank: BankPages, form: Query) -> str:
-    """Take the newest undo back, if it is the one that was shown."""
+    """Redo the newest undo if it is the one that was shown."""
     if _redoable(bank).get("revision") != form["rev"]:
         raise ChangedOnDisk("the newest undo is another one now: nothing was written")
     bank.ask("redo")
@@ -428,7 +428,7 @@ def do_redo(bank: BankPages, form: Query) -> str:
 
 
 def do_held(bank: BankPages, form: Query) -> str:
-    """Bring back what disappeared all at once, or let it go, if it is what was shown."""
+    """Restore facts that disappeared at once, or accept their removal, if the files are those shown."""
     if plan_hash({"held": bank.ask("status", "--quick")["held"]}) != form.get("hash"):
         raise ChangedOnDisk("other files are held now: nothing was written")
     bank.ask(*(("undo",) if form.get("do") == "restore" else ("status", "--accept")))
@@ -436,14 +436,14 @@ def do_held(bank: BankPages, form: Query) -> str:
 
 
 def do_core(bank: BankPages, form: Query) -> str:
-    """Replace a block's text, if it is still what was read."""
+    """Replace the text of a core block if it is still the one shown."""
     expected = "" if form.get("new") else form["was"]
     bank.ask("core", "replace", f"--expect={expected}", "--", form["name"], form.get("value", ""))
     return "/core"
 
 
 def do_directive(bank: BankPages, form: Query) -> str:
-    """Add a rule, or delete the one whose number was typed, if that is the rule still that was read."""
+    """Add a directive, or delete the one with the typed number if it is still the one shown."""
     if form.get("do") == "delete":
         number = form["count"].strip()
         if bank.ask("directives", "get", "--", number)["directive"] != form["rule"]:
@@ -455,20 +455,20 @@ def do_directive(bank: BankPages, form: Query) -> str:
 
 
 def do_proposal(bank: BankPages, form: Query) -> str:
-    """Accept or reject what is proposed for core memory."""
+    """Accept or reject a proposal for core memory."""
     bank.ask("core", "accept" if form.get("do") == "accept" else "reject", "--", form["id"])
     return "/core?proposals=1"
 
 
 def do_name(bank: BankPages, form: Query) -> str:
-    """Two names are one, or are not."""
+    """Merge two names, make one an alias of the other, or record that they differ."""
     verb = form.get("do", "")
     bank.ask("entities", verb if verb in ("merge", "alias") else "split", "--", form["one"], form["other"])
     return home("name", form)[0]
 
 
 def do_retire(bank: BankPages, form: Query) -> str:
-    """A fact, an observation or an opinion no longer holds."""
+    """Retire a fact, an observation or an opinion."""
     why, target = form.get("reason", "").strip(), f"^{form['id']}"
     match form.get("record"):
         case "observation":
@@ -481,7 +481,7 @@ def do_retire(bank: BankPages, form: Query) -> str:
 
 
 def do_vouch(bank: BankPages, form: Query) -> str:
-    """A person stands by what another said, if it still says what they read, and they typed so."""
+    """Vouch for a record if its text is the one shown and `vouch` was typed."""
     now = plan_hash({"text": bank.ask("get", "--", f"^{form['id']}")["text"]})
     if now != form.get("hash") or form["typed"].strip() != "vouch":
         raise ChangedOnDisk("it says something else now, or vouch was not typed: nothing was written")
@@ -490,7 +490,7 @@ def do_vouch(bank: BankPages, form: Query) -> str:
 
 
 def do_queue(bank: BankPages, form: Query) -> str | Shown:
-    """Drop what waits, or try it again: what came of it, and what was refused, is kept nowhere."""
+    """Drop a queued entry, or retry it. A retry shows its result, which is stored nowhere."""
     if form.get("do") != "retry":
         bank.ask("queue", "drop", "--", form["key"])
         return "/work"
@@ -500,7 +500,7 @@ def do_queue(bank: BankPages, form: Query) -> str | Shown:
 
 
 def do_page(bank: BankPages, form: Query) -> str:
-    """Create a page by its recipe, change that, refresh a page, or delete it."""
+    """Create, update, refresh or delete a knowledge page."""
     match form.get("do"):
         case "refresh":
             bank.ask("pages", "refresh", "--", form["id"])
@@ -520,7 +520,7 @@ def do_page(bank: BankPages, form: Query) -> str:
 
 
 def do_probe(bank: BankPages, form: Query) -> Shown:
-    """A question and the fact that should be found by it."""
+    """Add a search probe: a query and the fact that it should find."""
     done = bank.ask("bench", "probes", f"--add={form['query']}", "--", f"^{form['id']}")
     return replace(probes(bank, {}), more={"done": done})
 
@@ -530,12 +530,11 @@ WRITES: Mapping[str, Callable[[BankPages, Query], str | Shown]] = {
     "directive": do_directive, "proposal": do_proposal, "name": do_name, "retire": do_retire,
     "vouch": do_vouch, "queue": do_queue, "page": do_page, "probe": do_probe,
 }  # fmt: skip
-"""What may be done with `--write`, by the last part of its address: where that leads, or what it shows."""
+"""{last part of the address: function} of the forms, which exist only with `--write`."""
 
 
 def home(what: str, form: Query) -> tuple[str, Page, Query]:
-    """Where a form stands: the address, the page, and what that is asked for. What was refused is said there,
-    beside what was typed."""
+    """(address, page, its query) of the page that contains a form; it shows the error if the form fails."""
     got = form.get
     match what:
         case "forget":
@@ -574,4 +573,4 @@ VIEWS: Mapping[str, Page] = {
     "/beliefs": beliefs, "/core": core, "/diary": diary, "/diary/{rev}": revision, "/work": work,
     "/health": health, "/bench": probes, "/forget": forget, "/help": help_,
 }  # fmt: skip
-"""The pages by their addresses."""
+"""{route: page}."""

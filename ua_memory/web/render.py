@@ -1,4 +1,4 @@
-"""Data into HTML: the templates, markdown, and what makes text from memory harmless. Only this makes HTML."""
+"""Render data as HTML: templates, markdown, links, and data for SVG. All HTML is made here."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ STATIC = {
     "page.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-"""The files that the page loads, by name, and their types. There is no other way to a file."""
+"""{name: media type} of the static files; no others are served."""
 LINES_EACH = 4
-"""Lines of a name in a graph, beside that to its middle."""
+"""Edges of a name in a graph, besides the one to the hub."""
 _CITED = re.compile(r"\[\[([^\]\[|#\n]*)#\^([A-Za-z0-9-]{1,64})(?:\|[^\]\[\n]*)?\]\]")
 _NAMED = re.compile(r"\[\[([^\]\[|#\n]{1,80})\]\]")
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)")
@@ -34,12 +34,12 @@ _SESSION_TURN = re.compile(r"t-[0-9a-f]{8}\Z")
 
 
 def static(name: str) -> bytes:
-    """A file that the page loads."""
+    """The bytes of a static file."""
     return (resources.files("ua_memory.web") / "static" / name).read_bytes()
 
 
 def environment() -> Environment:
-    """The templates. Everything is escaped; control and direction characters are spelled out."""
+    """The Jinja environment: it escapes HTML and makes control and bidirectional characters visible."""
     from jinja2 import Environment, PackageLoader
 
     made = Environment(
@@ -67,7 +67,7 @@ def _finalized(value: object) -> object:
 
 
 def fact_url(row: Mapping[str, Any]) -> str:
-    """The card of what a row of JSON stands for: by its id, else by its place."""
+    """The page of a result row of a command: a session, or a record by its id or else its place."""
     if row.get("source") == "sessions":
         return session_url(str(row["path"]).rpartition("/")[2].removesuffix(".md"))
     if row.get("id"):
@@ -76,23 +76,23 @@ def fact_url(row: Mapping[str, Any]) -> str:
 
 
 def file_url(path: str, line: int = 0) -> str:
-    """A file of the bank; its source, at a line."""
+    """The page of a file; its source view if a line is given."""
     begin = f"&from={line - LINES // 10}" if line > LINES // 2 else ""
     return f"/files/{quote(path)}" + (f"?view=source{begin}#L{line}" if line else "")
 
 
 def name_url(name: str) -> str:
-    """The page of a name; one that ends in `.json` is told from another's JSON by a slash."""
+    """The page of a name. A name that ends in `.json` gets a slash, since `.json` requests JSON."""
     return f"/names/{quote(name, safe='')}" + ("/" if name.endswith(".json") else "")
 
 
 def session_url(name: str, turn: str = "") -> str:
-    """A session, at a turn."""
+    """The page of a session, at a turn if one is given."""
     return f"/sessions/{quote(name, safe='')}" + (f"#{quote(turn, safe='')}" if turn else "")
 
 
 def turn_url(source: str) -> str:
-    """Where a quote was said, if its source is a turn of a session; else ''."""
+    """The page of the turn that a quote's source link cites; '' if it cites something else."""
     found = _CITED.fullmatch(source)
     return session_url(found[1], found[2]) if found and _SESSION_TURN.match(found[2]) else ""
 
@@ -101,7 +101,7 @@ def turn_url(source: str) -> str:
 
 
 def shell(command: Sequence[str]) -> str:
-    """A command as one types it: `--` stands only before what would be read as an option."""
+    """A shell command line; `--` is dropped if no argument after it starts with `-`."""
     at = command.index("--") if "--" in command else len(command)
     if not any(each.startswith("-") for each in command[at + 1 :]):
         command = [*command[:at], *command[at + 1 :]]
@@ -117,19 +117,19 @@ def weekday(day: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number as people write it."""
+    """Format a number with thousands separators, and two decimals if it is a float."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def first_line(text: str, most: int = 300) -> str:
-    """The text in one line of at most so many characters, without the marks of emphasis."""
+    """The text as one line of at most `most` characters, without markdown emphasis."""
     text = " ".join(_EMPHASIS.sub("", text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def markdown(text: str) -> Markup:
-    """Markdown as HTML: no HTML of its own, no images, links to the web with their host shown. A citation is
-    a link to its fact or turn, a name in double brackets one to its page."""
+    """Render markdown as HTML, without raw HTML and images. External links show their host in the title.
+    Citations link to their fact or turn, `[[names]]` to their page."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 
@@ -142,7 +142,7 @@ def markdown(text: str) -> Markup:
 
 
 def _brackets(state: Any, silent: bool) -> bool:
-    """A rule of the parser: what stands in double brackets outside of code is a link."""
+    """A parser rule for inline text: `[[…]]` outside of code is a link."""
     cited, named = _CITED.match(state.src, state.pos), _NAMED.match(state.src, state.pos)
     found = cited or named
     if not found or found.end() > state.posMax:
@@ -163,7 +163,7 @@ def _brackets(state: Any, silent: bool) -> bool:
 
 
 def _allowed(url: str) -> bool:
-    """Whether a link may lead there: to our own pages, or visibly out."""
+    """Whether a link's target is allowed: a page of ours, http, https or mailto."""
     if url.startswith("/"):
         return not url.startswith(("//", "/\\"))
     return urlsplit(url).scheme in ("http", "https", "mailto")
@@ -180,12 +180,12 @@ def _link_open(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> s
     return str(renderer.renderToken(tokens, at, options, env))
 
 
-# -- pictures ----------------------------------------------------------------------------------------------
-# Numbers of SVG pictures; the templates draw them.
+# -- charts and diffs --------------------------------------------------------------------------------------
+# Coordinates of SVG charts, and the lines of diffs, for the templates.
 
 
 def heat_map(days: Iterable[Mapping[str, Any]], today: str) -> dict[str, Any]:
-    """The last WEEKS weeks as squares: {x, y, day, facts, level 0 to 4}, and the names of the months."""
+    """A heat map of the last WEEKS weeks: squares {x, y, day, facts, level 0 to 4}, and labels of months."""
     facts = {str(row["day"]): int(row["facts"]) for row in days}
     end, start = date.fromisoformat(today), map_start(today)
     most = max((facts.get((start + timedelta(n)).isoformat(), 0) for n in range(7 * WEEKS)), default=0)
@@ -203,12 +203,13 @@ def heat_map(days: Iterable[Mapping[str, Any]], today: str) -> dict[str, Any]:
 
 
 def wheel(graph: Mapping[str, Any], hub: str = "") -> dict[str, Any]:
-    """Names on a circle, those that appear together near each other, and `hub` in its middle: {names: name
-    count x y and how its label is turned; lines: the two names, path and weight}. Of each name the LINES_EACH
-    strongest lines."""
+    """Layout of a graph: names on a circle, with co-occurring names adjacent and `hub` in the center.
+
+    `names`: {name, count, x, y, turn and left of its label}. `lines`: {one, other, count, path, width}, the
+    LINES_EACH strongest of each name."""
     pairs = [(row["one"], row["other"], int(row["count"])) for row in graph.get("together", ())]
     counts = {row["name"]: int(row["count"]) for row in graph.get("entities", ())}
-    reach = 190 if hub else 250  # the rest is for the labels, which a hub's smaller picture has larger
+    reach = 190 if hub else 250  # leaves room for labels, which are larger with a hub
     order = _side_by_side([name for name in counts if name != hub], pairs)
     places = {hub: (500.0, 500.0, 0.0)} if hub else {}
     for n, name in enumerate(order):
@@ -220,7 +221,7 @@ def wheel(graph: Mapping[str, Any], hub: str = "") -> dict[str, Any]:
         (x1, y1, _), (x2, y2, _) = places[one], places[other]
         if hub in (one, other) or max(drawn[one], drawn[other]) < LINES_EACH:
             drawn.update((one, other) if hub not in (one, other) else ())
-            pull = min(math.dist((x1, y1), (x2, y2)) / (2 * reach), 1)  # short ones stay near the rim
+            pull = min(math.dist((x1, y1), (x2, y2)) / (2 * reach), 1)  # short edges stay near the circle
             x, y = (500 * pull + (a + b) / 2 * (1 - pull) for a, b in ((x1, x2), (y1, y2)))
             path = f"M{x1:.0f} {y1:.0f}Q{x:.0f} {y:.0f} {x2:.0f} {y2:.0f}"
             lines.append(
@@ -241,7 +242,7 @@ def wheel(graph: Mapping[str, Any], hub: str = "") -> dict[str, Any]:
 
 
 def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -> list[str]:
-    """The names in an order in which each follows one that it often appears with."""
+    """Order names greedily so that each follows the one that it most often co-occurs with."""
     weights = defaultdict[str, Counter[str]](Counter)
     for one, other, count in pairs:
         weights[one][other] = weights[other][one] = count
@@ -254,7 +255,7 @@ def _side_by_side(names: Sequence[str], pairs: Iterable[tuple[str, str, int]]) -
 
 
 def hunks(diff: str) -> list[dict[str, Any]]:
-    """A unified diff by files: {path, lines: (kind, text)}; kind is add, remove, at or same."""
+    """Split a unified diff by file: {path, lines: (kind, text)}; kind is add, remove, at or same."""
     found: list[dict[str, Any]] = []
     begin = "diff --git " if diff.startswith("diff --git ") else "--- a/"  # of git, or of a plan
     for line in diff.split("\n"):
