@@ -1,4 +1,4 @@
-"""Core memory: the blocks of MEMORY.md, their budgets, and what a conversation may put there."""
+"""Core memory: the blocks of MEMORY.md, their token budgets, and checks of what a conversation may add."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ua_memory.text import grounding, tokens
 from ua_memory.text.wording import CORE_INTRO
 from ua_memory.transcripts.turns import Turn
 
-# -- core --------------------------------------------------------------------------------------------------
-# Core memory: the blocks of MEMORY.md, which every session begins with, and their budgets in tokens.
+# -- blocks ------------------------------------------------------------------------------------------------
+# The blocks of MEMORY.md, which are shown at the start of every session, and their budgets in tokens.
 
 
 TITLE = b"# Memory\n"
 LONGEST_NAME = 200
 WARN_AT = 0.8
-"""Part of a budget from which a warning is given, while there is still room to tidy up."""
+"""Share of a budget from which a warning is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Budget:
 
     @property
     def warning(self) -> str:
-        """The warning, or ''."""
+        """A warning from 80 % of the limit, else ''."""
         what = f"core block {self.name!r}" if self.name else "MEMORY.md"
         if self.used > self.limit:
             return f"{what} has {self.used} tokens, over its budget of {self.limit}"
@@ -53,9 +53,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """What a replace did: the block before (None: it is new) and after.
+    """The result of a replace: the block before (None if it is new) and after.
 
-    `repeated`: the request was answered before and nothing was done; `after` is the block as it is now.
+    `repeated`: the request id was used before and nothing was written; `after` is the block as it is now.
     """
 
     before: CoreBlock | None
@@ -72,7 +72,7 @@ def core_path(store: Store) -> str:
 
 
 def blocks(store: Store) -> list[CoreBlock]:
-    """All blocks in file order; none where there is no MEMORY.md."""
+    """All blocks in file order; empty without a MEMORY.md."""
     path = core_path(store)
     return _parse_blocks(_read_core(store, path), path)
 
@@ -101,12 +101,11 @@ def replace(
     by_person: bool = False,
     trailers: Mapping[str, str] | None = None,
 ) -> BlockChange:
-    """Replace one block's value, or add the block at the end; nothing else of the file changes.
+    """Replace one block's value, or add the block at the end of the file. The rest of the file is unchanged.
 
-    Blank lines around the value are left out, as they are when it is read. `[NAME]` makes a new block
-    labelled. `expect` is the value the caller read: ChangedOnDisk if it is another one now. TooLarge
-    where the new value would pass a budget that the old one did not. Usage for a value that would end
-    the block or open another. `trailers` are added to the commit.
+    Blank lines around the value are dropped. `[NAME]` makes a new block labelled. `trailers` are added to the
+    commit. ChangedOnDisk if the value is not `expect`, the one that the caller read. TooLarge if a budget is
+    exceeded, and by more than before. Usage for a value that would end the block or start another.
     """
     with store.revision("core replace", door=door, request=request, session=session) as draft:
         if draft.already_done is None:
@@ -120,8 +119,8 @@ def replace(
 
 
 def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
-    """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises; then
-    the draft is as it was."""
+    """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises, and
+    leaves the draft unchanged then."""
     value = _check_value(value)
     new_block = _new_block(name)
     path = core_path(store)
@@ -139,7 +138,8 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
 
 
 def check_values(store: Store, values: Mapping[str, str]) -> None:
-    """Raises what `put` would raise if these blocks got these values together."""
+    """Check that values ({block name: value}) can be written together. Raises what `put` would
+    raise."""
     path = core_path(store)
     data = _read_core(store, path)
     for name, value in values.items():
@@ -152,8 +152,8 @@ def check_values(store: Store, values: Mapping[str, str]) -> None:
 
 
 def check_budgets(store: Store, path: str, old: bytes, new: bytes) -> tuple[str, ...]:
-    """What to tell of the budgets if MEMORY.md has these bytes after those. TooLarge where one is passed that
-    was not, or was by less."""
+    """Check the budgets of MEMORY.md after a change from `old` to `new`; returns warnings. TooLarge if a
+    budget is exceeded, and by more than before."""
     warnings = dict[str, None]()
     for block in _parse_blocks(new, path):
         before = find_block(_parse_blocks(old, path), block.name)
@@ -180,14 +180,14 @@ class CoreMemory:
         self, name: str, value: str, *, expect: str | None = None, request: str | None = None,
         session: str | None = None, by_person: bool = False,
     ) -> BlockChange:  # fmt: skip
-        """Replace a block, or add it. `expect` is the value that was read. Raises what `replace` raises."""
+        """Replace or add a block: see `replace` of this module."""
         return replace(
             self._store, name, value, door=self._door, expect=expect, request=request, session=session,
             by_person=by_person,
         )  # fmt: skip
 
     def budgets(self) -> Sequence[Budget]:
-        """Tokens against budgets: MEMORY.md first, then its blocks. Counted once for as long as it stays."""
+        """Token counts and limits: MEMORY.md first, then its blocks. Cached until the file changes."""
         path, config = core_path(self._store), self._store.config
         data = _read_core(self._store, path)
         if self._counted is None or self._counted[0] != data:
@@ -224,7 +224,7 @@ def bare_name(name: str) -> str:
 
 
 def _new_block(name: str) -> CoreBlock:
-    """An empty block of this name. Usage if a heading cannot say it."""
+    """An empty block of this name. Usage if it cannot be written as a heading."""
     bare = bare_name(name)
     made = CoreBlock(bare, "", labelled=name.strip().removeprefix("##").strip() != bare)
     try:
@@ -237,7 +237,7 @@ def _new_block(name: str) -> CoreBlock:
 
 
 def _check_value(value: str) -> str:
-    """The value as a block can hold it. Usage where what follows in the file would not be what it was."""
+    """Normalize a block's value. Usage if it would change how the rest of the file is parsed."""
     lines = strip_blank(readable(value.replace("\r\n", "\n"))).split("\n")
     for found in scan(lines):
         words = lines[found.start].strip()
@@ -249,7 +249,7 @@ def _check_value(value: str) -> str:
 
 
 def find_block(there: Sequence[CoreBlock], name: str) -> CoreBlock | None:
-    """The block of a name, in other letters if need be."""
+    """The block of this name; an exact match is preferred to one in another letter case."""
     exact = [b for b in there if b.name == name]
     loose = [b for b in there if b.name.casefold() == name.casefold()]
     return next(iter(exact or loose), None)
@@ -262,7 +262,7 @@ def _check_expected(before: CoreBlock | None, expect: str | None, path: str) -> 
 
 
 def _replace_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
-    """The file's bytes with the block's value; Malformed if they would then parse as anything else."""
+    """The file's bytes with the block's new value. Malformed if any other block would change."""
     known = _parse_blocks(data, path)
     there = [(b.name, b.value) for b in known]
     at = [b.place for b in known].index(before.place) if before else len(known)
@@ -270,7 +270,7 @@ def _replace_value(data: bytes, path: str, before: CoreBlock | None, block: Core
     if before is None:
         new = document.append(data or TITLE, printer.show(block).split("\n"))
     elif before.top:
-        here = here if any(map(str.isalnum, block.value)) else []  # it is no block any more
+        here = here if any(map(str.isalnum, block.value)) else []  # it is not parsed as a block
         inner = printer.encode_core(block.value)
         new = markdown_lines.replace_lines(data, before.place, inner.split("\n") if inner else [])
     else:
@@ -306,23 +306,23 @@ def _check_block_budget(
 
 
 def _count_tokens(data: bytes) -> int:
-    """Tokens of the file, less the sentence that a new one begins with."""
+    """Tokens of the file, without the introduction that every new file has."""
     lines = data.decode("utf-8", "replace").split("\n")
     return tokens.count("\n".join(line for line in lines if line.strip() != CORE_INTRO))
 
 
-# -- borne -------------------------------------------------------------------------------------------------
-# What core memory may take from a conversation: what its person said.
+# -- grounding ---------------------------------------------------------------------------------------------
+# A conversation may add to core memory only what the person said in it.
 #
-# Every session begins with core memory, so an order that a page or a tool put into the assistant's mouth
-# would be obeyed for ever. What only an assistant's or a tool's turn says, or a search showed, may become a
-# fact that says whose it is. A sentence is a person's if its words are, in the main: stems are compared, so
-# a translation is not recognised, and a "yes" to the assistant's words does not make them the person's.
+# Core memory is shown in every session, so an order injected by a page or a tool would be obeyed for ever.
+# What only the assistant, a tool or a search said may become a fact with that origin. A sentence counts as
+# the person's if the person used most of its words. Stems are compared: a translation is not recognised, and
+# a "yes" to the assistant's words does not make them the person's.
 
 
 _ORDERS = "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
 ORDERS = grounding.tokenize(_ORDERS)
-"""Words that make an order of a statement, or turn it around: a person has said them, or they stay out."""
+"""Words that turn a statement into an order or its opposite; the person must have said them."""
 _SPEAKERS = frozenset({"user", "person", "assistant", "agent"})
 _SHORT = re.compile(r"(\w{3,})\.[a-z]{2,3}")
 _CAPITAL = re.compile(r"\b[A-Z]\w*")
@@ -334,9 +334,11 @@ def is_persons(turn: Turn) -> bool:
 
 
 def find_ungrounded(value: str, kept: Sequence[str], said: Sequence[str], others: Sequence[str]) -> str:
-    """Why a sentence of `value` is not the person's, in words for the model; '' where all are.
+    """The first sentence of `value` that the person did not say, with the reason, as a message for the model;
+    '' if there is none.
 
-    `kept` is what stood there, `said` the persons' turns, `others` all else that the model was shown.
+    `kept` are the block's present texts, `said` the person's turns, `others` everything else that the model
+    was shown.
     """
     ours = "\n".join((*kept, *said))
     was, here = grounding.words_only("\n".join(kept)), grounding.words_only(ours)
@@ -366,21 +368,22 @@ def _ungrounded_reason(one: str, here: str, plain: str, words: frozenset[str], t
 
 
 def _is_named(plain: str, thing: str) -> bool:
-    """Whether a thing is named there: `fly.io` also by who says Fly."""
+    """Whether a text names a thing; `fly.io` is also named by "Fly"."""
     short = _SHORT.fullmatch(thing)
     return grounding.has_token(plain, thing) or (short is not None and grounding.has_token(plain, short[1]))
 
 
-# -- words of a tool ---------------------------------------------------------------------------------------
+# -- repeated tool output ----------------------------------------------------------------------------------
 # Whether an agent's edit repeats what a tool printed in its session.
 #
-# A page that an agent reads may tell it what to write into core memory. What the person said as well is the
-# person's. Words are compared, not meanings: what an agent puts in other words is the agent's.
+# A page that an agent reads may tell it what to write into core memory. What the person said, too, is
+# allowed. Words are compared, not meanings: a paraphrase by the agent is not detected.
 
 
 def find_repeated(value: str, kept: str, said: Iterable[str], outputs: Iterable[str]) -> str:
-    """What of `value` a tool printed and no person said: a sentence that shares a run of words with an
-    output, or an address, path, file or flag; '' where there is nothing. `kept` is what the block had."""
+    """Find what `value` repeats from a tool's output and the person did not say: a sentence that shares a run
+    of words with an output, or an address, path, file or flag; '' if nothing. `kept` is the block's old
+    value."""
     persons = "\n".join((kept, *said))
     flat, plain = grounding.words_only(persons), grounding.plain_text(persons)
     runs = [(one, run) for one in grounding.sentences(value) for run in grounding.word_runs(one)]

@@ -1,7 +1,7 @@
-"""What is proposed for core memory: rules that a person stated, and what agents want or wrote there.
+"""Proposals for core memory: rules that a person stated, and edits by agents that a person has to confirm.
 
-Rules are computed from the files and never stored. What a person decided stands in trailers of the commits
-that say so. An agent's edit that waits for the person is one durable file in `pending/`.
+Rules are computed from the files and never stored. A person's decisions are trailers of commits. An agent's
+edit that waits for the person is one durable file in `pending/`.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from ua_memory.text.wording import RULES_BLOCK, stated_for_good
 from ua_memory.transcripts.reader import TranscriptWords
 
 ACCEPTED, REJECTED, SEEN = "Core-Accepted", "Core-Rejected", "Core-Seen"
-"""Trailers: the names of what a person accepted or rejected, and the revisions of agents that they kept."""
+"""Trailers: the ids of accepted and rejected proposals, and of agents' revisions that a person approved."""
 BY_AGENT = "Core-By-Agent"
-"""Trailer: the block that an agent changed in its own words, which no transcript could be held against."""
+"""Trailer: the block that an agent changed without a check against a transcript."""
 PREFIX = "core-"
 MOST_WAITING = 50
-"""Edits that wait at most: an agent that repeats itself must not fill the disk."""
+"""Most edits that can wait, so that an agent in a loop does not fill the disk."""
 NAMES = 8
-"""Digits of the hashes that name proposals."""
+"""Hexadecimal digits of the hashes in proposal ids."""
 
 ProposalKind = Literal["statement", "waiting", "unseen"]
 
 
 @dataclass(frozen=True, slots=True)
 class CoreProposal:
-    """One proposal. `id` is what `accept` and `reject` take.
+    """One proposal. `accept` and `reject` take its `id`.
 
-    A `statement` is a rule or preference of a person; its `text` would be added to a block. Of a `waiting`
-    edit, which an agent asked for, and of an `unseen` one, which an agent made, `text` has the lines that it
-    adds (`+ …`) and removes (`- …`) in `block`. `days` are those on which it was said.
+    A `statement` is a person's rule or preference; `text` would be added to `block`. A `waiting` edit was
+    requested by an agent, an `unseen` one was already made by it: `text` is a diff of `block`, with added
+    (`+ …`) and removed (`- …`) lines. `days` are the ISO days on which it was said or made.
     """
 
     id: str
@@ -67,7 +67,7 @@ class CoreProposal:
 
 @dataclass(frozen=True, slots=True)
 class DecidedProposals:
-    """The proposals that were accepted or rejected, and the revision that says so."""
+    """The accepted or rejected proposals, and the revision that records it."""
 
     proposals: tuple[CoreProposal, ...]
     result: Result
@@ -76,7 +76,7 @@ class DecidedProposals:
 
 @dataclass(frozen=True, slots=True)
 class WaitingEdit:
-    """An agent's edit as it waits: the block's value then (`before`, None where it was new) and wanted."""
+    """An agent's waiting edit. `before` is the block's value when it was requested, None for a new block."""
 
     section: str
     value: str
@@ -93,8 +93,8 @@ class WaitingEdit:
 
 
 class CoreProposals:
-    """The proposals of one bank; `door` names who decides. `undo` takes back a revision by its id; `among`
-    tells the files that may have preferences of a person's, None for all."""
+    """The proposals of one bank; `door` names who decides. `undo` undoes a revision by its id; `among` gives
+    the paths of files that may have a person's preferences, None for all files."""
 
     def __init__(
         self, store: Store, door: str, undo: Callable[[str], Result],
@@ -103,15 +103,15 @@ class CoreProposals:
         self._store, self._door, self._undo, self._among = store, door, undo, among
 
     def list(self) -> Sequence[CoreProposal]:
-        """All that a person has not decided: agents' edits first, then rules, the latest first."""
+        """All undecided proposals: agents' edits first, then rules, newest first."""
         return [*self._waiting(), *self._unseen(), *self._statements()]
 
     def accept(
         self, ids: Sequence[str], *, block: str = RULES_BLOCK, by_person: bool = False
     ) -> DecidedProposals:
-        """Put proposals into core memory, in one commit: rules as lines of `block`, what waits as it stands.
-        An agent's edit that stands is kept. Usage unless a person does it; NotFound, TooLarge, and
-        ChangedOnDisk where the block of a waiting edit is another one by now."""
+        """Accept proposals in one commit: add rules as lines of `block`, apply waiting edits, and mark unseen
+        edits as seen. Usage unless `by_person`; NotFound, TooLarge; ChangedOnDisk if the block of a waiting
+        edit has changed since."""
         chosen = self._chosen(ids, by_person)
         edits = {one.id: one for one in _waiting_edits(self._store)}
         warnings: list[str] = []
@@ -132,8 +132,8 @@ class CoreProposals:
         return DecidedProposals(tuple(chosen), draft.result, tuple(warnings))
 
     def reject(self, ids: Sequence[str], *, by_person: bool = False) -> DecidedProposals:
-        """Reject proposals; they are not made again. An agent's edit that stands is undone, in its own
-        commit. Usage unless a person does it; NotFound, and Conflict where an edit cannot be undone."""
+        """Reject proposals; they are not proposed again. An unseen edit is undone, in a commit of its own.
+        Usage unless `by_person`; NotFound; Conflict if an edit cannot be undone."""
         chosen = self._chosen(ids, by_person)
         undone = [self._undo(one.id) for one in chosen if one.kind == "unseen"]
         rest = [one for one in chosen if one.kind != "unseen"]
@@ -150,11 +150,11 @@ class CoreProposals:
         self, section: str, value: str, words: TranscriptWords | None, *, client: str = "",
         session: str | None = None,
     ) -> BlockChange | CoreProposal:  # fmt: skip
-        """An agent's replacement of a block, held against what its session's tools printed.
+        """Replace a block for an agent, after a check against the tool outputs of its session.
 
-        What repeats them in words that the person did not say waits for the person. What could not be
-        checked, as where nothing is left to be checked, is done, and its commit says that the agent wrote it.
-        Raises what `core.replace` raises.
+        An edit that repeats a tool's output and not the person's words is saved as a proposal. One that could
+        not be checked in full, or empties the block, is made, and its commit has the trailer `BY_AGENT`.
+        Raises what `core.replace` raises, and Usage for an edit that the person rejected.
         """
         store, value = self._store, self._store.redacted(value)
         core.check_values(store, {section: value})
@@ -175,7 +175,7 @@ class CoreProposals:
     # -- rules -----------------------------------------------------------------------------------------
 
     def _statements(self) -> Iterator[CoreProposal]:
-        """The rules and preferences that a person stated often enough, the latest first."""
+        """The rules and preferences that qualify as proposals (`_why`), newest first."""
         groups: dict[str, list[Fact]] = {}
         for path, data in texts(self._store, paths=self._among()):
             for fact in document.parse(data, path).of(Fact) if b"preference" in data else ():
@@ -192,7 +192,7 @@ class CoreProposals:
         yield from sorted(found, key=lambda one: (max(one.days, default=""), one.id), reverse=True)
 
     def _why(self, facts: Sequence[Fact]) -> str:
-        """Why a statement is proposed, '' where it is not."""
+        """The reason to propose a statement, '' for none: it was repeated, or is marked as lasting."""
         days = _seen_days(facts)
         if len(days) > 1:
             return f"stated on {', '.join(days[-4:])}"
@@ -204,7 +204,7 @@ class CoreProposals:
         return "said with a word such as always, never or remember" if any(map(stated_for_good, said)) else ""
 
     def _told_again(self, facts: Sequence[Fact]) -> bool:
-        """Whether a later session of the same day stated it again: the commits tell the sessions."""
+        """Whether more than one session stated it, by the `Session` trailers of the commits."""
         seen = {f"^{fact.id}" for fact in facts if fact.seen and fact.id}
         if not seen:
             return False
@@ -219,12 +219,12 @@ class CoreProposals:
         line = f"- {' '.join(one.text.split())}"
         return core.put(self._store, draft, name, f"{known.value}\n{line}" if known and known.value else line)
 
-    # -- edits that wait -------------------------------------------------------------------------------
+    # -- waiting edits ---------------------------------------------------------------------------------
 
     def _waiting(self) -> Iterator[CoreProposal]:
         there = {block.name.casefold(): block.value for block in core.blocks(self._store)}
         for one in _waiting_edits(self._store):
-            if there.get(one.section.casefold()) != one.value:  # else a kill left the file behind
+            if there.get(one.section.casefold()) != one.value:  # else a killed process left the file behind
                 yield self._shown(one)
 
     def _shown(self, one: WaitingEdit) -> CoreProposal:
@@ -235,7 +235,7 @@ class CoreProposals:
         )  # fmt: skip
 
     def _save(self, made: WaitingEdit) -> None:
-        """Write an edit down; it is on the disk when this returns. Busy where too many wait, CannotWrite."""
+        """Save a waiting edit; it is on disk when this returns. CannotWrite; Busy if too many wait."""
         file = _edit_path(self._store, made.id)
         self._store.make_state()
         with self._store.locked(), writing(file):
@@ -253,10 +253,10 @@ class CoreProposals:
             if one.kind == "waiting":
                 _edit_path(self._store, one.id).unlink(missing_ok=True)
 
-    # -- edits that stand ------------------------------------------------------------------------------
+    # -- unseen edits ----------------------------------------------------------------------------------
 
     def _unseen(self) -> Iterator[CoreProposal]:
-        """The edits of agents that no person has seen and of which something is left, the latest first."""
+        """Agents' edits that no person has seen and that still have an effect, newest first."""
         history = self._store.history
         made = history.with_trailer(BY_AGENT)
         settled = (history.undone_revisions() | self._names(SEEN)) if made else set()
@@ -281,7 +281,7 @@ class CoreProposals:
     # -- decisions -------------------------------------------------------------------------------------
 
     def _chosen(self, ids: Sequence[str], by_person: bool) -> Sequence[CoreProposal]:
-        """The proposals of these names, each once. Usage, NotFound."""
+        """The proposals with these ids, each once. Usage, NotFound."""
         if not by_person:
             raise Usage("only a person decides on core memory", hint="run it at a terminal")
         if not ids:
@@ -299,14 +299,14 @@ class CoreProposals:
         return list(chosen.values())
 
     def _names(self, key: str) -> set[str]:
-        """The names in a trailer of all revisions that nobody took back."""
+        """The values of a trailer in all revisions that were not undone."""
         log = self._store.history.with_trailer(key)
         gone = self._store.history.undone_revisions() if log else set()
         return {name for one in log if one.id not in gone for name in one.trailers.get(key, ())}
 
 
 def delete_edits(store: Store, holds: Callable[[str], bool]) -> int:
-    """Delete the waiting edits that have words for which `holds` is true; their number."""
+    """Delete the waiting edits whose old or new value makes `holds` true; returns their number."""
     gone = [one for one in _waiting_edits(store) if holds(one.value) or holds(one.before or "")]
     for one in gone:
         _edit_path(store, one.id).unlink(missing_ok=True)
@@ -325,13 +325,13 @@ def _edit_path(store: Store, id: str) -> Path:
 
 
 def _is_owners_rule(fact: Fact) -> bool:
-    """What was said in a group chat is no owner's rule."""
+    """Whether a fact is a preference of the owner's. One from a group chat is not."""
     own = fact.said_by == "person" and not wording.group_of((*fact.tags, *fact.heading.tags))
     return own and fact.kind == "preference" and not fact.retired and not fact.untrusted
 
 
 def _trailer_name(fact: Fact) -> str:
-    """What a trailer calls a fact: its id, or the place and hash of a line without one."""
+    """A fact's proposal id: its id, or the path and text hash of a line without one."""
     if fact.ref:
         return f"^{fact.ref}"
     return f"{quote(fact.place.path, safe='/@+=~')}#{document.texthash(fact.text)[:NAMES]}"
@@ -349,7 +349,7 @@ def _rule_proposal(facts: Sequence[Fact], why: str) -> CoreProposal:
 
 
 def _seen_days(facts: Sequence[Fact]) -> list[str]:
-    """The days on which facts were said or seen again."""
+    """The ISO days on which facts were said or seen again, sorted."""
     said = (day_of(fact.place.path) or "" for fact in facts)
     seen = (stamp[:10] for fact in facts for stamp in fact.seen)
     return sorted({*said, *seen} - {""})
@@ -367,7 +367,7 @@ def _line_diff(before: str, after: str) -> str:
 
 
 def _remaining_diff(before: str, after: str, now: str) -> str:
-    """The lines of a change that still hold: added ones that stand, removed ones that do not."""
+    """The lines of a change that still apply: added ones that are there, removed ones that are not."""
     there = set(now.splitlines())
     rows = _line_diff(before, after).splitlines()
     return "\n".join(row for row in rows if (row[2:] in there) == (row[0] == "+"))

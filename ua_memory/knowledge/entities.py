@@ -1,4 +1,4 @@
-"""Entities: aliases, merges and splits that a person decided, in `memory/entities.md`."""
+"""Entities: the aliases, merges and splits that a person decided, in `memory/entities.md`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.patterns import data_text
 
-# -- alike -------------------------------------------------------------------------------------------------
-# Whether two names may be one: pure comparison, which merges nothing.
+# -- similarity --------------------------------------------------------------------------------------------
+# Compare two names; nothing is merged here.
 #
-# What only writing makes different (case, signs, accents, a genitive, two letters that changed places) is
-# one name. A letter more, less or another may be somebody else (Daniel and Daniela, Martin and Marvin), and
-# a short name may be anybody's: those are `maybe`, for the context or a person to decide. Numbers are never
-# rounded: `Room 101` is not `Room 102`, and `Python 3` not `Python`.
+# Names that differ only in spelling (case, punctuation, accents, a genitive, two swapped letters) are the
+# same. One letter more, less or changed may be somebody else (Daniel and Daniela, Martin and Marvin), and a
+# short name may refer to several: those are `maybe`, for the context or a person to decide. Numbers must be
+# equal: `Room 101` is not `Room 102`, and `Python 3` not `Python`.
 
 
 LONG, LONGER = 5, 9
-"""Letters from which one slip of the pen is thought of, and from which two."""
+"""Least letters of a word for one spelling mistake, and for two."""
 
 _GENITIVE = re.compile(r"(?<=\w)['’](?:s\b)?(?=\W*$)")
 _INITIAL = re.compile(r"\b(\w)\.(?=\s|$)")
@@ -40,7 +40,7 @@ _INITIAL = re.compile(r"\b(\w)\.(?=\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class NameSimilarity:
-    """How near two names are: `sure` where only the writing differs, `maybe` where it may be another."""
+    """How similar two names are: `sure` if they differ only in spelling, `maybe` if they may be different."""
 
     how: Literal["sure", "maybe"]
     reason: str
@@ -48,13 +48,13 @@ class NameSimilarity:
 
 @lru_cache(maxsize=8192)
 def fold(name: str) -> str:
-    """A name as it is compared: case, signs and a genitive aside."""
+    """Normalize a name for comparison: casefolded, without punctuation or a genitive's ending."""
     text = _GENITIVE.sub("", unicodedata.normalize("NFKC", name)).casefold()
     return " ".join(re.findall(r"\w+", text))
 
 
 def likeness(one: str, other: str) -> NameSimilarity | None:
-    """How near two names are to being one; None if they are not. It does not matter which is given first."""
+    """The similarity of two names, None if they are different. Symmetric."""
     a, b = fold(one), fold(other)
     if not a or not b or re.findall(r"\d+", a) != re.findall(r"\d+", b):
         return None
@@ -115,7 +115,7 @@ def _nickname_similarity(one: str, other: str) -> NameSimilarity | None:
 
 
 def _spelling_similarity(short: str, long: str) -> NameSimilarity | None:
-    """What may have gone wrong in writing one of two words, which are not equal."""
+    """Compare two different words: plurals and spelling mistakes; None if they are not similar."""
     if long in (f"{short}s", f"{short}es") and len(short) > 2:
         return NameSimilarity("maybe", "one may be the plural of the other")
     if len(short) < LONG or short[0] != long[0] or not (short + long).isalpha():
@@ -135,7 +135,7 @@ def _spelling_similarity(short: str, long: str) -> NameSimilarity | None:
 
 
 def _edit_distance(a: str, b: str) -> int:
-    """Letters to change, add or take out to make one word of the other (Levenshtein 1965)."""
+    """The Levenshtein distance of two words, in letters."""
     row = list(range(len(b) + 1))
     for n, x in enumerate(a, 1):
         above, row[0] = row[0], n
@@ -145,7 +145,7 @@ def _edit_distance(a: str, b: str) -> int:
 
 
 def _compare_parts(short: list[str], long: list[str]) -> NameSimilarity | None:
-    """A name that begins or ends another one, as a first or a last name does."""
+    """Compare a name with a longer one that it may begin or end, as a first or last name does."""
     if len(short[0]) < 2 or (len(short) == 1 and len(short[0]) < 3):
         return None
     if long[: len(short)] == short or long[-len(short) :] == short:
@@ -153,8 +153,8 @@ def _compare_parts(short: list[str], long: list[str]) -> NameSimilarity | None:
     return _nickname_similarity(short[0], long[0]) if len(short) == 1 else None
 
 
-# -- drawn -------------------------------------------------------------------------------------------------
-# Facts that were drawn while two names were taken for one: whoever says that they are two gets them back.
+# -- restoring names ---------------------------------------------------------------------------------------
+# Restore the entities of facts that were extracted while two names were merged, when they are split again.
 
 
 _ENTITIES_LINE = re.compile(r"(\s+[-*+]\s+entities:\s*)\S.*")
@@ -163,9 +163,9 @@ _ENTITIES_LINE = re.compile(r"(\s+[-*+]\s+entities:\s*)\S.*")
 def restore_names(
     store: Store, draft: Draft, names: Collection[str], other: str, called: str | None = None
 ) -> int:
-    """In an open revision: where a fact of ours has one of `names` among its entities, and its words say only
-    `other`, `other` stands there again, or what they are `called` that it names. How many these are; the
-    draft notes it."""
+    """Restore `other` (or `called`, its entity's name) as an entity of extracted facts, in an open revision:
+    of those that list one of `names` but mention only `other`. Returns their number, and adds a note to the
+    draft."""
     links = [write_link(name).encode("utf-8", "replace") for name in names]
     paths = [path for path, data in texts(store) if any(link in data for link in links)]
     count = 0
@@ -179,7 +179,7 @@ def restore_names(
 
 
 def restore_all_names(store: Store, draft: Draft, before: Sequence[Entity], after: Sequence[Entity]) -> None:
-    """The same for all names that were one's in the records `before`, and are not in those `after`."""
+    """Call `restore_names` for every alias of the records `before` that their entity has lost in `after`."""
     for mine in before:
         there = [e for e in after if fold(mine.name) in _names(e)]
         left = {fold(n) for e in there for n in (e.name, *e.aliases)}
@@ -203,7 +203,7 @@ def _needs_restore(fact: Fact, names: Collection[str], other: str) -> bool:
 
 
 def _rewrite_entities(draft: Draft, path: str, block: str, names: Collection[str], other: str) -> bool:
-    """One fact's line of entities written anew, if it reads so afterwards and nothing else does otherwise."""
+    """Rewrite one fact's `entities:` line; False, without a change, if that would change anything else."""
     document = markdown_document.parse(draft.read(path), path)
     known = document.of(Fact)
     old = next(fact for fact in known if fact.id == block)
@@ -222,10 +222,10 @@ def _rewrite_entities(draft: Draft, path: str, block: str, names: Collection[str
 
 
 # -- decisions ---------------------------------------------------------------------------------------------
-# Decisions about names: each one some lines of `memory/entities.md`, one commit, and undone as such.
+# Decisions about names: each changes some lines of `memory/entities.md` in one commit, and can be undone.
 #
-# Facts keep their words. Of the file only the lines that a decision is about are written anew, so that what
-# a person wrote beside them stays; a record that cannot be changed so is left alone with Malformed.
+# The text of facts is not changed. Only the lines concerned are rewritten, so that a person's other lines
+# stay; Malformed if that is not possible.
 
 
 ENTITIES = "memory/entities.md"
@@ -235,7 +235,7 @@ _DECISION_ROW = re.compile(r"(?P<lead>\s+[-*+]\s+(?P<key>alias|not):\s*)(?P<valu
 
 @dataclass(frozen=True, slots=True)
 class EntityDecision:
-    """What was decided: the records as they stand now, first the one it is about, and its commit."""
+    """The result of a decision: the records as they are now, the main one first, and its commit."""
 
     entities: tuple[Entity, ...]
     result: Result
@@ -243,8 +243,8 @@ class EntityDecision:
 
 
 def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
-    """`other` is another name of `name`. Usage where `other` has a record of its own, which is for `merge`;
-    Conflict where somebody has said that they are two."""
+    """Make `other` an alias of `name`. Usage if `other` has a record of its own (use `merge`); Conflict if a
+    `not:` keeps them apart."""
     with _decision_revision(store, door, by_person) as sheet:
         if any(fold(e.name) == fold(other) for e in sheet.entities()):
             hint = f"ua-memory entities merge {_quote(name)} {_quote(other)}"
@@ -254,20 +254,20 @@ def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = F
 
 
 def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
-    """`other` and all its aliases are `name`. Only the file of names changes: facts keep their words, so that
-    `split` and undo lead back. Conflict where somebody has said that they are two."""
+    """Make `other` and all its aliases aliases of `name`. Facts are not changed, so that `split` and undo can
+    restore it. Conflict if a `not:` keeps them apart."""
     with _decision_revision(store, door, by_person) as sheet:
         sheet.join(name, other)
     return sheet.decided()
 
 
 def split(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
-    """`other` is not `name`: the alias goes, and a `not:` on both sides keeps them apart for good. Facts of
-    ours that were drawn meanwhile, and whose words say only `other`, name `other` again."""
+    """Separate `other` from `name`: remove the alias, and add a `not:` to both records. Facts that were
+    extracted meanwhile and mention only `other` list it as their entity again."""
     with _decision_revision(store, door, by_person) as sheet:
         _require_different(name, other)
         mine = sheet.record(name, other) or Entity(name)
-        if fold(mine.name) == fold(other):  # it is the record's own name that goes
+        if fold(mine.name) == fold(other):  # it would leave the record without its name
             raise Usage(
                 f"{other} is the name of the record", where=ENTITIES,
                 hint=f"ua-memory entities rename {_quote(other)} NEW, then split",
@@ -284,8 +284,8 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
 
 
 def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = False) -> EntityDecision:
-    """What was called `old` is called `new`; the old name stays as an alias. Usage where `new` is somebody
-    else's name already."""
+    """Rename an entity from `old` to `new`; the old name stays as an alias. Usage if `new` is a name of
+    another entity."""
     with _decision_revision(store, door, by_person) as sheet:
         _require_different(old, new, exactly=True)
         was = sheet.record(old) or Entity(old)
@@ -302,7 +302,7 @@ def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = Fal
 
 
 class _EntitiesFile:
-    """The file of names within one revision."""
+    """`memory/entities.md` in an open revision."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
@@ -312,7 +312,8 @@ class _EntitiesFile:
         return markdown_document.parse(self.draft.read(ENTITIES), ENTITIES).of(Entity)
 
     def record(self, name: str, also: str = "") -> Entity | None:
-        """Who is called so; with `also`, of several the one who is called that too. Usage for several."""
+        """The record with this name or alias, None if there is none. Of several, the one that also has the
+        name `also`, else the one of which it is the main name. Usage if several are left."""
         named = [e for e in self.entities() if fold(name) in map(fold, (e.name, *e.aliases))]
         own = [e for e in named if fold(e.name) == fold(name)]
         both = [e for e in named if also and fold(also) in map(fold, (e.name, *e.aliases))]
@@ -323,7 +324,7 @@ class _EntitiesFile:
         return found[0] if found else None
 
     def join(self, name: str, other: str) -> None:
-        """Make `other` a name of `name`, with all that it is called."""
+        """Make `other` and its aliases aliases of `name`."""
         _require_different(name, other)
         mine, theirs = self.record(name), self.record(other)
         if mine is not None and mine == theirs:
@@ -348,7 +349,8 @@ class _EntitiesFile:
                 raise Conflict(f"{a.name} is marked as not {names[0]}", where=_citation(a), hint=hint)
 
     def put(self, old: Entity, new: Entity | None) -> None:
-        """Write a record in place of one, or at the end where it was none; None takes it out."""
+        """Replace the record `old`, or append `new` if there is no such record; None deletes it. Malformed if
+        other records would change."""
         known = self.entities()
         there = next((e for e in known if e == old), None)
         if (there is None and new is None) or there == new:
@@ -380,7 +382,7 @@ def _decision_revision(store: Store, door: str, by_person: bool) -> Iterator[_En
 
 
 def _change_record(data: bytes, old: Entity | None, new: Entity | None) -> Iterator[bytes]:
-    """The file with a record changed: its own lines as far as they may stand, else all of them anew."""
+    """Candidates for the changed file: only the changed lines replaced, then the whole record rewritten."""
     if old is None:
         assert new is not None
         start = data if data.strip() else b"# Entities\n\n"
@@ -394,7 +396,7 @@ def _change_record(data: bytes, old: Entity | None, new: Entity | None) -> Itera
 
 
 def _change_lines(lines: list[str], old: Entity, new: Entity) -> list[str]:
-    """A record's lines with only those changed whose names come or go."""
+    """A record's lines; only those are changed that lose or gain a name."""
     if old.name != new.name:
         written = next((w for w in (write_link(old.name), old.name) if w in lines[0]), lines[0])
         lines[0] = lines[0].replace(written, write_link(new.name), 1)
@@ -417,7 +419,7 @@ def _remove_names(lines: list[str], row: int, gone: set[str]) -> None:
     assert match is not None
     try:
         names = read_names(match["value"])
-    except ValueError:  # left out when it was read, and left alone now
+    except ValueError:  # the parser ignores this line
         return
     kept = [name for name in names if name not in gone]
     if len(kept) < len(names):
@@ -444,29 +446,29 @@ def _quote(name: str) -> str:
     return f'"{name}"' if re.search(r"[^\w.-]", name) else name
 
 
-# -- settled -----------------------------------------------------------------------------------------------
-# The names that are settled in `memory/entities.md`, and whom a name in a text stands for.
+# -- resolution --------------------------------------------------------------------------------------------
+# Resolve names in texts to the entities of `memory/entities.md`, and suggest names that may be one entity.
 #
-# A person's lines decide; what is not decided there is left open rather than guessed, and a `not:` is never
-# passed over. Everything but `settled` is pure.
+# A person's lines decide. What they leave open is not guessed, and a `not:` always holds. Only
+# `entity_records` reads the store.
 
 
 MIN_SHARED = 2
-"""So many names must stand beside both to decide by company what a likeness alone leaves open."""
+"""Shared co-occurring names from which context decides between similar names."""
 
 CROWD_SIZE = 400
-"""Names with a word in common that are compared with each other; more have an ordinary word in common."""
+"""Most names sharing a word that are compared with each other; a word of more names is too common."""
 
 Beside = Callable[[str], Collection[str]]
-"""The names that stand beside somebody's in the bank."""
+"""Gives the names that co-occur with a name in the bank."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedName:
-    """Whom a name stands for. `name` is what they are called, or the name as it was given while that is open.
+    """The entity that a name refers to. `name` is the entity's main name, or the given name if `how` is open.
 
-    `how`: exact (the name itself), alias, form (only the writing differs), context (decided by the names
-    beside it), open. `candidates` are who else it may be, where it is open.
+    `how`: exact (the main name), alias, form (only the spelling differs), context (decided by co-occurring
+    names), open (undecided). `candidates` are the entities that an open name may refer to.
     """
 
     name: str
@@ -477,7 +479,7 @@ class ResolvedName:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Two names that may be one, for a person to decide: `name` would stay, `other` become its alias."""
+    """Two names that may be one entity, for a person to decide: `other` would become an alias of `name`."""
 
     name: str
     other: str
@@ -487,7 +489,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class EntityRecords:
-    """The records of `memory/entities.md`, and what follows from them."""
+    """The records of `memory/entities.md`, and lookups in them."""
 
     records: tuple[Entity, ...] = ()
 
@@ -500,11 +502,11 @@ class EntityRecords:
         return found
 
     def by_name(self, name: str) -> Sequence[Entity]:
-        """Those who are called so, by name or alias: none, one, or several who share it."""
+        """The records with this name or alias; several may share it."""
         return self._by_name.get(fold(name), ())
 
     def are_separate(self, one: str, other: str) -> bool:
-        """Whether somebody has said that these two names are not one."""
+        """Whether a `not:` keeps these two names apart."""
         ours, theirs = self._kept_from(one), self._kept_from(other)
         return bool(ours & self._all_of(other) or theirs & self._all_of(one))
 
@@ -516,12 +518,12 @@ class EntityRecords:
         return {fold(n) for entity in self.by_name(name) for n in entity.nots}
 
     def are_same(self, one: str, other: str) -> bool:
-        """Whether two names are settled to be one's."""
+        """Whether two names are in one record."""
         return any(a is b for a in self.by_name(one) for b in self.by_name(other))
 
     def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> ResolvedName:
-        """Whom a name in a text stands for. `context` are the other names of that text, `beside` gives the
-        names that stand beside somebody's elsewhere in the bank."""
+        """Find the entity that a name in a text refers to. `context` are the other names of that text,
+        `beside` gives the names that co-occur with a name elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
         named = self.by_name(name)
         if len(named) == 1:
@@ -536,11 +538,11 @@ class EntityRecords:
         return self._by_company(name, sure or [entity for entity, _ in near], company, beside, MIN_SHARED)
 
     def names(self, said: Sequence[str]) -> tuple[str, ...]:
-        """The names of a drawn fact as they are settled, each once; one that is not stays as it was said."""
+        """The main names of a fact's entities, each once; open names stay as they are."""
         return tuple(dict.fromkeys(self.resolve(name, said).name for name in said))
 
     def _near(self, name: str) -> Iterator[tuple[Entity, NameSimilarity]]:
-        """Those whom a name may stand for, with the best reason to think so."""
+        """The entities with a name similar to this one, each with its best similarity."""
         for entity in self.records:
             if self.are_separate(entity.name, name):
                 continue
@@ -551,8 +553,8 @@ class EntityRecords:
     def _by_company(
         self, name: str, among: Sequence[Entity], company: set[str], beside: Beside | None, least: int
     ) -> ResolvedName:
-        """Decide by the names beside it: one's own full name is enough, else `least` shared ones, and more
-        than anybody else has."""
+        """Decide by context: another name of one entity in the same text is enough, else `least` co-occurring
+        names, and more than any other entity has."""
         if not among:
             return ResolvedName(name, "open")
         said = [e for e in among if company & ({fold(n) for n in (e.name, *e.aliases)} - {fold(name)})]
@@ -569,7 +571,7 @@ class EntityRecords:
 
 
 def entity_records(store: Store) -> EntityRecords:
-    """What `memory/entities.md` says now, hand edits included; nothing where there is no such file."""
+    """Read `memory/entities.md`; empty if there is no such file."""
     try:
         data = store.truth(ENTITIES)
     except NotFound:
@@ -580,10 +582,10 @@ def entity_records(store: Store) -> EntityRecords:
 def suggestions(
     names: Mapping[str, int], known: EntityRecords, beside: Beside, limit: int = 20
 ) -> list[Suggestion]:
-    """Names that may be one, the likeliest first. `names` are those of the bank, and how often each stands.
+    """Names that may be one entity, most likely first. `names` are the bank's names with their counts.
 
-    What a person has decided, either way, is not asked again. Names that may be two need company in common
-    and must not stand beside each other: who writes `Mistral and Mixtral` means two.
+    What a person has decided, either way, is not suggested again. Names whose similarity is `maybe` must
+    share co-occurring names and must not co-occur: `Mistral and Mixtral` are two.
     """
     found: list[tuple[tuple[int, int, str], Suggestion]] = []
     listed = {fold(name): name for name in names}
@@ -605,8 +607,8 @@ def suggestions(
 
 
 def _candidate_pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """The pairs of names that are worth a comparison: they share a word, begin alike, or one begins with a
-    short form of the other's first word."""
+    """The pairs of names to compare: they share a word or their first two letters, or one's first word is a
+    short form of the other's."""
     crowds = defaultdict[str, list[str]](list)
     first = defaultdict[str, list[str]](list)
     for name in names:
@@ -626,7 +628,7 @@ def _candidate_pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
 
 
 def _choose_name(one: str, other: str, names: Mapping[str, int], known: EntityRecords) -> tuple[str, str]:
-    """Which of two names would stay: the settled one, the longer one, the one that is written oftener."""
+    """(name to keep, other): prefer one with a record, then more words, then the more frequent."""
 
     def worth(name: str) -> tuple[bool, int, int, str]:
         return bool(known.by_name(name)), len(fold(name).split()), names.get(name, 0), name

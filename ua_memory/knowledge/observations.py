@@ -1,4 +1,4 @@
-"""Observations: what follows from several facts, with proofs, in `memory/observations/*.md`."""
+"""Observations: conclusions from facts, with proofs, in `memory/observations/*.md`."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from ua_memory.text.patterns import late
 from ua_memory.text.wording import OF_ONE_SESSION, counted
 
 # -- evidence ----------------------------------------------------------------------------------------------
-# What a belief rests on: the words of its facts, the days they are of, and what these days say of it.
+# The facts that support an observation: their words, their days, and the trend computed from the days.
 
 
 TRENDS = ("new", "strengthening", "steady", "weakening", "stale")
 RECENT, OLD = timedelta(days=30), timedelta(days=90)
-"""Hindsight's two windows."""
+"""Evidence is recent within the first, and stale beyond the second (as in Hindsight)."""
 MORE, LESS = 1.5, 0.5
-"""How much denser, or thinner, recent evidence is than what came before, to be called a change."""
+"""Ratios of recent to earlier evidence a day, above and below which a trend is strengthening or weakening."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofText:
-    """A fact, and the words of it that a belief rests on, copied exactly."""
+    """A fact, and the verbatim words of it that support an observation."""
 
     fact: Fact
     quote: str
 
 
 def sources(fact: Fact) -> list[str]:
-    """The texts a quote may come from: the fact's own, and the verbatim quotes it carries itself."""
+    """The texts that a proof may quote: the fact's text and its own quotes."""
     return [fact.text, *(quote.text for quote in fact.quotes)]
 
 
 def has_quote(quote: str, fact: Fact) -> bool:
-    """Whether the fact has these very words, white space and the shape of quotation marks aside."""
+    """Whether the fact has these words verbatim, ignoring white space and the form of quotation marks."""
     return locate(quote, sources(fact)) is not None
 
 
 def is_supported(proof: Proof, facts: Mapping[str, Fact]) -> bool:
-    """Whether a proof's fact is there, is not retired, and has the words."""
+    """Whether a proof's fact exists, is not retired, and has the quoted words."""
     fact = resolve_link(proof, facts)
     return fact is not None and not fact.retired and (not proof.quote or has_quote(proof.quote, fact))
 
 
 def scope_of(fact: Fact) -> str:
-    """Where a fact belongs, '' for nowhere in particular: its tags of the form `key:value`, sorted, those of
-    a single session aside, and of the tags of its heading those that say `scope:`. `scope:work` is `work`,
-    `project:shop` stays as it is. Beliefs never mix them."""
+    """A fact's scope, '' for none: its tags of the form `key:value` and the `scope:` tags of its heading,
+    sorted, without tags of a single session. `scope:work` becomes `work`, `project:shop` stays. All facts of
+    an observation have the same scope."""
     named = (*fact.tags, *(tag for tag in fact.heading.tags if tag.startswith("scope:")))
     placed = {tag for tag in named if 0 < tag.find(":") < len(tag) - 1}
     placed = {tag for tag in placed if not tag.startswith(OF_ONE_SESSION)}
@@ -68,7 +68,7 @@ def scope_of(fact: Fact) -> str:
 
 
 def day_of(fact: Fact) -> str:
-    """The ISO day a fact is about: its `when`, else its log's day; '' where neither names one."""
+    """The ISO day of a fact: its `when`, else the day of its log; '' if neither has one."""
     when = (fact.when or "")[:10]
     return when if len(when) == 10 else markdown_lines.day_of(fact.place.path) or _month_start(when)
 
@@ -78,8 +78,8 @@ def _month_start(month: str) -> str:
 
 
 def days_of(observation: Observation, facts: Mapping[str, Fact]) -> list[str]:
-    """The ISO days of an observation's proofs and of the sightings of these facts, in order. A proof whose
-    fact is gone has the day of the log that it names."""
+    """The ISO days of an observation's proofs, and those on which their facts were seen again, sorted. A
+    proof whose fact is gone has the day of the log in its link."""
     found: list[str] = []
     for proof in observation.proofs:
         fact = resolve_link(proof, facts)
@@ -89,11 +89,11 @@ def days_of(observation: Observation, facts: Mapping[str, Fact]) -> list[str]:
 
 
 def trend(days: Iterable[str], today: date) -> str:
-    """What the days of the evidence say of a belief, '' where there are none.
+    """The trend of an observation from the ISO days of its evidence; '' without any.
 
-    `new` if all of it is of the last 30 days, `stale` if none is of the last 90. Otherwise evidence a day in
-    the last 30 is compared with that before: half as much again is `strengthening`, less than half is
-    `weakening`, anything between is `steady`. Days to come count as today.
+    `new` if all are within the last 30 days, `stale` if none is within the last 90. Otherwise the evidence a
+    day in the last 30 days is compared with that before: more than 1.5 times is `strengthening`, less than
+    half is `weakening`, else `steady`. Future days count as today.
     """
     dated = sorted(min(date.fromisoformat(day), today) for day in days)
     if not dated:
@@ -110,15 +110,17 @@ def trend(days: Iterable[str], today: date) -> str:
 
 
 def inherit_tags(grounds: Sequence[ProofText]) -> tuple[str, ...]:
-    """The tags that a belief takes over from its facts, each once; those of a single session stay behind."""
+    """The tags of the facts for their observation, each once, without those of a single session."""
     tags = (tag for ground in grounds for tag in ground.fact.tags)
     each = dict.fromkeys(tag for tag in tags if not tag.startswith(OF_ONE_SESSION))
-    return tuple(sorted(each, key=lambda tag: ":" in tag))  # those that can stand behind the text come first
+    return tuple(
+        sorted(each, key=lambda tag: ":" in tag)
+    )  # plain tags first, which are written after the text
 
 
 def named_entities(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
-    """The entities of the facts that the belief is about: those its text names, and those that at least half
-    of the facts share."""
+    """The entities of an observation: those of its facts that its text names, or that at least half of the
+    facts have."""
     plain, counted = text.casefold(), dict[str, int]()
     for fact in facts:
         for name in dict.fromkeys(fact.entities):
@@ -128,9 +130,9 @@ def named_entities(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
 
 
 # -- files -------------------------------------------------------------------------------------------------
-# Which file of `memory/observations/` a belief goes to: what a person would look for it under.
+# The file of `memory/observations/` for an observation.
 #
-# Obsidian opens `[[Alice]]` with the file of that name, so the beliefs on Alice stand in `Alice.md`.
+# Obsidian opens `[[Alice]]` as the file of that name, so the observations about Alice are in `Alice.md`.
 
 
 FOLDER = "memory/observations"
@@ -138,17 +140,17 @@ REST = "General"
 _UNFIT = late(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
 _LONGEST = 80
 _SUBJECT = late(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b")
-"""What a sentence is about that begins with it: `Alice chooses`, not `Create Gumroad`."""
+"""The subject at the start of a sentence: `Alice chooses`, not `Create Gumroad`."""
 
 
 def choose_file(
     text: str, entities: Iterable[str], scope: str, there: Iterable[str], told: Sequence[str] = ()
 ) -> str:
-    """The path for a new belief, named after its main entity: the first that its text names, else the first
-    there is. Else after what its text begins with as its subject, else the name in it that most of its facts
-    have (their texts are `told`), else its scope, else General.
+    """The path for a new observation, named after its main entity: the first that its text names, else the
+    first of all. Without entities: the subject of its first sentence, else the name in it that most of its
+    facts have (`told` are their texts), else its scope, else General.
 
-    `there` are the files that exist: one that differs in letter case alone is the one.
+    `there` are the existing files: one that differs only in letter case is used.
     """
     plain = text.casefold()
     given = list(entities)
@@ -173,7 +175,7 @@ def title(path: str) -> list[str]:
 
 
 def _safe_name(name: str) -> str:
-    """A name as every file system takes it, and no log's: a day in front would make it one."""
+    """A file name valid on every file system. `On` precedes a day, which would make it a log's name."""
     plain = (
         " ".join(_UNFIT.sub(" ", markdown_lines.readable(name)).split()).strip(". ")[:_LONGEST].strip(". ")
     )
@@ -181,7 +183,7 @@ def _safe_name(name: str) -> str:
 
 
 # -- reading -----------------------------------------------------------------------------------------------
-# All beliefs of a bank, and the facts they may rest on, in one pass over its files.
+# Read all observations of a bank, and the facts that may support them, in one pass over its files.
 
 
 _COUNT = late(r"\s+[-*+]\s+proofs:\s*(\d{1,9})\s*")
@@ -189,24 +191,24 @@ _COUNT = late(r"\s+[-*+]\s+proofs:\s*(\d{1,9})\s*")
 
 @dataclass(frozen=True, slots=True)
 class ObservationIndex:
-    """`observations` are all there are, retired ones as well, `facts` likewise; each knows its place."""
+    """All observations and facts of the bank, retired ones included."""
 
     observations: tuple[Observation, ...] = ()
     facts: tuple[Fact, ...] = ()
     by_id: Mapping[str, Fact] = field(default_factory=dict)
-    """Those facts that have an id; see `knowledge.statements.by_ref`."""
+    """The facts that have an id, by `knowledge.statements.by_ref`."""
     miscounted: frozenset[str] = frozenset()
-    """The ids of the observations whose `proofs:` is another number than they have: a person took some."""
+    """The ids of observations whose `proofs:` is not their number of proofs: a person removed some."""
 
     @property
     def live(self) -> tuple[Observation, ...]:
-        """The observations that hold."""
+        """The observations that are not retired."""
         return tuple(each for each in self.observations if not each.retired)
 
 
 def all_observations(store: Store, paths: Collection[str] | None = None) -> ObservationIndex:
-    """What the files say now, all of them or those at `paths`; of a disappearance that is held, what the
-    trail says."""
+    """Read the observations and facts of all files, or those at `paths`. A file whose deletion is not
+    confirmed yet is read from the history."""
     observations: list[Observation] = []
     facts: list[Fact] = []
     miscounted: list[str] = []
@@ -227,7 +229,7 @@ def _wrong_counts(document: Document) -> Iterator[str]:
 
 
 def find(store: Store, block: str) -> Observation:
-    """The observation that is named (`excerpts`). NotFound."""
+    """The observation with this id. NotFound."""
     found = statements.resolve_target(store, block).record
     if not isinstance(found, Observation):
         raise NotFound("no observation has this id", where=block, hint="ua-memory observations list")
@@ -235,19 +237,19 @@ def find(store: Store, block: str) -> Observation:
 
 
 # -- writing -----------------------------------------------------------------------------------------------
-# What may become of an observation in an open revision: made, strengthened, revised, retired, merged.
+# Changes of observations in an open revision: add, revise, retire, merge.
 #
-# Each replaces the lines of one observation, or adds one, and none lets one go: what does not hold any more
-# has a `retired:` with the reason, and a wording that gave way stays as `was:`.
+# None deletes an observation: one that does not hold any more gets a `retired:` with the reason, and a
+# replaced text is kept as `was:`.
 
 
 def add(
     draft: Draft, text: str, grounds: Sequence[ProofText], *, today: date, there: Iterable[str] = ()
 ) -> Observation:
-    """Make an observation of these facts, and return it as it stands. `there` are the files there are.
+    """Write a new observation with these proofs, and return it. `there` are the existing files.
 
-    The facts may be a person's lines without an id, which are given one. Malformed without a proof, with
-    words that are not in the fact they are said to be from, or with facts of several scopes.
+    A person's line without an id is given one. Malformed without a proof, for quoted words that are not in
+    their fact, or for facts of several scopes.
     """
     stated = _check_text(text)
     if not grounds:
@@ -275,8 +277,8 @@ def revise(
     facts: Mapping[str, Fact],
     *, today: date,
 ) -> Observation:  # fmt: skip
-    """Give an observation another wording and more proofs; the old one stays as `was:` with the day until
-    which it held, that of the newest proof. A person's wording is not changed: Malformed, as for `add`."""
+    """Change an observation's text and add proofs. The old text is kept as `was:` with the day of the newest
+    proof. Malformed as for `add`, and for a change of a person's text."""
     stated = _check_text(text)
     old = _find_in_draft(draft, observation)
     for ground in grounds:
@@ -309,7 +311,7 @@ def revise(
 
 
 def retire(draft: Draft, observation: Observation, reason: str) -> Observation:
-    """Say of an observation that it does not hold any more, and why. Usage without a reason."""
+    """Retire an observation. Usage without a reason."""
     if not reason.strip():
         raise Usage("retiring an observation needs a reason")
     old = _find_in_draft(draft, observation)
@@ -319,8 +321,8 @@ def retire(draft: Draft, observation: Observation, reason: str) -> Observation:
 def merge(
     draft: Draft, into: Observation, others: Sequence[Observation], facts: Mapping[str, Fact], *, today: date
 ) -> Observation:
-    """Let one observation take over the proofs of others that say the same; they are retired, with a link to
-    it. Malformed where their scopes differ."""
+    """Merge observations that say the same: `into` gets the proofs, entities and tags of the others, which
+    are retired with a link to it. Malformed if their scopes differ."""
     old = _find_in_draft(draft, into)
     if any((each.scope or "") != (old.scope or "") for each in others):
         raise Malformed("an observation cannot mix scopes", where=old.place.citation)
@@ -339,7 +341,7 @@ def merge(
 def update_trend(
     draft: Draft, observation: Observation, facts: Mapping[str, Fact], *, today: date
 ) -> Observation:
-    """Bring the `trend:` of an observation up to today; one without a dated proof stays as it is."""
+    """Update the `trend:` of an observation to today; one without a dated proof is unchanged."""
     old = _find_in_draft(draft, observation)
     word = trend(days_of(old, facts), today)
     return old if not word or word == old.trend else _replace(draft, old, replace(old, trend=word))
@@ -348,15 +350,14 @@ def update_trend(
 def drop_lost_proofs(
     draft: Draft, observation: Observation, facts: Mapping[str, Fact], *, today: date
 ) -> Observation:
-    """Take away the proofs whose fact is gone, retired, or does not have the words any more, and write down
-    how many are left and of which days."""
+    """Remove proofs that are not supported any more (`is_supported`); update their number and days."""
     old = _find_in_draft(draft, observation)
     kept = [proof for proof in old.proofs if is_supported(proof, facts)]
     return _replace(draft, old, _with_proofs(old, kept, facts, today))
 
 
 def by_person(observation: Observation) -> bool:
-    """Whether a person worded it: they typed it, or it says so."""
+    """Whether a person wrote it: it has `origin: person`, or neither id nor origin."""
     return observation.origin == "person" or (not observation.id and observation.origin is None)
 
 
@@ -368,8 +369,8 @@ def _check_text(text: str) -> str:
 
 
 def _make_proofs(draft: Draft, grounds: Sequence[ProofText]) -> tuple[list[Proof], dict[str, Fact]]:
-    """The grounds as proofs, each fact once, and the facts by the `ref` they have now. Malformed for words
-    that are not in their fact."""
+    """(proofs, one for each fact; the facts by their `ref` now). Malformed for words that are not in their
+    fact."""
     found: dict[str, Proof] = {}
     facts: dict[str, Fact] = {}
     for ground in grounds:
@@ -385,7 +386,7 @@ def _make_proofs(draft: Draft, grounds: Sequence[ProofText]) -> tuple[list[Proof
 def _with_proofs(
     observation: Observation, rests: Sequence[Proof], facts: Mapping[str, Fact], today: date
 ) -> Observation:
-    """The observation with these proofs, the newest first, and what their days say of it."""
+    """The observation with these proofs, newest first, and its days and trend updated."""
 
     def day(proof: Proof) -> str:
         return max(days_of(replace(observation, proofs=(proof,)), facts), default="")
@@ -398,7 +399,7 @@ def _with_proofs(
 
 
 def _find_in_draft(draft: Draft, observation: Observation) -> Observation:
-    """The observation where it stands in the draft now. Malformed where it is gone."""
+    """The observation as it is in the draft now. Malformed if it is gone."""
     path = observation.place.path
     for each in markdown_document.parse(draft.read(path), path).of(Observation):
         if (each.id == observation.id) if observation.id else (each.text == observation.text and not each.id):
@@ -413,47 +414,47 @@ def _replace(draft: Draft, old: Observation, new: Observation) -> Observation:
     return _find_in_draft(draft, replace(new, place=old.place))
 
 
-# -- fresh -------------------------------------------------------------------------------------------------
-# Whether a belief is still up to date: of each its own, told from the files and from what waits.
+# -- freshness ---------------------------------------------------------------------------------------------
+# Whether an observation is up to date: its proofs still hold, and no newer fact concerns it.
 
 
 _SHARED_WORDS = 0.5
-"""The part of a belief's words that a fact must have to speak of it, where no entity tells."""
+"""Share of an observation's words that a fact must have to concern it, if they share no entity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """`newer` are facts that speak of the belief and that no consolidation has considered; `lost` are those
-    of its proofs that do not stand any more, each as `[[file#^id]] is gone`, and one for all where a person
-    took them out of the file."""
+    """Whether an observation is up to date: `newer` are facts that may concern it and that no consolidation
+    has considered; `lost` are messages on proofs that do not hold any more, as `[[file#^id]] is gone`."""
 
     newer: tuple[Fact, ...] = ()
     lost: tuple[str, ...] = ()
 
     @property
     def stale(self) -> bool:
-        """Whether the belief must be held against the facts before anybody relies on it."""
+        """Whether the observation must be checked against the facts again."""
         return bool(self.newer or self.lost)
 
     @property
     def why(self) -> tuple[str, ...]:
-        """The reasons in words, none for one that is fresh."""
+        """The reasons in words; empty if it is fresh."""
         count = len(self.newer)
         fresh = f"{counted(count, 'newer fact')} on it not considered yet"
         return (*([fresh] if count else []), *self.lost)
 
 
 def freshness(observation: Observation, facts: Mapping[str, Fact], waiting: Iterable[Fact]) -> Freshness:
-    """How fresh an observation is: `facts` are all there are, by id, `waiting` those that no run has
-    considered (`reflect.proposals` tells). Retired facts prove nothing, and being new make nothing stale."""
+    """Whether an observation is up to date. `facts` are all facts by id, `waiting` those that no
+    consolidation has considered (see `reflect.proposals`). A retired fact is no proof, and makes nothing
+    stale as a newer one."""
     words = terms(observation.text)
     newer = (fact for fact in waiting if not fact.retired and may_concern(fact, observation, words))
     return Freshness(tuple(newer), tuple(_lost_proofs(observation, facts)))
 
 
 def may_concern(fact: Fact, observation: Observation, words: frozenset[str] | None = None) -> bool:
-    """Whether a fact may bear on a belief: of the same scope, and names an entity of it, or has half of its
-    words. `words` are the belief's, where they are known already. Its own proofs bear on it anyway."""
+    """Whether a fact may concern an observation: it has the same scope, and names an entity of it or has half
+    of its words. `words` are the observation's terms, if the caller has them."""
     if scope_of(fact) != (observation.scope or ""):
         return False
     text = fact.text.casefold()
@@ -478,13 +479,13 @@ def _lost_proofs(observation: Observation, facts: Mapping[str, Fact]) -> Iterabl
             yield f"{cited} was edited: it does not say {proof.quote!r} any more"
 
 
-# -- believed ----------------------------------------------------------------------------------------------
-# An observation as it stands today, and all of them in numbers.
+# -- views -------------------------------------------------------------------------------------------------
+# What lists and status show of observations.
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationView:
-    """An observation with what its days say today, and how fresh it is."""
+    """An observation with its trend as of today, and its freshness."""
 
     observation: Observation
     trend: str
@@ -493,8 +494,8 @@ class ObservationView:
 
 @dataclass(frozen=True, slots=True)
 class ObservationCounts:
-    """Beliefs in numbers: observations that hold, facts that no run has looked at, facts set aside, and facts
-    that a batch is under way with, since when ('' without one)."""
+    """Numbers of live observations, of facts that no consolidation has considered, of facts set aside, and of
+    facts in a pending batch (`posted`), which was sent at `since` ('' without one)."""
 
     observations: int
     waiting: int

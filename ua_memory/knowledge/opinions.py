@@ -1,8 +1,7 @@
-"""Opinions: what the agent itself came to think, in `memory/opinions.md`, each with what it rests on.
+"""Opinions: the agent's own conclusions with their reasons, in `memory/opinions.md`.
 
-They stand in a file of their own and never among facts. An opinion without a `because` is never written;
-one that no longer holds is retired, not deleted, and one that changed is rewritten in its place: how it was
-worded before stands in the trail (`ua-memory blame ^id`).
+They are kept apart from facts. Each has at least one `because`. One that no longer holds is retired, not
+deleted. One that changed is rewritten in place; its earlier text is in the history (`ua-memory blame ^id`).
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ TITLE = b"# Opinions\n\n"
 KINDS: tuple[Kind, ...] = ("opinion", "pattern", "risk")
 LONGEST = 1000
 ALIKE = 0.6
-"""The share of words that two opinions have in common from which they are one opinion, worded twice."""
+"""Share of common words from which two texts count as the same opinion."""
 _QUOTE_LENGTH = 200
 _UNTRUSTED = "this is from an untrusted source, which cannot support an opinion"
 _CITE_HINT = "cite what a person or the agent has said"
 
 Ground = tuple[Fact | Observation, str]
-"""What an opinion rests on, and words of it; '' for its beginning."""
+"""A reason for an opinion, and the words to quote; '' quotes its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpinionChange:
-    """What became of an opinion: as it was (None: it is new), as it is, and the revision."""
+    """An opinion before (None if it is new) and after a change, and the revision."""
 
     before: Opinion | None
     after: Opinion
@@ -53,7 +52,8 @@ def all_opinions(store: Store, *, retired: bool = False) -> list[Opinion]:
 
 
 def find_similar(text: str, there: Sequence[Opinion]) -> Opinion | None:
-    """The opinion that says nearly this already: two wordings of one would only grow apart."""
+    """An existing opinion with nearly the same words, None if there is none. It should be revised instead of
+    adding a second one."""
     mine = terms(text)
     for one in there:
         both = terms(one.text)
@@ -68,8 +68,8 @@ def find_similar(text: str, there: Sequence[Opinion]) -> Opinion | None:
 def form(
     draft: Draft, text: str, grounds: Sequence[Ground], *, kind: Kind = "opinion", confidence: float, day: str
 ) -> Opinion:
-    """Write a new opinion at the end of the file. Usage for one without grounds, or whose quotes are not in
-    what they are said to be of."""
+    """Write a new opinion at the end of the file. Usage without grounds, or for a quote that is not in its
+    record."""
     made = Opinion(
         _check_text(text),
         statements.new_id(),
@@ -87,9 +87,9 @@ def revise(
     draft: Draft, opinion: Opinion, *, text: str = "", grounds: Sequence[Ground] = (),
     kind: Kind | None = None, confidence: float | None = None, day: str,
 ) -> Opinion:  # fmt: skip
-    """Change an opinion where it stands: what is given, nothing else. New grounds come beside the old ones.
+    """Change the given fields of an opinion; new grounds are added. A retired one holds again.
 
-    Usage as for `form`, Malformed where its lines have changed meanwhile.
+    Usage as for `form`; Malformed if the opinion no longer exists.
     """
     before = _find_in_draft(draft, opinion.id)
     because = _make_proofs(draft, grounds, before.because) if grounds else before.because
@@ -110,7 +110,7 @@ def revise(
 
 
 def drop(draft: Draft, opinion: Opinion, why: str, day: str) -> Opinion:
-    """Retire an opinion: it stays in the file with the day and the reason, and holds no more."""
+    """Retire an opinion: it stays in the file with the day and the reason."""
     before = _find_in_draft(draft, opinion.id)
     reason = " ".join(why.split())
     return _replace(draft, before, replace(before, retired=f"{day}, {reason}" if reason else day))
@@ -132,7 +132,7 @@ def _find_in_draft(draft: Draft, block: str | None) -> Opinion:
     raise Malformed("this opinion no longer exists", where=f"^{block}", hint="ua-memory opinions list")
 
 
-# -- what an opinion may be ----------------------------------------------------------------------------
+# -- validation ----------------------------------------------------------------------------------------
 
 
 def _check_text(text: str) -> str:
@@ -157,8 +157,8 @@ def _check_confidence(confidence: float) -> float:
 
 
 def _make_proofs(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
-    """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
-    are there, or in the place of one whose words are gone."""
+    """Make proofs from grounds, with verbatim quotes, and add them to the proofs in `there`. A proof whose
+    quote is not in its record any more is replaced. Usage for a ground that cannot be cited."""
     if not grounds:
         raise Usage("an opinion needs at least one reason", hint="name facts")
     found = {proof.ref: proof for proof in there}
@@ -183,16 +183,16 @@ def _make_proofs(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof]
 
 
 def _first_words(text: str) -> str:
-    """The first words of a text, as many as a quote should have."""
+    """The beginning of a text, cut at a word, as a quote."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _QUOTE_LENGTH else re.sub(r"\s\S*$", "", flat[:_QUOTE_LENGTH])
 
 
-# -- by hand -------------------------------------------------------------------------------------------
+# -- interface -----------------------------------------------------------------------------------------
 
 
 class Opinions:
-    """What the agent thinks, in one bank; `door` names who changes it."""
+    """The opinions of one bank; `door` names the caller."""
 
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
@@ -202,7 +202,7 @@ class Opinions:
         return all_opinions(self._store, retired=retired)
 
     def get(self, block: str) -> Opinion:
-        """The opinion with an id, also a dropped one. NotFound."""
+        """The opinion with this id; it may be retired. NotFound."""
         named = statements.parse_target(block)
         wanted = named.id or named.file
         for one in self.list(retired=True):
@@ -214,8 +214,8 @@ class Opinions:
         self, block: str, *, text: str = "", confidence: float | None = None, because: Sequence[str] = (),
         by_person: bool = False,
     ) -> OpinionChange:  # fmt: skip
-        """Change its words, its confidence, or what it rests on: `because` are ids of facts and observations
-        that are added. One revision. NotFound, Usage."""
+        """Change an opinion's text or confidence, or add reasons: `because` are ids of facts and
+        observations. One revision. NotFound, Usage."""
         before = self.get(block)
         grounds = [_evidence(self._store, each, by_person) for each in because]
         with self._store.revision("opinions", door=self._door, by_person=by_person) as draft:
@@ -227,7 +227,7 @@ class Opinions:
 
     def drop(self, block: str, why: str = "", *, by_person: bool = False) -> OpinionChange:
         """Retire an opinion: it stays in its file with the day and the reason. One revision. NotFound; Usage
-        for one that was dropped before."""
+        if it is retired already."""
         before = self.get(block)
         if before.retired:
             raise Usage(f"already dropped: {before.retired}", where=f"^{before.id}")

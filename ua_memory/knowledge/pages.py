@@ -1,7 +1,7 @@
-"""Knowledge pages and mental models: declared, read, changed and deleted, in domain words.
+"""Knowledge pages and mental models: create, read, update and delete.
 
-A page's header says what it tracks; its body is written by `reflect.refresh` and by persons. A mental model
-is a person's: no machine's door writes one.
+A page's header says what it tracks; its body is written by `reflect.refresh` and by persons. Only a person
+may write a mental model.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ FOLDERS: dict[PageKind, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/model
 _KINDS: Mapping[type[Page | MentalModel], PageKind] = {Page: "page", MentalModel: "model"}
 P = TypeVar("P", Page, MentalModel)
 MAX_TOKENS = 2048
-"""Tokens of a page's body, where its header does not say `max_tokens`."""
+"""Most tokens of a page's body, if its header has no `max_tokens`."""
 LONGEST = {"id": 64, "name": 200, "source_query": 1000}
-"""Characters of a header's values."""
+"""Most characters of the values in a header."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)")
-"""Names that Windows gives to devices: a bank may be synchronised to one."""
+"""Device names on Windows, which cannot be file names there."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """A page or a mental model after what was done to it, and before (None: it is new)."""
+    """A page or mental model after a change, and before it (None if it is new)."""
 
     record: Page | MentalModel
     result: Result
@@ -42,7 +42,7 @@ class PageChange:
 
 
 def path_of(sort: PageKind, name: str) -> str:
-    """The file of a page or model. Usage for an id that could not be a file's name everywhere."""
+    """The path of a page or model. Usage for an id that is not a valid file name on every system."""
     word, hint = f"a {_kind_name(sort)}'s id", "use a to z, digits, - and _, as in alice-hosting"
     if not _ID.fullmatch(name) or len(name) > LONGEST["id"]:
         raise Usage(f"{name[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
@@ -53,19 +53,20 @@ def path_of(sort: PageKind, name: str) -> str:
 
 
 def all_records(store: Store, kind: type[P]) -> list[P]:
-    """All pages, or mental models, by their ids; a file that says nothing is none."""
+    """All pages, or mental models, in order of their paths; empty files are skipped."""
     return [record for _, record in _records(store, _KINDS[kind]) if isinstance(record, kind)]
 
 
 def get_record(store: Store, kind: type[P], name: str) -> P:
-    """One page, or mental model, by its file's name or the id in its header, in any case. NotFound."""
+    """One page, or mental model, by its file name or the id in its header, ignoring case. NotFound."""
     found = _find_record(store, _KINDS[kind], name)
     assert isinstance(found, kind)
     return found
 
 
 def max_tokens(data: bytes, path: str) -> int:
-    """What a page's body may take: its header's `max_tokens`, else 2,048. Malformed for no whole number."""
+    """Most tokens of a page's body: its header's `max_tokens`, else 2,048. Malformed if that is no positive
+    integer."""
     said = document.parse(data, path).front.get("max_tokens", MAX_TOKENS)
     if not isinstance(said, int) or isinstance(said, bool) or said < 1:
         raise Malformed(
@@ -75,7 +76,7 @@ def max_tokens(data: bytes, path: str) -> int:
 
 
 def recipe(record: Page) -> str:
-    """A hash of what a page is written from: another one means that it is written anew."""
+    """A hash of a page's source query; the page is rewritten when it changes."""
     return document.texthash(" ".join(record.source_query.split()))
 
 
@@ -83,7 +84,7 @@ def recipe(record: Page) -> str:
 
 
 def delete(store: Store, sort: PageKind, name: str, *, door: str, by_person: bool = False) -> PageChange:
-    """Let a page or a mental model go; `undo` brings it back. NotFound; Usage for a machine and a model."""
+    """Delete a page or mental model. NotFound; Usage for a mental model unless `by_person`."""
     if sort == "model":
         require_person(by_person)
     before = _find_record(store, sort, name)
@@ -143,7 +144,7 @@ def _set_subject(draft: Draft, sort: PageKind, record: Page | MentalModel, did: 
 
 
 def stem(record: Page | MentalModel) -> str:
-    """The file's name of a page or model, without its ending: what trailers and links call it."""
+    """The file name of a page or model without its ending, as trailers and links have it."""
     return record.place.path.rpartition("/")[2].removesuffix(".md") or record.id
 
 
@@ -152,7 +153,7 @@ def _records(store: Store, sort: PageKind) -> Iterator[tuple[str, Page | MentalM
         wanted = lines.kind_of(file).name == sort.upper() and file.endswith(".md")
         if wanted and (
             found := _parse_record(store.truth(file), file)
-        ):  # an editor may just be writing another
+        ):  # an editor may have emptied it to save it
             yield file, found
 
 
@@ -189,7 +190,7 @@ def _find_record(store: Store, sort: PageKind, name: str) -> Page | MentalModel:
 
 
 def _is_called(record: Page | MentalModel, name: str) -> bool:
-    """A file system may take `Alice` and `alice` for one."""
+    """Whether a record has this name, ignoring case: some file systems do not tell `Alice` from `alice`."""
     return name.casefold() in (stem(record).casefold(), record.id.casefold())
 
 

@@ -1,8 +1,8 @@
-"""Sessions: what was said, word for word, one markdown file for each session of a client.
+"""Sessions: the verbatim turns of a client's sessions, one markdown file each.
 
-They lie in the state folder, on this machine alone: evidence for the facts that a flush chooses. The format
-is specified in docs/format.md. Every write replaces the whole file, so a killed process leaves the old one or
-the new one; a turn is known by the hash of its id, so writing it again changes nothing.
+They are in the state folder, on this machine only, as evidence for the facts that a flush extracts. The
+format is specified in docs/format.md. Every write replaces the whole file, so a killed process leaves the old
+or the new one. A turn is identified by the hash of its id, so adding it again changes nothing.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from ua_memory.text.patterns import late
 from ua_memory.transcripts.turns import Session, Turn
 
 # -- format ------------------------------------------------------------------------------------------------
-# A front matter, then a paragraph or more for each turn: who speaks and when, the words, a block id.
+# Front matter, then for each turn its speaker and time, its text, and a block id.
 
 
 EXTRACTION = "extraction"
-"""What chose the facts of a session that no model has read."""
+"""`read_by` of a session from which facts were extracted without a model."""
 CUT_TURN = 32_768
-"""Characters that are kept of one turn."""
+"""Most characters of one turn."""
 CODE_LINES, CODE_KEPT = 12, 3
-"""A longer block of code keeps so many lines."""
+"""A code block of more than `CODE_LINES` lines is cut to `CODE_KEPT`."""
 FORGOTTEN = "[forgotten]"
-"""What stands in the place of words that were forgotten."""
+"""Replaces the text of a forgotten turn."""
 _FRONT_KEYS = ("project", "started", "through", "parent", "group", "title", "outcome", "open", "read_by")
-"""The keys of the front matter behind `session` and `client`, in order; left out where there is nothing."""
+"""The front matter's keys after `session` and `client`, in order; empty ones are left out."""
 _TURN_HEAD = late(r"\*\*(Person|Agent)\*\* (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d)\Z")
 _TURN_ID = late(r"(?:^| )\^(t-[0-9a-f]{8})\Z")
 _LINE_ID = late(r"L\d+(?:\.\d+)?")
-"""The id of an entry to which its client gives none: its line."""
+"""The id of an entry for which its client has none: its line number."""
 _MARKDOWN_START = late(
     r"([ \t]*)(\d*\\|[#>]|[-*+][ \t]|[-*_=]{3}|\d{1,9}[.)][ \t]|<!--|\*\*(?:Person|Agent)\*\* |\^t-)"
 )
@@ -56,8 +56,8 @@ _SCALAR = late(r"[A-Za-z0-9][\w./+:-]*(?<!:)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SessionTurn:
-    """What one side said: `id` is its block id, `at` its local time as YYYY-MM-DD HH:MM, `line` to `end` its
-    lines in the file, from 1, with the one that names the speaker."""
+    """One turn: `id` is its block id, `at` its local time as YYYY-MM-DD HH:MM, `line` to `end` its lines in
+    the file, from 1, with the speaker's line."""
 
     id: str
     speaker: str
@@ -73,9 +73,9 @@ class SessionTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A session as its file has it. `started` is an ISO time, `open` what was left to do; `read_by` names
-    what chose its facts (`extraction` or a model's name), '' before its first flush; `through` is the last
-    turn that was read. `group` names the group chat it was held in."""
+    """A session's file. `started` is an ISO time, `open` is what was left to do; `read_by` is `extraction` or
+    the model's name that extracted its facts, '' before the first flush; `through` is the last turn that was
+    read. `group` names the group chat, '' if there is none."""
 
     path: Path
     session: str
@@ -101,19 +101,18 @@ class SessionFile:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What filters and hooks know it by, as facts of the session have it."""
+        """The tags of the session, as its facts have them."""
         known = {name: getattr(self, name) for name in ("session", "parent", "project", "group")}
         return wording.context_tags(self.client, known, wording.AUTO)
 
     def link(self, entry: str) -> str:
-        """The link that a fact cites a turn by, from the turn's entry id or its block id; '' where it does
-        not stand here."""
+        """The link to a turn, by its entry id or block id, as facts cite it; '' if it is not here."""
         there = {turn.id for turn in self.turns}
         block = entry if entry in there else turn_id(entry)
         return f"[[{self.name}#^{block}]]" if block in there else ""
 
     def said(self, zone: tzinfo | None) -> list[Turn]:
-        """The turns as a transcript would have them, each named by its block id; not what was forgotten."""
+        """The turns in a transcript's form, with their block ids as ids, without forgotten ones."""
         return [
             Turn(one.id, "person" if one.speaker == "person" else "assistant", one.text,
                  datetime.fromisoformat(one.at).replace(tzinfo=zone))
@@ -122,12 +121,12 @@ class SessionFile:
 
 
 def turn_id(entry: str) -> str:
-    """The block id of a turn, by its entry id in the client."""
+    """The block id of a turn, from the client's id of the entry."""
     return "t-" + hashlib.sha256(entry.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def parse(data: bytes, path: Path) -> SessionFile | None:
-    """The session in a file; None for a file that is none, such as a person's note."""
+    """Parse a session file; None if it is not one, such as a person's note."""
     lines = split(data).lines
     header = read_header(lines)
     session, client = header.text("session"), header.text("client")
@@ -138,7 +137,7 @@ def parse(data: bytes, path: Path) -> SessionFile | None:
 
 
 def _open_fences(lines: Sequence[str]) -> list[str]:
-    """The fence of code that is open before each line, '' for none, and behind the last."""
+    """The code fence that is open before each line, and after the last; '' for none."""
     fences = [""]
     for line in lines:
         before, bare = fences[-1], line.strip()
@@ -147,7 +146,7 @@ def _open_fences(lines: Sequence[str]) -> list[str]:
 
 
 def _with_code_flag(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is code or the fence of some."""
+    """Each line, and whether it is in a code block, fences included."""
     for line, (before, after) in zip(lines, pairwise(_open_fences(lines)), strict=True):
         yield line, bool(before or after)
 
@@ -166,7 +165,7 @@ def _parse_turns(lines: Sequence[str], header: Header, path: Path) -> Iterator[S
 
 
 def _read_text(lines: Sequence[str]) -> tuple[str, str]:
-    """The words of a turn as they were said, and its block id."""
+    """(text of a turn, unescaped; its block id, '' for none)."""
     found = _TURN_ID.search(lines[-1]) if lines else None
     rows = [*lines[:-1], lines[-1][: found.start()]] if found else list(lines)
     read = [line if code else _ESCAPED_START.sub(r"\1", line) for line, code in _with_code_flag(rows)]
@@ -174,11 +173,11 @@ def _read_text(lines: Sequence[str]) -> tuple[str, str]:
 
 
 def _turn_lines(turn: SessionTurn, day: str) -> list[str]:
-    """The lines of a turn. `day` is that of the turn before: it stands there only where it changes."""
+    """Format a turn as lines. `day` is that of the turn before: the date is written only where it changes."""
     when = turn.at[11:] if turn.day == day else turn.at
     said = turn.text.split("\n")
     rows = [line if code else _escape_line(line) for line, code in _with_code_flag(said)]
-    rows += filter(None, _open_fences(said)[-1:])  # what was left open would take in the turns behind it
+    rows += filter(None, _open_fences(said)[-1:])  # an open fence would include the turns after it
     if rows[-1].strip()[:3] in ("```", "~~~") or rows[-1].startswith("|"):
         rows.append(f"^{turn.id}")
     else:
@@ -205,7 +204,7 @@ def _front_matter(found: SessionFile) -> list[str]:
 
 
 def show(found: SessionFile) -> bytes:
-    """The file of a session, from all that is known of it."""
+    """Format a session as the bytes of its file."""
     lines, day = _front_matter(found), found.day
     for turn in found.turns:
         lines += _turn_lines(turn, day)
@@ -213,9 +212,9 @@ def show(found: SessionFile) -> bytes:
     return ("\n".join(lines[:-1]) + "\n").encode("utf-8", "replace")
 
 
-# -- what of a turn is kept --------------------------------------------------------------------------------
-# All of a person's words, and the agent's but for announcements: a short turn of which every sentence says
-# that a step comes next ("Let me read the file") and that names no number, identifier or result.
+# -- turns to keep -----------------------------------------------------------------------------------------
+# All turns of a person are kept, and the agent's except announcements: short turns of which every sentence
+# only announces a step ("Let me read the file"), without a number, identifier or result.
 
 
 _NEXT_STEP = late(
@@ -239,7 +238,7 @@ _SENTENCE = late(r"(?<=[.!?:…])\s+|(?<=。)\s*")
 
 
 def is_announcement(text: str) -> bool:
-    """Whether an agent's turn says no more than which step comes next."""
+    """Whether an agent's turn only announces its next step."""
     if len(text) > 240 or _SPECIFIC.search(text):
         return False
     said = [part for part in _SENTENCE.split(" ".join(text.split())) if any(map(str.isalnum, part))]
@@ -247,7 +246,7 @@ def is_announcement(text: str) -> bool:
 
 
 def turns_to_keep(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
-    """The turns that stand in a session's file. `agent` is sessions.agent: spoken, all or none."""
+    """The turns to save in a session's file. `agent` is the setting sessions.agent: spoken, all or none."""
     for turn in turns:
         person = turn.role == "person"
         if turn.agent or not (person or (turn.role == "assistant" and agent != "none")):
@@ -257,7 +256,7 @@ def turns_to_keep(turns: Iterable[Turn], agent: str) -> Iterator[Turn]:
 
 
 def shorten_turn(text: str) -> str:
-    """A turn's words with long blocks of code, and what is beyond 32 KB, left out and counted."""
+    """Cut long code blocks, and the text after `CUT_TURN` characters, with a note of how much was cut."""
     lines, rows, code = text.split("\n"), list[str](), list[str]()
     for line, (before, after) in zip(lines, pairwise(_open_fences(lines)), strict=True):
         if before and after:
@@ -278,12 +277,12 @@ def _shorten_code(code: list[str]) -> list[str]:
 
 
 LONGEST_TITLE, LONGEST_OUTCOME = 80, 160
-"""Characters of a title; of an outcome, and of what is left to do."""
+"""Most characters of a title, and of an outcome or what is left to do."""
 _CODE = late(r"```.*?(```|\Z)", re.DOTALL)
 
 
 def outcome_of(turns: Sequence[SessionTurn]) -> str:
-    """The agent's last long sentence, '' where there is none: how the session ended, in the agent's words."""
+    """The outcome of a session: the agent's last sentence of 40 characters or more, '' if there is none."""
     for turn in reversed(turns):
         if turn.speaker == "agent":
             said = re.split(r"(?<=[.!?。])\s+", " ".join(_CODE.sub(" ", turn.text).split()))
@@ -303,11 +302,11 @@ _UNFINISHED = late(
     re.IGNORECASE,
 )
 LAST_TURNS = 10
-"""Turns at the end of a session in which what was left to do is looked for."""
+"""Turns at the end of a session that `find_unfinished` searches."""
 
 
 def find_unfinished(turns: Sequence[SessionTurn]) -> str:
-    """The last sentence at the end of a session that says what is left to do, '' where there is none."""
+    """The last sentence that says what is left to do, in the last turns; '' if there is none."""
     for turn in reversed(turns[-LAST_TURNS:]):
         for part in reversed(_SENTENCE.split(" ".join(turn.text.split()))):
             if len(part) >= 12 and _UNFINISHED.search(part) and not part.endswith(("?", "？")):
@@ -325,7 +324,7 @@ _GREETING = late(
 
 
 def title_of(turns: Sequence[SessionTurn]) -> str:
-    """The first thing that a person asked, as a title: a greeting or thanks is none if there is more."""
+    """The title of a session: the beginning of the person's first text, without greetings and thanks."""
     said = (
         turn.text for turn in turns
         if turn.speaker == "person" and not turn.text.startswith(("/", FORGOTTEN))
@@ -342,11 +341,11 @@ def _first_words(text: str, most: int) -> str:
 
 
 # -- passages ----------------------------------------------------------------------------------------------
-# What is searched: neighbouring turns together, each after the name of its speaker.
+# The units of search: neighbouring turns, each after its speaker's name.
 
 
 PASSAGE = 900
-"""Characters of a passage."""
+"""Most characters of a passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +360,7 @@ class SessionPassage:
 
 
 def passages(found: SessionFile) -> Iterator[SessionPassage]:
-    """The passages of a session, in order, without what was forgotten."""
+    """The passages of a session, in order, without forgotten turns."""
     group: list[SessionTurn] = []
     size = 0
     for turn in found.turns:
@@ -388,7 +387,7 @@ def _make_passages(group: list[SessionTurn]) -> Iterator[SessionPassage]:
 
 
 def _split_turn(text: str) -> Iterator[str]:
-    """A long turn in pieces that end where a line or a sentence does, if one does."""
+    """Split a long turn into pieces, at the end of a line or sentence if possible."""
     while len(text) > PASSAGE:
         half = text[PASSAGE // 2 : PASSAGE]
         cut = max(half.rfind("\n"), half.rfind(". "), half.rfind("。"))
@@ -400,22 +399,22 @@ def _split_turn(text: str) -> Iterator[str]:
 
 
 # -- files -------------------------------------------------------------------------------------------------
-# The files of a bank's sessions: found, written, and deleted.
+# Find, write and delete the session files of a bank.
 
 
 FOLDER = "sessions"
 IN_BANK = "memory/sessions/"
-"""Where a flush puts what it has read, with the setting sessions.place = "bank"."""
+"""The folder for sessions that a flush has read, with the setting sessions.place = "bank"."""
 MEMBER = late(r"sessions/(?!\.)[\w.-]+\.md")
-"""How an archive names the file of a session."""
+"""The path of a session's file in an archive."""
 _NAME = late(r"[\w.-]+")
 _TURN_LINK = late(r"\[\[(?P<name>[\w.-]+)#\^(?P<id>t-[0-9a-f]{8})\]\]")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionReading:
-    """How a flush read a session: what chose its facts, up to which turn, and what a model calls it ('' for
-    none)."""
+    """How a flush read a session: what extracted its facts, the last turn read, and the model's title and
+    outcome ('' for none)."""
 
     read_by: str
     through: str
@@ -423,7 +422,7 @@ class SessionReading:
     outcome: str = ""
 
     def noted(self, found: SessionFile) -> SessionFile:
-        """The session with this in it. A client's title stands before a model's."""
+        """The session with these values. A client's title takes precedence over a model's."""
         title = _first_words(self.title, LONGEST_TITLE) if found.title == title_of(found.turns) else ""
         return replace(
             found, read_by=self.read_by, through=self.through, title=title or found.title,
@@ -432,7 +431,8 @@ class SessionReading:
 
 
 def _count_copied(turns: Sequence[Turn], theirs: Sequence[SessionTurn], agent: str) -> int:
-    """How many turns at the beginning stand in another session's file, or in none."""
+    """How many turns at the beginning were copied from another session (`theirs`). Turns that no file keeps
+    count, too."""
     ids, said = {turn.id for turn in theirs}, 0
     for n, turn in enumerate(turns):
         if any(turns_to_keep([turn], agent)):
@@ -445,8 +445,8 @@ def _count_copied(turns: Sequence[Turn], theirs: Sequence[SessionTurn], agent: s
 
 
 class SessionFiles:
-    """The sessions of one bank: those of the state folder, and those that a flush has put into the bank. One
-    that goes on after that has a file in each until its next flush."""
+    """The sessions of one bank: those in the state folder, and those that a flush has moved into the bank. A
+    session that continues after that has a file in both until its next flush."""
 
     def __init__(self, store: Store) -> None:
         self.folder, self._store = store.bank.sessions, store
@@ -462,8 +462,8 @@ class SessionFiles:
         agent: str = "spoken",
         title: str = "",
     ) -> SessionFile | None:
-        """Write those turns that are to be kept and do not stand there yet; the session as it stands then,
-        None where it has no words. On the disk when this returns. CannotWrite, Busy."""
+        """Save the turns that are to be kept and are new. Returns the session, None if it has no turns. It is
+        on disk when this returns. CannotWrite, Busy."""
         wanted = list(turns_to_keep(turns, agent))
         if not wanted and not (there := self.find(session)):
             return None
@@ -480,15 +480,15 @@ class SessionFiles:
             return new
 
     def mark(self, session: Session, read: SessionReading) -> None:
-        """Note how a session was read, where its file is not the bank's. CannotWrite, Busy."""
+        """Save how a session was read, unless its file is in the bank. CannotWrite, Busy."""
         with self._writing():
             there = self.find(session)
             if there and not self.in_bank(there) and (new := read.noted(there)) != there:
                 self._write(new)
 
     def merge(self, other: SessionFile, gone: Callable[[str], bool]) -> bool:
-        """Add a session of an archive, or its turns that do not stand here, but for the words that are
-        `gone`; whether anything is new. CannotWrite, Busy."""
+        """Add the new turns of a session from an archive; texts for which `gone` is true are forgotten.
+        Returns whether any turn was new. CannotWrite, Busy."""
         with self._writing():
             found = self.find(Session(other.client, other.session))
             there = self._here(found) if found else replace(other, path=self._free(other.name), turns=())
@@ -501,7 +501,7 @@ class SessionFiles:
             turns = tuple(sorted((*there.turns, *fresh), key=lambda turn: turn.at))
             new = _summed_up(there, turns)
             if fresh:
-                emptied = any(one.text == FORGOTTEN for one in turns)  # a title may have said it
+                emptied = any(one.text == FORGOTTEN for one in turns)  # its title may quote a forgotten turn
                 self._write(replace(new, title=title_of(turns)) if emptied else new)
             return bool(fresh)
 
@@ -514,8 +514,8 @@ class SessionFiles:
         return None
 
     def copied(self, session: Session, turns: Sequence[Turn], agent: str) -> int:
-        """How many turns at the beginning of a fork are its parent's, which has them in its own file, known
-        by their ids or, where a client only numbers its lines, by the same words in the same order."""
+        """How many turns at the beginning of a fork were copied from its parents, which have them in their
+        own files. They are compared by id or, if the client has only line numbers, by text and order."""
         chain, seen = list[SessionFile](), {session.session}
         while session.parent not in {"", *seen} and (
             found := self.find(replace(session, session=session.parent))
@@ -529,14 +529,14 @@ class SessionFiles:
         return count
 
     def all(self, *, project: str = "") -> Iterator[SessionFile]:
-        """The sessions, newest first; those of one project, if one is named."""
+        """The sessions, newest first; only those of `project`, if given."""
         for path in reversed(self._paths("*.md")):
             found = self._read(path)
             if found and (not project or found.project == project):
                 yield found
 
     def get(self, name: str) -> SessionFile:
-        """A session by its file's name, or by the beginning of its id. NotFound, Usage."""
+        """A session by its file name, or by the beginning of its id. NotFound; Usage for several."""
         bare = name.removeprefix("sessions/").removesuffix(".md")
         if found := self._cited(bare, None)[0]:
             return found
@@ -548,14 +548,14 @@ class SessionFiles:
         return near[0]
 
     def turn(self, text: str) -> tuple[SessionFile, SessionTurn] | None:
-        """The turn that a citation in a text links to, `[[NAME#^t-…]]`; None where it is not here."""
+        """The turn that a link in a text cites, `[[NAME#^t-…]]`; None if it is not on this machine."""
         cited = _TURN_LINK.search(text)
         found, said = self._cited(cited["name"], cited["id"]) if cited else (None, None)
         return (found, said) if found and said else None
 
     def named(self, file: str, block: str | None) -> tuple[Path, str] | None:
-        """The file that `sessions/NAME` or a link to a turn names, and the lines of the turn ('' for all);
-        None for what is no session's. NotFound for a session that is not on this machine."""
+        """Find the file of `sessions/NAME` or of a link to a turn: (path, lines as `FIRST-LAST`, '' for the
+        whole file). None if it names no session. NotFound for a session that is not on this machine."""
         name = file.removeprefix(f"{FOLDER}/").removesuffix(".md")
         if not file.startswith(f"{FOLDER}/") and not (block or "").startswith("t-"):
             return None
@@ -566,7 +566,7 @@ class SessionFiles:
         return found.path, f"{turn.line}-{turn.end}" if turn else ""
 
     def _cited(self, name: str, block: str | None) -> tuple[SessionFile | None, SessionTurn | None]:
-        """The session of a name, and its turn with a block id, as far as they are here."""
+        """The session with this file name, and its turn with this block id; None for what is not here."""
         there = self._paths(f"{name}.md") if _NAME.fullmatch(name) else []
         found = self._read(there[0]) if there else None
         return found, next((turn for turn in found.turns if turn.id == block), None) if found else None
@@ -580,18 +580,18 @@ class SessionFiles:
                 draft.delete(f"{IN_BANK}{found.path.name}")
 
     def in_bank(self, found: SessionFile) -> bool:
-        """Whether this is the bank's own file of a session."""
+        """Whether a session's file is in the bank."""
         return found.path.parent == self._in_bank
 
     def publish(self, draft: Draft, found: SessionFile) -> None:
-        """Put a session into the bank, in an open revision; `sweep` takes it from the state folder then.
-        Turns that only the bank's file has stay: another machine may have sent them."""
+        """Write a session into the bank, in an open revision; `sweep` deletes it from the state folder later.
+        Turns that only the bank's file has are kept: they may be from another machine."""
         path = f"{IN_BANK}{found.path.name}"
         there = parse(draft.read(path), found.path)
         draft.write(path, show(_joined(found, there.turns) if there else found))
 
     def sweep(self) -> None:
-        """Delete from the state folder what the bank has, too. CannotWrite, Busy."""
+        """Delete the files of the state folder of which the bank has all turns. CannotWrite, Busy."""
         if self.folder.is_dir() and self._in_bank.is_dir():
             with self._writing():
                 for path in self.folder.glob("*.md"):
@@ -600,14 +600,14 @@ class SessionFiles:
                         self._unlink(path)
 
     def expire(self, before: str) -> list[str]:
-        """Delete the sessions last spoken in before an ISO day; their names."""
+        """Delete the sessions whose last turn is before an ISO day; returns their names."""
         gone = [one for one in self.all() if one.day < before and all(t.day < before for t in one.turns)]
         for one in gone:
             self.delete(one)
         return [one.name for one in gone]
 
     def forget(self, holds: Callable[[SessionTurn], bool]) -> int:
-        """Empty the turns that `holds` is true of; how many. CannotWrite, Busy."""
+        """Replace the turns for which `holds` is true by `FORGOTTEN`; their number. CannotWrite, Busy."""
         count = 0
         for place in (self._in_bank, self.folder):
             with self._writing() if place == self.folder and place.is_dir() else nullcontext():
@@ -618,7 +618,7 @@ class SessionFiles:
                         self._put(replace(_summed_up(one, turns), title=title_of(turns)))
         return count
 
-    # -- one file ----------------------------------------------------------------------------------------
+    # -- single files ------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -626,11 +626,11 @@ class SessionFiles:
             make_private(self.folder)
         with locked(self.folder / ".lock", self._store.config.lock_seconds):
             with writing(self._fresh):
-                self._fresh.unlink(missing_ok=True)  # a killed process's: what it has is to be forgotten, too
+                self._fresh.unlink(missing_ok=True)  # left by a killed process; it may have words to forget
             yield
 
     def _local(self, at: datetime) -> datetime:
-        """A time where the bank is."""
+        """A time in the bank's time zone."""
         return at.astimezone(self._store.config.zone or self._store.now().tzinfo)
 
     def _begun(self, session: Session, at: datetime) -> SessionFile:
@@ -644,7 +644,7 @@ class SessionFiles:
         )  # fmt: skip
 
     def _paths(self, pattern: str) -> list[Path]:
-        """The files by name; of one that is in both places the one in the state folder, which has more."""
+        """The files by name; of a session in both places, that of the state folder, which has more turns."""
         found = {path.name: path for place in (self._in_bank, self.folder) for path in place.glob(pattern)}
         return [found[name] for name in sorted(found)]
 
@@ -652,7 +652,7 @@ class SessionFiles:
         return replace(found, path=self.folder / found.path.name)
 
     def _free(self, stem: str) -> Path:
-        """A file for a session; another one of the client may have begun in the same minute."""
+        """An unused path for a session: another one of the client may have started in the same minute."""
         path, number = self.folder / f"{stem}.md", 2
         while path.exists() or (self._in_bank / path.name).exists():
             path, number = self.folder / f"{stem}-{number}.md", number + 1
@@ -681,7 +681,7 @@ class SessionFiles:
         return self._store.revision("forget", door="sessions", session=found.session)
 
     def _put(self, found: SessionFile) -> None:
-        """Write a file where it lies."""
+        """Write a session to the place that it was read from."""
         if self.in_bank(found):
             with self._revision(found) as draft:
                 self.publish(draft, found)
@@ -698,7 +698,7 @@ def _summed_up(found: SessionFile, turns: tuple[SessionTurn, ...]) -> SessionFil
 
 
 def _joined(found: SessionFile, others: Sequence[SessionTurn]) -> SessionFile:
-    """A session with the turns of another copy of it. What either has forgotten stays forgotten."""
+    """Merge a session with the turns of another copy. What either has forgotten stays forgotten."""
     known = {turn.id for turn in found.turns}
     gone = {turn.id for turn in others if turn.text == FORGOTTEN}
     ours = (replace(turn, text=FORGOTTEN) if turn.id in gone else turn for turn in found.turns)
@@ -714,5 +714,5 @@ def _stem(session: Session) -> str:
 
 
 def older_than(now: datetime, days: int) -> str:
-    """The ISO day before which a session is older than so many days."""
+    """The ISO day so many days before `now`."""
     return (now - timedelta(days=days)).date().isoformat()
