@@ -699,6 +699,7 @@ SLOT = ("plugins", "slots", "memory")
 SLOT_TOOLS = ("memory_search", "memory_get")
 """Tools that the plugin itself registers in the memory slot; the MCP server then omits them."""
 WITHOUT_SLOT = ("archival_memory_insert", "retire", "list_pages", "get_page", "ingest")
+"""Tools of the MCP server if the plugin has the memory slot."""
 MANIFEST = "openclaw.plugin.json"
 
 

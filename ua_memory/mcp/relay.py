@@ -279,7 +279,7 @@ def ask_memory(words: list[str], request: dict[str, Any], mode: str, running: li
             return found
         if None in running:
             return {"text": "cancelled", "failed": True}
-        # The child starts a daemon where there is none; one that refused would refuse again.
+        # The child starts a daemon if none is running; one that refused would refuse again.
         mode = mode if why == NOT_RUNNING or mode == "require" else "off"
     return _ask_child([*words, "--call"], data, mode, running)
 
@@ -395,7 +395,7 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
 
 
 def _mcp_settings(path: str) -> dict[str, Any] | None:
-    """The table `mcp` of a settings file; None where there is no file."""
+    """The table `mcp` of a settings file; None if there is no file."""
     try:
         data = discovery.read(path)
     except OSError:

@@ -615,7 +615,7 @@ def _write_page(memory: Memory, id: str, caller: Caller) -> str:
         return "Its text is being written; get_page shows it in a minute."
     try:
         memory.pages.refresh(id, model=caller.model)
-    except UaMemoryError as error:  # the page is declared; its text comes with the next refresh
+    except UaMemoryError as error:  # the page exists; the next refresh writes its text
         return f"Its text is not written yet: {error.what}."
     body = memory.pages.get(id).body.strip()
     nothing = "Memory has nothing on it yet; its text will be written when it does."

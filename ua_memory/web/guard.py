@@ -43,6 +43,7 @@ HEADERS = (
 )
 """Headers of every response. There is no CORS header, so that no other site can read one."""
 AGAIN = b"again=1"
+"""The query parameter of a refreshed request, so that it is refreshed only once."""
 REFRESH = (
     b'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=%s">'
     b"<title>ua-memory</title><p>Opening\xe2\x80\xa6"

@@ -385,7 +385,7 @@ def plan_hash(plan: Mapping[str, Any]) -> str:
 
 
 def forget(bank: BankPages, query: Query) -> Shown:
-    """The plan of `forget` for a target: what is removed, revised and retained."""
+    """The plan of `forget` for a target: what it removes, revises and leaves."""
     target = query.get("target", "").strip()
     words = _forget(query, "--dry-run")
     plan = bank.ask(*words) if target else {}
