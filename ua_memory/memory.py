@@ -284,10 +284,8 @@ class Memory:
         from ua_memory.recall.search import search_cleaned
 
         at_least(0, limit=limit)
-        queries, refresh = (
-            knowledge_facts.require_list(queries, "queries"),
-            self._refresher(progress, not by_words),
-        )
+        queries = knowledge_facts.require_list(queries, "queries")
+        refresh = self._refresher(progress, not by_words)
         return search_cleaned(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth, refresh=refresh,
             by_words=by_words,

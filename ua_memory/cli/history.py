@@ -72,9 +72,8 @@ def log(
         found = find_revisions(memory, done, about, number, by.casefold(), text.casefold())
         if not call.as_json:
             return views.show_log(Screen(call), [entry for _, entry in found], now.date())
-        return emit_json(
-            call, {"revisions": [{**output.revision_json(one), "says": it.sentence} for one, it in found]}
-        )
+        rows = [{**output.revision_json(one), "says": it.sentence} for one, it in found]
+        return emit_json(call, {"revisions": rows})
     return views.show_log(Screen(call), list_entries(memory, done, about, number, separate=each), now.date())
 
 
@@ -109,10 +108,8 @@ def list_entries(
         limit = wanted if separate else wanted * GROUP_SIZE
         revisions = log(limit=limit)
         # Groups are found without the records' texts, so these are read only for the revisions shown.
-        starts = {
-            one.revision
-            for one in views.diary_entries(revisions, {}, undone, zone, separate=separate)[wanted:][:1]
-        }
+        after = views.diary_entries(revisions, {}, undone, zone, separate=separate)[wanted:]
+        starts = {one.revision for one in after[:1]}
         end = next((n + 1 for n, one in enumerate(revisions) if one.id in starts), len(revisions))
         found = entries(memory, revisions[:end], about, undone, separate=separate)
         if separate or len(found) > number or (end == len(revisions) and len(revisions) < limit):

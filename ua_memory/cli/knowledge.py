@@ -393,12 +393,8 @@ def models_delete(call: Call, memory: Memory, id: str = ModelId) -> None:
 @app.verb(models_app, "refresh")
 def models_refresh(call: Call, memory: Memory, id: str = ModelId) -> None:
     """Propose changes to a mental model, as a diff with sources. Nothing is written."""
-    show_result(
-        call,
-        memory.models.propose(id, model=call.model(memory)),
-        views.model_proposal_json,
-        views.show_model_proposal,
-    )
+    proposal = memory.models.propose(id, model=call.model(memory))
+    show_result(call, proposal, views.model_proposal_json, views.show_model_proposal)
 
 
 def _is_by_person(call: Call) -> bool:

@@ -260,9 +260,8 @@ def watch_run(
     """Retain what has changed, as the daemon does."""
     model = call.model(memory)
     if dry_run:
-        return show_result(
-            call, memory.watches.preview(model=model), views.retain_preview_json, views.show_retain_preview
-        )
+        preview = memory.watches.preview(model=model)
+        return show_result(call, preview, views.retain_preview_json, views.show_retain_preview)
     with progress(call, "Reading chunks") as tell:
         caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
     emit_json(call, views.watch_run_json(caught))

@@ -450,14 +450,12 @@ class Picker:
             console.print("  Nothing found. The nearest:", style="dim")
         for n, hit in enumerate(rows):
             lead = "▶ " if n == self.at else "  "
-            place = f"{hit['score']:.2f}  {hit.get('day') or ''}  {hit['citation']}"
+            line = f"{hit['score']:.2f}  {hit.get('day') or ''}  {hit['citation']}"
             console.print(
                 Text(lead + printable(" ".join(hit["snippet"].split())), "bold" if n == self.at else ""),
                 no_wrap=True, overflow="ellipsis", crop=True,
             )  # fmt: skip
-            console.print(
-                Text(f"    {printable(place)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True
-            )
+            console.print(Text(f"    {printable(line)}", "dim"), no_wrap=True, overflow="ellipsis", crop=True)
         status = f"by {self.by} · {PICKER_HELP}" if self.query.strip() else PICKER_HELP
         console.print(Text(status, "dim"), no_wrap=True, overflow="ellipsis", end="")
         if out.getvalue() != self.shown:

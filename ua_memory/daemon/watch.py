@@ -129,11 +129,8 @@ class Watch:
 
     def next_due(self) -> float:
         """When `tend` is due, in seconds of the monotonic clock."""
-        return (
-            min(self._next_heartbeat, self._next_scan)
-            if self.is_polling
-            else max(self._next_heartbeat, self._next_scan)
-        )
+        times = (self._next_heartbeat, self._next_scan)
+        return min(times) if self.is_polling else max(times)
 
     def check(self) -> bool:
         """Start the watch, check the heartbeat, and retry to get events. Called from one thread. True if it

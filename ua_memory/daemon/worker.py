@@ -683,15 +683,11 @@ class Upkeep:
 
     def _due(self) -> float:
         with self._lock:
-            read = (
-                min(self._last_change + SETTLE_SECONDS, self._first_change + SETTLE_LIMIT)
-                if self._first_change != NEVER
-                else NEVER
-            )
-        return max(
-            min(read, self._commit_at, 0.0 if self._behind or self._warm.is_behind else NEVER),
-            self._not_before,
-        )
+            read = NEVER
+            if self._first_change != NEVER:
+                read = min(self._last_change + SETTLE_SECONDS, self._first_change + SETTLE_LIMIT)
+        due = min(read, self._commit_at, 0.0 if self._behind or self._warm.is_behind else NEVER)
+        return max(due, self._not_before)
 
     def _update_index(self, whole: bool) -> None:
         began, warm, much = time.monotonic(), self._warm.is_loaded, self._behind or self._warm.is_behind

@@ -76,9 +76,8 @@ def read_state(trail: Repository) -> RepositoryState:
     """The present state of a bank's own repository; of a history kept beside code, a constant."""
     if not trail.own or not trail.exists:
         return RepositoryState()
-    head = _file_state(
-        trail.git_dir / "HEAD"
-    )  # read before the branch: if HEAD changes in between, the states differ
+    # HEAD is read before the branch: if it changes in between, the states differ.
+    head = _file_state(trail.git_dir / "HEAD")
     return RepositoryState(current_branch(trail), _file_state(trail.git_dir / "index"), head)
 
 
@@ -400,11 +399,8 @@ class LineAuthors:
             some = before[at : at + FILES_AT_ONCE]
             for rev, data in zip(some, self.history.read_all([(each, path) for each in some]), strict=True):
                 there = _line_numbers((data or b"").decode("utf-8", "surrogateescape").split("\n"))
-                here = {
-                    n: (rev, path, there[key])
-                    for n, text in left.items()
-                    if (key := _matching_key(text, there))
-                }
+                keys = {n: _matching_key(text, there) for n, text in left.items()}
+                here = {n: (rev, path, there[key]) for n, key in keys.items() if key}
                 left = {n: text for n, text in left.items() if n not in here}
                 found |= here
                 if not left:

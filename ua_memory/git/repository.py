@@ -47,9 +47,8 @@ def parse_time(seconds: str) -> datetime:
 def _format_time(when: datetime) -> str:
     """A time in git's format."""
     offset = when.strftime("%z")[:5] or "+0000"
-    if abs(int(offset)) > WIDEST_OFFSET or when < EPOCH + timedelta(
-        days=1
-    ):  # nor is it to be before 1970 there
+    # Nor is it to be before 1970 there.
+    if abs(int(offset)) > WIDEST_OFFSET or when < EPOCH + timedelta(days=1):
         offset = "+0000"
     return f"{int(min(max(when, EPOCH), LATEST).timestamp())} {offset}"
 
@@ -334,9 +333,8 @@ def write_lost(trail: Process, contents: Mapping[str, bytes], listings: Iterable
             with suppress(OSError):  # git would not overwrite a damaged file
                 (trail.shared / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
             trail.run("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
-        gone = _set_invalid_aside(
-            trail, find_missing(trail)
-        )  # objects below a missing tree were not checked before
+        # Objects below a missing tree were not checked before.
+        gone = _set_invalid_aside(trail, find_missing(trail))
     return gone
 
 
@@ -383,10 +381,8 @@ def tree_objects(listing: Listing) -> dict[str, bytes]:
         order = sorted(
             rows.items(), key=lambda row: _encode_name(row[0]) + (b"/" if row[1][0] == "40000" else b"")
         )
-        data = b"".join(
-            b"%b %b\0%b" % (mode.encode(), _encode_name(name), bytes.fromhex(of))
-            for name, (mode, of) in order
-        )
+        entries = ((mode.encode(), _encode_name(name), bytes.fromhex(of)) for name, (mode, of) in order)
+        data = b"".join(b"%b %b\0%b" % entry for entry in entries)
         name = hashlib.sha1(b"tree %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
         found[name] = data
         return name

@@ -469,11 +469,8 @@ class IncrementalReader(Reader):
     def read(self) -> None:
         """Parse the file, from the last resume point of a recent reader before the first difference."""
         kept = self._recent.readers
-        best = max(
-            ((self._last_common_point(like), like) for like in kept),
-            key=lambda one: one[0],
-            default=(-1, self),
-        )
+        points = ((self._last_common_point(like), like) for like in kept)
+        best = max(points, key=lambda one: one[0], default=(-1, self))
         if best[0] >= 0:
             self._resume(best[1], best[1]._points[best[0]])
         super().read()

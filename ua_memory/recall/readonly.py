@@ -87,9 +87,8 @@ def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tup
         else:
             left.append(line)
     text = noise.fenced(kind, "\n".join([head, *kept]))
-    while (
-        kept and text_tokens.count(text + "\n") > most
-    ):  # a long text is counted in pieces: a cut may add a token
+    # A long text is counted in pieces: a cut may add a token.
+    while kept and text_tokens.count(text + "\n") > most:
         left.insert(0, kept.pop())
         text = noise.fenced(kind, "\n".join([head, *kept]))
     return (text if kept else ""), left

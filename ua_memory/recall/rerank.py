@@ -357,9 +357,8 @@ def _with_neighbours(words: Sequence[QueryWord], items: Sequence[IndexItem], own
     not_name = np.array([not word.named for word in words])
     best = own.copy()
     for step in (-2, -1, 1):
-        for rows in range(
-            1, abs(step) + 1
-        ):  # items between may be missing: the neighbour is this many rows away
+        # Items between may be missing: the neighbour is this many rows away.
+        for rows in range(1, abs(step) + 1):
             this, other = _shifted(len(items), rows if step > 0 else -rows)
             adjacent = (section[this] == section[other]) & (seq[other] == seq[this] + step)
             turns = is_turn[this] & is_turn[other]

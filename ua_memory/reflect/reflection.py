@@ -613,19 +613,17 @@ def _take_text_as_answer(run: ReflectRun, text: str, outcome: Any) -> None:
     run.path.append(ReflectStep("answer", "", tokens=text_tokens.count(text)))
 
 
-def _with_renumbered_citations(
-    given: Reflection, run: ReflectRun, name: str, usage: TokenUsage
-) -> Reflection:
+def _with_renumbered_citations(done: Reflection, run: ReflectRun, name: str, usage: TokenUsage) -> Reflection:
     """The answer with its citations renumbered in order, and the rest of the evidence after them."""
-    rest = [piece for piece in by_layer(run.found.pieces.values()) if piece not in given.citations]
-    numbers = {piece.number: n for n, piece in enumerate([*given.citations, *rest], 1)}
+    rest = [piece for piece in by_layer(run.found.pieces.values()) if piece not in done.citations]
+    numbers = {piece.number: n for n, piece in enumerate([*done.citations, *rest], 1)}
 
     def renumbered(piece: EvidencePiece) -> EvidencePiece:
         return replace(piece, number=numbers[piece.number])
 
     return replace(
-        given, text=renumber_citations(given.text, numbers),
-        citations=tuple(map(renumbered, given.citations)),
+        done, text=renumber_citations(done.text, numbers),
+        citations=tuple(map(renumbered, done.citations)),
         evidence=tuple(by_layer(map(renumbered, run.found.pieces.values()))), path=tuple(run.path),
         model=name, usage=usage,
     )  # fmt: skip

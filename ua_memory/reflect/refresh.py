@@ -1198,12 +1198,8 @@ class Pages:
         self, id: str, name: str, source_query: str, tags: Sequence[str] = (), *, by_person: bool = False
     ) -> PageChange:
         """Create a page that tracks a question; `refresh` writes its body. Usage."""
-        made = Page(
-            id,
-            pages.check_line(name, "name"),
-            pages.check_line(source_query, "source_query"),
-            pages.check_tags(tags),
-        )
+        name, query = pages.check_line(name, "name"), pages.check_line(source_query, "source_query")
+        made = Page(id, name, query, pages.check_tags(tags))
         return pages.create(self._store, "page", made, self._door, by_person)
 
     def update(
@@ -1260,10 +1256,8 @@ class Pages:
         """
         all_done: list[RefreshResult] = []
         failed: UaMemoryError | None = None
-        with (
-            self._models.open(model) as opened,
-            Jobs(self._store).record_run("refresh", trial=dry_run) as note,
-        ):
+        jobs = Jobs(self._store)
+        with self._models.open(model) as opened, jobs.record_run("refresh", trial=dry_run) as note:
             refresher = self._refresher(opened, model)
             for page in self.list():
                 try:

@@ -245,12 +245,8 @@ class Retainer:
             placed: dict[int, Fact] = {}
             for n, fact in enumerate(one.facts):
                 cause = placed.get(one.causes.get(n, -1))
-                fact = with_cause(
-                    draft,
-                    _with_origin(fact, item.origin, said.origin),
-                    cause,
-                    cause.place.path if cause else "",
-                )
+                cause_path = cause.place.path if cause else ""
+                fact = with_cause(draft, _with_origin(fact, item.origin, said.origin), cause, cause_path)
                 try:
                     placed[n], seen = knowledge_facts.add(draft, fact, said, equal)
                 except (Usage, TooLarge) as error:

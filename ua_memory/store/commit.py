@@ -67,12 +67,8 @@ def compose_commits(draft: Draft, when: datetime, request: str, person: Person) 
         made += put_back_commits(put_back, when, person)
     ours = draft.changed()
     if ours or draft.even_if_empty:
-        named = {
-            "Memory-Op": [draft.op],
-            "Door": [draft.door],
-            **draft.trailers,
-            "Facts": fact_trailers(draft.facts),
-        }
+        facts = fact_trailers(draft.facts)
+        named = {"Memory-Op": [draft.op], "Door": [draft.door], **draft.trailers, "Facts": facts}
         text = format_message(draft.subject or draft.op, draft.body, named)
         files = {path: bytes_to_commit(data, draft.touched[path]) for path, data in ours.items()}
         files |= draft.foreign_files
@@ -281,9 +277,8 @@ def merge_save(record: Pending, number: int, save: bytes, context: WriteContext)
     earlier = record.commits[:-1]
     before = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
     if change.start == change.aim and change.path in own.files:
-        before.append(
-            own.files[change.path]
-        )  # the last one is a person's, too, or puts back what they dropped
+        # The last one is a person's, too, or puts back what they dropped.
+        before.append(own.files[change.path])
     # Another editor may have read the file before a save that we have merged already.
     touched = context.inspect_save(change.path, save, before[-1], _intermediates(record, change, before))
     wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data

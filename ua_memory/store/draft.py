@@ -407,31 +407,21 @@ class EditInspector:
         path, trail, disk = edit.path, edit.trail, edit.disk
         if path == SETTINGS:
             return TouchedFile(path, disk, trail, disk)
-        stale, start, forgotten_ids = None, disk, frozenset[str]()
+        stale, start, forgotten = None, disk, frozenset[str]()
         with contextlib.suppress(GitFailed):
             # With `accept` the person has confirmed the deletions: it is not a stale save.
             if not accept:
                 over_seen = None if alone else self._stale_against_seen(edit)
                 stale = over_seen or saves.detect_stale(edit, self._file_history(path), intermediate)
             start = stale.merged if stale else disk
-            forgotten_ids = self._forgotten_ids(edit) if disk else forgotten_ids
-        if stale or forgotten_ids:
-            without_forgotten = saves.remove_ids(disk or b"", path, forgotten_ids)
-            theirs = saves.remove_ids((stale.theirs if stale else disk) or b"", path, forgotten_ids)
-            start = saves.remove_ids(start or b"", path, forgotten_ids)
-            restored = (
-                tuple(line for line in stale.restored if line.name[1:] not in forgotten_ids) if stale else ()
-            )
+            forgotten = self._forgotten_ids(edit) if disk else forgotten
+        if stale or forgotten:
+            without_forgotten = saves.remove_ids(disk or b"", path, forgotten)
+            theirs = saves.remove_ids((stale.theirs if stale else disk) or b"", path, forgotten)
+            start = saves.remove_ids(start or b"", path, forgotten)
+            restored = tuple(row for row in stale.restored if row.name[1:] not in forgotten) if stale else ()
             return TouchedFile(
-                path,
-                disk,
-                trail,
-                start,
-                False,
-                restored,
-                theirs,
-                tuple(sorted(forgotten_ids)),
-                without_forgotten,
+                path, disk, trail, start, False, restored, theirs, tuple(sorted(forgotten)), without_forgotten
             )
         held = bool(saves.paths_to_hold({path: edit}, self._few)) if alone else self._is_held(edit)
         return TouchedFile(path, disk, trail, disk, held=held and not accept)

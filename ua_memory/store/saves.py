@@ -364,9 +364,8 @@ def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> St
             now, before = past.content_after(number), past.content_after(number + 1)
             own |= missing_lines(now, before)
             removed |= missing_lines(before, now)
-    if (
-        base.number == INTERMEDIATE
-    ):  # what the trail has not yet is the person's, and is not committed yet with ours
+    # What the trail has not yet is the person's, and is not committed yet with ours.
+    if base.number == INTERMEDIATE:
         own |= missing_lines(trail, past.content_after(0))
     theirs_alone = not (base.shown or restored - own or gone - removed)
     uncommitted = bool(past.uncommitted) and base.number <= 1

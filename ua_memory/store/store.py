@@ -418,9 +418,8 @@ class Store:
     def tidy(self) -> None:
         """Pack the history now and then, or leave it to the daemon."""
         head = self.history.head() or ""
-        dice = (
-            head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"
-        )  # a damaged ref may contain anything
+        # A damaged ref may contain anything.
+        dice = head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"
         if int(dice, 16) % PACK_EVERY:  # commit ids are random enough, and no counter has to be stored
             return
         if not (self.defer_pack and self.defer_pack()):

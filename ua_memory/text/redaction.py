@@ -480,9 +480,8 @@ def _cells(text: str, start: int, end: int) -> list[tuple[int, str]]:
     for cell in text[start:end].split("|"):
         found.append((at, cell))
         at += len(cell) + 1
-    outer = (
-        not found[0][1].rpartition('"')[2].strip(" \t>*+-")
-    )  # `| a | b |`: what stands before the first bar is no cell
+    # `| a | b |`: what stands before the first bar is no cell.
+    outer = not found[0][1].rpartition('"')[2].strip(" \t>*+-")
     return found[1:] if outer and len(found) > 1 else found
 
 
@@ -751,9 +750,8 @@ def _find_unencoded(text: str) -> list[Span]:
 def _match_patterns(text: str) -> Iterator[Span]:
     """Secrets that match one of `secret_patterns`."""
     runs = [m.start() for m in re.finditer(r"[A-Za-z0-9_-]{22,}", text)]
-    heads = [
-        head for run in runs for head in (run, run + 1, run + 2)
-    ]  # past the `n` of `\\n`, the `3D` of `%3D`
+    # Past the `n` of `\\n`, the `3D` of `%3D`.
+    heads = [head for run in runs for head in (run, run + 1, run + 2)]
     for kind, literals, back, pattern in _candidate_patterns(text):
         places = _search_ranges(text, literals, back) if literals else ((head, head) for head in heads)
         done = 0

@@ -206,9 +206,8 @@ def is_ours(name: str, arguments: Any, server: str = "") -> bool:
     if _OUR_SERVER.search(server or prefix) or _OUR_TOOLS.fullmatch(tool):
         return True
     given = as_dict(arguments)
-    if (
-        name == "memory" and as_str(given.get("command")) in _MEMORY_VERBS
-    ):  # the API's memory tool, which we serve
+    # The API's memory tool, which we serve.
+    if name == "memory" and as_str(given.get("command")) in _MEMORY_VERBS:
         return True
     if not prefix and not server and (_OUR_PAGES.fullmatch(tool) or _OUR_SHORT_NAMES.fullmatch(tool)):
         return True

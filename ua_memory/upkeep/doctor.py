@@ -392,11 +392,8 @@ def _leftover_files(store: Store) -> list[Path]:
     needed = [*pending.keys(store.bank.pending), *(file.stem.removeprefix("revision-") for file in aside)]
     folders = [root, *(Path(folder) for folder, _, _ in os.walk(root / LOGS))]
     found = (file for folder in folders for file in folder.glob(".ua-*") if file.is_file())
-    return [
-        f
-        for f in found
-        if f.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX)) and not any(k in f.name for k in needed)
-    ]
+    prefixes = (swap.TEMP_PREFIX, swap.SWAP_PREFIX)
+    return [f for f in found if f.name.startswith(prefixes) and not any(k in f.name for k in needed)]
 
 
 def _remove_leftovers(store: Store) -> None:

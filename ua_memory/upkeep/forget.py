@@ -786,12 +786,9 @@ class ForgetEdits:
                 self.left.append(PlanItem("text", Place(edits.path, n, n), line, QUOTES, by_person=True))
 
     def _edit_block(self, edits: FileEdits, place: Place, text: str) -> None:
-        planner = self.planner
+        planner, ids = self.planner, self.planner.ids
         left, gone, revised = remove_sentences(
-            text,
-            planner.ids,
-            planner.needles,
-            lambda said, rest: planner.is_ungrounded(said, rest, planner.ids),
+            text, ids, planner.needles, lambda said, rest: planner.is_ungrounded(said, rest, ids)
         )
         if gone and not left:
             edits.drop(place.line, place.end)

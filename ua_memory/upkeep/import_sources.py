@@ -250,9 +250,8 @@ def with_metadata(note: CopiedNote) -> bytes | None:
     data = note.data
     for fact, lines in more:
         data = markdown_lines.insert_after(data, fact.place.end, lines)
-    if more and not _is_metadata_only(
-        note.data, data, path
-    ):  # adding all at once is quick; on a problem, add one by one
+    # Adding all at once is quick; on a problem, add one by one.
+    if more and not _is_metadata_only(note.data, data, path):
         data = note.data
         for fact, lines in more:
             new = markdown_lines.insert_after(data, fact.place.end, lines)

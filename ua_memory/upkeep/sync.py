@@ -418,15 +418,11 @@ class _SyncRun:
     def _exchange(self) -> str:
         """Fetch, merge and push once. Returns '', or git's reason why the push failed and may be retried."""
         history, lease = self.store.history, ""
-        offered = history.offered(self.url)
-        if offered and self._purged_here(offered):
+        theirs = history.offered(self.url)
+        if theirs and self._purged_here(theirs):
             lease = self._carry_over()
-            offered = lease or offered
-        if (
-            not lease
-            and offered
-            and (not history.holds(offered) or _is_rewritten(history, self.name, offered))
-        ):
+            theirs = lease or theirs
+        if not lease and theirs and (not history.holds(theirs) or _is_rewritten(history, self.name, theirs)):
             with history.fetched(self.url, name=self.name) as other:
                 followed = _is_rewritten(history, self.name, other)
                 done = self._follow_purge(other) if followed else self._join(other)
@@ -434,11 +430,11 @@ class _SyncRun:
                     history.agree(self.name, other)
             self._add_result(done)
         head = history.head()
-        if head == offered and head and not self.trial and history.agreed(self.name) != head:
+        if head == theirs and head and not self.trial and history.agreed(self.name) != head:
             history.agree(self.name, head)
-        if head is None or head == offered:
+        if head is None or head == theirs:
             return ""
-        known = offered if offered and history.has(offered) else None
+        known = theirs if theirs and history.has(theirs) else None
         require_pushable(history, known, head)
         new = history.number(known, head)
         if self.trial:

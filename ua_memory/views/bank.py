@@ -463,14 +463,8 @@ def costs_json(spent: Spent, config: Config) -> dict[str, Any]:
     """What models cost, and the limits that are set, as JSON."""
     limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
     groups = {"purposes": spent.by_purpose, "days": spent.by_day, "models": spent.by_model}
-    return {
-        "total": _totals_json(spent.total),
-        **{
-            title: {name: _totals_json(one) for name, one in group.items()} for title, group in groups.items()
-        },
-        "limits": limits,
-        "pricesAsOf": PRICES_AS_OF,
-    }
+    shown = {kind: {name: _totals_json(one) for name, one in group.items()} for kind, group in groups.items()}
+    return {"total": _totals_json(spent.total), **shown, "limits": limits, "pricesAsOf": PRICES_AS_OF}
 
 
 def _totals_json(one: Totals) -> dict[str, Any]:
@@ -590,10 +584,8 @@ def show_added_probe(screen: Screen, one: Probe) -> None:
 def show_probes(screen: Screen, run: ProbeRun) -> None:
     """Print a run's figures with the change since the last run, and the ranks of each probe."""
     now, last = run.figures, run.last
-    r5, r10 = (
-        _percent_text(now.r5, last.r5 if last else None),
-        _percent_text(now.r10, last.r10 if last else None),
-    )
+    r5 = _percent_text(now.r5, last.r5 if last else None)
+    r10 = _percent_text(now.r10, last.r10 if last else None)
     screen.line(
         (count(len(run.results), "probe"), "strong"), f", R@5 {r5}, R@10 {r10}, {now.tokens:,} tokens,"
         f" {now.ms:.0f} ms", (f" (last run {last.when:%Y-%m-%d %H:%M})" if last else "", "faint"),
@@ -686,11 +678,8 @@ def sensitive_rows(root: Path, loaded: Config) -> list[dict[str, Any]]:
         value = loaded.untrusted.get(name, getattr(loaded, name))
         if name not in loaded.untrusted and loaded.sources[name] != SETTINGS:
             continue
-        row = {
-            "key": key,
-            "value": json_value(_without_url_password(name, value)),
-            "trusted": name not in loaded.untrusted,
-        }
+        shown = json_value(_without_url_password(name, value))
+        row = {"key": key, "value": shown, "trusted": name not in loaded.untrusted}
         if name in ("extra_paths", "cross_encoder"):
             paths = value if isinstance(value, tuple) else (value,)
             row["leadsTo"] = [os.path.realpath(root / path) for path in paths]

@@ -489,11 +489,8 @@ def _list_marker(line: str) -> str:
 
 def _style_citation_numbers(line: str) -> list[Styled]:
     rest = line[len(_list_marker(line)) :] if _list_marker(line).strip() else line
-    return [
-        (part, "id") if _CITATION_NUMBERS.fullmatch(part) else part
-        for part in _CITATION_NUMBERS.split(rest)
-        if part
-    ]
+    parts = filter(None, _CITATION_NUMBERS.split(rest))
+    return [(part, "id") if _CITATION_NUMBERS.fullmatch(part) else part for part in parts]
 
 
 def _confidence_line(found: Reflection) -> list[Styled]:

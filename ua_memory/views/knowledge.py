@@ -84,10 +84,8 @@ def show_block_change(screen: Screen, done: BlockChange) -> None:
 
 def core_proposals_json(found: Sequence[CoreProposal]) -> dict[str, Any]:
     """The proposals for core memory as JSON, without empty fields."""
-    rows = (
-        {key: value for key, value in json_value(one).items() if value not in output.EMPTY_VALUES}
-        for one in found
-    )
+    every = map(json_value, found)
+    rows = ({key: value for key, value in row.items() if value not in output.EMPTY_VALUES} for row in every)
     return {"proposals": list(rows)}
 
 

@@ -207,9 +207,8 @@ class Screen:
         front: list[Styled] = [*label] if isinstance(label, list) else [label]  # type: ignore[list-item]
         lead = printable("".join(_plain_text(piece) for piece in front))
         if not self.is_terminal:
-            body = printable("".join(_plain_text(piece) for piece in pieces)).replace(
-                "\n", "\n" + " " * cell_width(lead)
-            )
+            indent = "\n" + " " * cell_width(lead)
+            body = printable("".join(_plain_text(piece) for piece in pieces)).replace("\n", indent)
             self.call.stdout.write(f"{lead}{body}".rstrip() + "\n")
             return
         self._wrapped(front, lead, pieces)

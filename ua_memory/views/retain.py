@@ -193,19 +193,17 @@ def show_retain(screen: Screen, done: Sequence[RetainResult], *, modelled: bool)
 
 
 def _show_text(screen: Screen, one: RetainResult) -> None:
-    name = one.item.document_id or "The text"
+    name, label = one.item.document_id or "The text", commit_label(one.revision)
     if one.repeated:
-        screen.line(f"{name} was retained before; nothing changed (", commit_label(one.revision), ")")
+        screen.line(f"{name} was retained before; nothing changed (", label, ")")
         return
     if not one.item.text:
-        screen.line(
-            f"{name} is gone; {count(len(one.removed), 'fact')} removed (", commit_label(one.revision), ")"
-        )
+        screen.line(f"{name} is gone; {count(len(one.removed), 'fact')} removed (", label, ")")
     elif one.item.document_id and not one.read and not one.removed:
         each = "chunk costs" if one.chunks == 1 else "chunks cost"
         screen.line(f"{name} has not changed: its {one.chunks:,} {each} nothing.")
     else:
-        screen.line(f"{name}: {_retain_counts(one)} (", commit_label(one.revision), ")")
+        screen.line(f"{name}: {_retain_counts(one)} (", label, ")")
     if not (one.facts or one.seen_again or one.removed or one.repeated or one.by) and one.read:
         screen.note("without a model no sentence was selected; to keep it as it is: --mode chunks")
     if one.facts:
