@@ -643,11 +643,8 @@ def find_holders(places: list[Path]) -> list[str] | None:
     seen = [(folder, words, works_in(folder, words, places)) for folder, words in gits]
     if any(here is None for _, _, here in seen):
         return None
-    return [
-        f"process {folder.name if folder else ''} ({' '.join(words[:2])})"
-        for folder, words, here in seen
-        if here
-    ]
+    holders = ((folder, words) for folder, words, here in seen if here)
+    return [f"process {folder.name if folder else ''} ({' '.join(words[:2])})" for folder, words in holders]
 
 
 def processes() -> Iterator[tuple[Path | None, list[str]]]:

@@ -196,18 +196,8 @@ class Filters:
 
     def single(self) -> Iterator[tuple[str, Filters]]:
         """Yield (name, filters with only this one) for each that is set."""
-        for name in (
-            "since",
-            "until",
-            "tags",
-            "groups",
-            "kinds",
-            "sources",
-            "path",
-            "names",
-            "sessions",
-            "day",
-        ):
+        names = ("since", "until", "tags", "groups", "kinds", "sources", "path", "names", "sessions", "day")
+        for name in names:
             if value := getattr(self, name):
                 yield name, replace(Filters(match=self.match), **{name: value})
         if self.retired is False:

@@ -390,14 +390,8 @@ def _searchable(document: Document) -> Iterator[dict[str, Any]]:
     for record in document.records:
         if isinstance(record, Fact):
             more = [v for v in (record.where, record.who, record.why, record.cause) if v]
-            yield _statement_values(
-                record,
-                "fact",
-                record.kind,
-                record.when,
-                record.said_by,
-                [*more, *(q.text for q in record.quotes)],
-            )
+            more = [*more, *(q.text for q in record.quotes)]
+            yield _statement_values(record, "fact", record.kind, record.when, record.said_by, more)
         elif isinstance(record, Observation):
             when, origin = record.last or record.since, record.origin or _default_origin(record)
             yield _statement_values(record, "observation", "observation", when, origin, [])

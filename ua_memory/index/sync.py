@@ -239,11 +239,9 @@ def _read_file(
         if not before or before.hash != digest:
             items, problems = _parse_items(store, words, stat.path, data, done)
             added, changed, removed = words.replace_file(stat.path, items)
-            done.added, done.changed, done.removed = (
-                done.added + added,
-                done.changed + changed,
-                done.removed + removed,
-            )
+            done.added += added
+            done.changed += changed
+            done.removed += removed
     except (sqlite3.Error, MemoryError):
         raise
     except Exception as error:  # a bug or a bad file must not keep other files from being indexed

@@ -315,11 +315,8 @@ def _prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     if len(texts) == 1:
         return texts[0][1]
     names = {"user": "asked", "assistant": "answered"}
-    marked = [
-        f"<{names[role]}>\n{escape_tags(text, *names.values())}\n</{names[role]}>"
-        for role, text in texts
-        if text
-    ]
+    given = ((names[role], text) for role, text in texts if text)
+    marked = [f"<{name}>\n{escape_tags(text, *names.values())}\n</{name}>" for name, text in given]
     return "\n\n".join([*marked, "This is the conversation so far. Give your next answer."])
 
 

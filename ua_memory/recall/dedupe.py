@@ -430,11 +430,8 @@ def _in_digits(text: str, folded: str) -> str:
 
 
 def _stems(text: str) -> frozenset[str]:
-    found = (
-        word.removesuffix("ing") if len(word) > 6 else word
-        for word in words_of(text)
-        if _is_content_word(word)
-    )
+    words = filter(_is_content_word, words_of(text))
+    found = (word.removesuffix("ing") if len(word) > 6 else word for word in words)
     return frozenset(word[: max(4, len(word) - 2)] for word in found)
 
 

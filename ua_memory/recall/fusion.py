@@ -74,13 +74,8 @@ def fuse(candidates: Sequence[Signals], weight: float) -> list[Ranked]:
         after = _neighbour_score(one.item, at.get((one.item.path, one.item.seq + 1)), own)
         score = 1 - (1 - alone) * (1 - NEIGHBOUR_WEIGHT * before) * (1 - NEIGHBOUR_WEIGHT * after)
         parts = {"meaning": meaning, "words": words, "before": before, "after": after}
-        fused.append(
-            Ranked(
-                one.item,
-                round(score**SCORE_EXPONENT, 6),
-                {name: round(part, 4) for name, part in parts.items()},
-            )
-        )
+        rounded = {name: round(part, 4) for name, part in parts.items()}
+        fused.append(Ranked(one.item, round(score**SCORE_EXPONENT, 6), rounded))
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 

@@ -269,12 +269,8 @@ def rerank(
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     scaled = np.clip((raw - SCORE_FLOOR) / SCORE_RANGE, 0, 1) ** SCORE_EXPONENT
     scores = scaled.astype(float).round(6).tolist()
-    parts = (
-        np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
-        .astype(float)
-        .round(4)
-        .tolist()
-    )
+    table = np.stack([alone, together - alone, *lift.T, meaning, alike, *features, kind], axis=1)
+    parts = table.astype(float).round(4).tolist()
     return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order.tolist()]
 
 

@@ -139,13 +139,9 @@ def write_opinions(
         for one in proposals:
             grounds = [(p.record, "") for p in one.because if isinstance(p.record, Fact | Observation)]
             if one.before is None:
+                kind, confidence = one.kind or "opinion", one.confidence or 0.0
                 after = knowledge_opinions.form(
-                    draft,
-                    one.text,
-                    grounds,
-                    kind=one.kind or "opinion",
-                    confidence=one.confidence or 0.0,
-                    day=day,
+                    draft, one.text, grounds, kind=kind, confidence=confidence, day=day
                 )
             elif one.change == "drop":
                 after = knowledge_opinions.drop(draft, one.before, one.why, day)

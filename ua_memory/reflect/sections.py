@@ -73,11 +73,8 @@ class BodyUnit:
         if self.is_callout:
             rows = rows[1:]
         rows = [row.strip().removeprefix(">").strip() for row in rows]
-        return (
-            _BULLET.sub("", " ".join(rows).strip(), count=1)
-            if self.shape is BlockShape.ITEM
-            else " ".join(rows)
-        )
+        text = " ".join(rows)
+        return _BULLET.sub("", text.strip(), count=1) if self.shape is BlockShape.ITEM else text
 
     @property
     def sentences(self) -> list[CitedSentence]:

@@ -72,11 +72,8 @@ def prompt_text(text: str, brief: TextContext) -> str:
     if brief.mode == "verbatim":
         text = "\n".join(f"[{n}] {piece}" for n, piece in enumerate(pieces(text), 1))
     text = escape_tags(text, "text")
-    about = "".join(
-        f' {key}="{_attribute(value)}"'
-        for key, value in (("title", brief.title), ("context", brief.context))
-        if value
-    )
+    given = (("title", brief.title), ("context", brief.context))
+    about = "".join(f' {key}="{_attribute(value)}"' for key, value in given if value)
     return f'<text written="{brief.at:%Y-%m-%d}, {brief.at:%A}"{about}>\n{text.strip()}\n</text>'
 
 

@@ -381,13 +381,8 @@ def _as_fact(candidate: Candidate, session: Session, session_file: SessionFile |
     """A candidate as a fact. Where its text equals its quote, no quote is written but the speaker and the
     turn, as a link if the session's words are kept. In a group chat the origin is `web`: anybody may have
     said it."""
-    fact = Fact(
-        candidate.text,
-        kind=candidate.kind,
-        when=candidate.when,
-        entities=candidate.entities,
-        tags=candidate.tags,
-    )
+    entities, tags = candidate.entities, candidate.tags
+    fact = Fact(candidate.text, kind=candidate.kind, when=candidate.when, entities=entities, tags=tags)
     if candidate.was and candidate.at:
         fact = replace(fact, was=(Was(candidate.was, candidate.at.date().isoformat()),))
     source = (session_file and session_file.link(candidate.turn)) or f"turn {ledger.short_id(candidate.turn)}"

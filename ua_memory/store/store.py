@@ -209,14 +209,8 @@ class Store:
         for record in pending.read_records(self.bank.pending):
             if record.request == request and record.commits:
                 own = record.commits[-1]
-                return Revision(
-                    "",
-                    own.when,
-                    own.author[0],
-                    own.message.partition("\n")[0],
-                    store_commit.commit_trailers(own),
-                    tuple(own.files),
-                )
+                subject, trailers = own.message.partition("\n")[0], store_commit.commit_trailers(own)
+                return Revision("", own.when, own.author[0], subject, trailers, tuple(own.files))
         found = self.history.with_trailer("Request", request)
         exact = [one for one in found if one.trailer("Request") == request][:1]
         return next(iter(self.history.with_paths(exact)), None)

@@ -362,11 +362,8 @@ def _index_text(found: dict[str, object]) -> str:
 
 def problems_json(problems: Sequence[Problem], unchecked: Sequence[Problem], files: int) -> dict[str, Any]:
     """The result of `verify` as JSON; `unchecked` could not be checked, `files` is how many were."""
-    return {
-        "problems": json_value(problems),
-        "unchecked": [fields(each, "path", "message") for each in unchecked],
-        "files": files,
-    }
+    rows = [fields(each, "path", "message") for each in unchecked]
+    return {"problems": json_value(problems), "unchecked": rows, "files": files}
 
 
 def show_problems(

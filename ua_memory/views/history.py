@@ -828,11 +828,8 @@ class _ChainTree:
 
     def _text(self, text: str, lead: str, below: str, style: str) -> None:
         """Print a text, wrapped, with the tree's lines in front."""
-        room = (
-            self.screen.width - max(output.cell_width(lead), output.cell_width(below))
-            if self.screen.is_terminal
-            else 10**9
-        )
+        indent = max(output.cell_width(lead), output.cell_width(below))
+        room = self.screen.width - indent if self.screen.is_terminal else 10**9
         lines = textwrap.wrap(" ".join(text.split()), max(room, 20), break_long_words=False) or [""]
         for number, line in enumerate(lines):
             self.screen.item([(below if number else lead, "faint")], (line, style) if style else line)
