@@ -492,7 +492,7 @@ def run_editor(call: Call, words: list[str]) -> None:
     except OSError as error:
         raise Usage(f"the editor cannot be started: {error}", hint="set EDITOR") from error
     if code:
-        raise Usage(f"the editor {words[0]!r} ended with {code}", hint="set EDITOR, or VISUAL")
+        raise Usage(f"the editor {words[0]!r} ended with {code}", hint="VISUAL or EDITOR sets which one runs")
 
 
 @app.verb(json=False)
