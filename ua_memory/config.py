@@ -420,7 +420,7 @@ class _Reading:
             except Malformed as error:
                 if not self.lenient:
                     raise
-                self.problems.append(self._told(error, spec, source))
+                self.problems.append(self._describe_problem(error, spec, source))
                 continue
             if source == SETTINGS and spec.metadata["sensitive"] and value != getattr(Config(), spec.name):
                 who = bank_id or _nameless(self.root)
@@ -462,7 +462,7 @@ class _Reading:
             )
             return _salvaged(file) if file and name == SETTINGS else {}
 
-    def _told(self, error: Malformed, spec: Field[Any], source: str) -> str:
+    def _describe_problem(self, error: Malformed, spec: Field[Any], source: str) -> str:
         key, file = spec.metadata["toml"], self.files.get(source)
         where = f"{file}:{_line(file, key)}: {key}" if file else source
         return f"{where}: {error.what}, and is ignored (hint: {error.hint})"

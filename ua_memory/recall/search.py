@@ -414,7 +414,7 @@ class _Search:
     def _result(self, given: _SearchInput, candidates: _Candidates) -> SearchResult:
         index, one, known, window = self.index, given.prepared, candidates.known, given.prepared.asked.window
         limit = self._limit(one, candidates)
-        kept, missing = self._kept(candidates.found, max(limit, BASELINE_RANK))
+        kept, missing = self._confirmed_hits(candidates.found, max(limit, BASELINE_RANK))
         scores = calibrated(one.asked, [each.one for each in kept])
         hits = tuple(
             _hit(index, one.asked, each, score, candidates.arms, candidates.replaced)
@@ -438,7 +438,7 @@ class _Search:
         inside = any(window.covers(each.item) for each in candidates.found)
         return max(self.limit, WHOLE_DAYS_HITS) if inside else self.limit
 
-    def _kept(self, found: Sequence[Ranked], limit: int) -> tuple[list[KeptHit], int]:
+    def _confirmed_hits(self, found: Sequence[Ranked], limit: int) -> tuple[list[KeptHit], int]:
         """(the first candidates after folding duplicates, the number of those no longer in their files)."""
         beliefs = not self.where.kinds
         return fold(self.index.words, found, self.present.confirm, limit, beliefs=beliefs)
@@ -622,7 +622,7 @@ class _SearchTracer:
         known |= {"min_score": search.min_score, "depth": search.depth}
         if item is None:
             return SearchTrace("not_indexed", **known)  # type: ignore[arg-type]
-        kept, _ = search._kept(candidates.found, max(len(candidates.found), 1))
+        kept, _ = search._confirmed_hits(candidates.found, max(len(candidates.found), 1))
         every = (*candidates.found, *candidates.scored)  # retired items are only in the latter
         own = next((each for each in every if each.item.key == item.key), None)
         rank = next((n for n, each in enumerate(kept, 1) if each.one.item.key == item.key), None)

@@ -145,7 +145,7 @@ class Web:
             status = HTTPStatus.NOT_FOUND
         elif code in (Busy.exit_code, Held.exit_code):
             status = HTTPStatus.SERVICE_UNAVAILABLE
-        return self._shown(request, Shown("error.html", {"error": _told(error)}, ("doctor",)), status)
+        return self._shown(request, Shown("error.html", {"error": _error_data(error)}, ("doctor",)), status)
 
     async def _refused(
         self, request: Request, what: str, form: Mapping[str, str], error: UaMemoryError
@@ -156,7 +156,7 @@ class Web:
             shown = await self._in("reads", view, query)
         except UaMemoryError:
             return self._error(request, error)
-        shown = replace(shown, more={**shown.more, "refused": _told(error), "form": form})
+        shown = replace(shown, more={**shown.more, "refused": _error_data(error), "form": form})
         return self._shown(request, shown, HTTPStatus.CONFLICT, at)
 
     async def _missing(self, request: Request, _error: Exception) -> Response:
@@ -226,7 +226,7 @@ class Web:
                 yield {"event": "revision", "data": json.dumps(one)}
 
 
-def _told(error: UaMemoryError) -> dict[str, Any]:
+def _error_data(error: UaMemoryError) -> dict[str, Any]:
     return {"message": error.what, "where": error.where, "mend": error.hint}
 
 
