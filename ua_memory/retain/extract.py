@@ -676,22 +676,21 @@ class Extraction:
         changes = bool(CHANGED.search(candidate.text))
         named = set(candidate.entities)
         shared = Counter(key for term in said for key in self._by_term.get(term, ()))
-        return [
-            key
-            for key, common in shared.items()
-            if (
-                (
-                    common >= 3
-                    and common >= _SAME_WORDS * min(len(said), len(self._candidates[key].terms))
-                    and common >= 0.5 * max(len(said), len(self._candidates[key].terms))
-                    and not _differ_in_number_and_subject(said, self._candidates[key].terms)
-                    and not _differ_in_names(named, set(self._candidates[key].candidate.entities))
-                )
-                or _updates(self._candidates[key], said, about, changes)
-                or _differ_in_typo(self._candidates[key].candidate.text, candidate.text)
+
+        def similar(other: _PlacedCandidate, common: int) -> bool:
+            short, long = sorted((len(said), len(other.terms)))
+            same = (
+                common >= 3
+                and common >= _SAME_WORDS * short
+                and common >= 0.5 * long
+                and not _differ_in_number_and_subject(said, other.terms)
+                and not _differ_in_names(named, set(other.candidate.entities))
             )
-            and not _are_numbered_apart(self._candidates[key].candidate.text, candidate.text)
-        ]
+            text = other.candidate.text
+            same = same or _updates(other, said, about, changes) or _differ_in_typo(text, candidate.text)
+            return same and not _are_numbered_apart(text, candidate.text)
+
+        return [key for key, common in shared.items() if similar(self._candidates[key], common)]
 
     def _remove_terms(self, key: int, said: frozenset[str]) -> None:
         for term in said:

@@ -140,7 +140,10 @@ def when_in_text(text: str, said: date | None) -> str | None:
         first, other = (when_in_text(text, day) for day in (date(2001, 2, 3), date(2020, 8, 21)))
         return first if first == other else None
     found = set(_named_periods(text, said))
-    if len(found) != 1 or not set(_named_periods(_REASON.sub(" ", text), said)):
+    if len(found) != 1:
+        return None
+    rest = _REASON.sub(" ", text)
+    if rest != text and not any(_named_periods(rest, said)):
         return None
     start, end = found.pop()
     return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)

@@ -152,11 +152,11 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
         case "init":
             return _with_author(logged, "Created the bank")
     rest = logged.one.subject.partition(": ")[2] or logged.one.subject
-    if logged.op in OP_VERBS:
-        removed = rest.startswith("remove ")
-        what = f"Removed {rest.removeprefix('remove ')}" if removed else f"{OP_VERBS[logged.op]} {rest}"
-        return _with_author(logged, what, logged.texts)
     thing, (verb, _, name) = logged.one.subject.partition(": ")[0], rest.partition(" ")
+    if logged.op in OP_VERBS:
+        removed = logged.op == "retain" and verb == "remove"
+        what = f"Removed {name}" if removed else f"{OP_VERBS[logged.op]} {rest}"
+        return _with_author(logged, what, logged.texts)
     if verb in SUBJECT_VERBS and thing != logged.one.subject:
         return _with_author(
             logged, f"{SUBJECT_VERBS[verb]} the {SUBJECT_NOUNS.get(thing, thing)} {name}", logged.texts
