@@ -63,11 +63,10 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def test_a_save_is_indexed_within_two_seconds_and_committed_after_its_quiet(served: Served) -> None:
-    began = time.monotonic()
+    edits = lambda: [row for row in served.bank.log() if row[1] == "edit"]  # noqa: E731
+    before, began = len(edits()), time.monotonic()
     served.bank.write("- Otters hold hands\n", DAY)
     until(lambda: served.item("Otters"), 2)
-    edits = lambda: [row for row in served.bank.log() if row[1] == "edit"]  # noqa: E731
-    before = len(edits())
     until(lambda: len(edits()) > before, 5)
     assert time.monotonic() - began >= QUIET and edits()[0][0] != "ua-memory"
     until(served.bank.clean, 5)  # its record goes after its commit
@@ -181,6 +180,28 @@ def test_what_fails_is_tried_again_and_said_once(
     assert len(said) == 1 and "another process writes" in said[0]
     monkeypatch.undo()
     until(lambda: found.run_due() or not found.has_pending_work, 5)
+
+
+def test_an_edit_that_rests_while_the_index_is_updated_is_committed_at_once(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = bank.root / "ua-memory.toml"
+    settings.write_text(settings.read_text() + f"\n[hand_edits]\nquiet_seconds = {QUIET}\n")
+    bank.again().adopt()
+    found, _, _ = upkeep(bank)
+    found._update_index(False)  # so that all is imported
+    refresh = condition.Index.refresh
+
+    def slow(*given: Any, **more: Any) -> Any:
+        time.sleep(2 * QUIET)
+        return refresh(*given, **more)
+
+    monkeypatch.setattr("ua_memory.index.sync.Index.refresh", slow)
+    bank.write("- Otters hold hands\n", DAY)
+    found._update_index(False)
+    assert not bank.clean() and found.next_due() < time.monotonic()
+    found.run_due()
+    assert bank.clean()
 
 
 def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:

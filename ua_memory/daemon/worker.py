@@ -573,6 +573,8 @@ SETTLE_LIMIT = 1.0
 """Seconds after the first event when changed files are read in any case."""
 RETRY_SECONDS = 5.0
 """Seconds before a failed update is retried, doubled each time up to a minute."""
+MAX_CLOCK_SKEW = 60.0
+"""Seconds by which the clock of a file system may be ahead of ours."""
 NEVER = float("inf")
 
 
@@ -690,7 +692,8 @@ class Upkeep:
         return max(due, self._not_before)
 
     def _update_index(self, whole: bool) -> None:
-        began, warm, much = time.monotonic(), self._warm.is_loaded, self._behind or self._warm.is_behind
+        began, now = time.monotonic(), time.time()
+        warm, much = self._warm.is_loaded, self._behind or self._warm.is_behind
         with self._warm.open_own() as memory:
             # The next command prints these notes, as when an old copy was saved over newer facts.
             self._warm.unreported += memory.store.adopt(quiet=memory.config.quiet_seconds, wait=False).notes
@@ -703,10 +706,11 @@ class Upkeep:
         if much and not self._behind:
             release_memory()
         self.index_updates += bool(done.added or done.changed or done.removed)
-        since = [time.time() - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
-        # A modification time in the future, as `touch` can set, is ignored.
-        rest = [quiet - age if age < quiet else RETRY_SECONDS for age in since if age >= 0]
-        self._commit_at = time.monotonic() + min(rest) + 0.02 if rest else NEVER
+        # Ages at the start: an edit that came to rest while the index was updated is due now, not in a retry.
+        ages = [now - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
+        # A modification time further in the future than a clock may differ, as `touch` can set, is ignored.
+        waits = [quiet - age if age < quiet else RETRY_SECONDS for age in ages if age > -MAX_CLOCK_SKEW]
+        self._commit_at = began + min(waits) + 0.02 if waits else NEVER
 
 
 if __name__ == "__main__":
