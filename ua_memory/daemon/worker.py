@@ -573,7 +573,7 @@ SETTLE_LIMIT = 1.0
 """Seconds after the first event when changed files are read in any case."""
 RETRY_SECONDS = 5.0
 """Seconds before a failed update is retried, doubled each time up to a minute."""
-MAX_CLOCK_SKEW = 60.0
+CLOCK_SKEW = 60.0
 """Seconds by which the clock of a file system may be ahead of ours."""
 NEVER = float("inf")
 
@@ -709,7 +709,7 @@ class Upkeep:
         # Ages at the start: an edit that came to rest while the index was updated is due now, not in a retry.
         ages = [now - seen.changed[path] / 1e9 for path in set(seen.changed) - set(seen.held)]
         # A modification time further in the future than a clock may differ, as `touch` can set, is ignored.
-        waits = [quiet - age if age < quiet else RETRY_SECONDS for age in ages if age > -MAX_CLOCK_SKEW]
+        waits = [quiet - age if age < quiet else RETRY_SECONDS for age in ages if age > -CLOCK_SKEW]
         self._commit_at = began + min(waits) + 0.02 if waits else NEVER
 
 
