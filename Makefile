@@ -25,6 +25,8 @@ STAMP := $(VENV)/.installed
 PYTEST = $(BIN)/pytest --dist loadgroup
 # What the tests of a file share, and what they import, is made once; of the slow ones a file may have hours.
 TESTS  = $(PYTEST) --dist loadfile -m 'not slow and not client'
+# Of a file that is named in ARGS, the long tests run as well.
+SHORT  = $(if $(findstring tests/,$(ARGS)),,-m 'not long and not slow and not client')
 CODE   = ua_memory tests docs $(wildcard benchmarks examples)
 
 # uv takes a tenth of the time that pip takes; where there is none, pip installs it first, and where that
@@ -56,8 +58,11 @@ $(BENCH)/.installed: pyproject.toml $(shell find ua_memory -type f -not -name '*
 demo: $(STAMP)  ## a bank in a temporary folder: notes, facts, a search, an undo
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
-test: $(STAMP)  ## the tests, without those marked slow or client
-	@$(TESTS) -n $(WORKERS) --timeout 300 --in-memory $(ARGS)
+test: $(STAMP)  ## the tests, without those marked long, slow or client
+	@$(TESTS) $(SHORT) -n $(WORKERS) --timeout 300 --in-memory $(ARGS)
+
+test-long: $(STAMP)  ## those marked long: daemons, kills, several machines, many commands
+	@$(TESTS) -m 'long and not slow and not client' -n $(WORKERS) --timeout 300 --in-memory $(ARGS)
 
 test-all: $(STAMP)  ## all of them, and twelve times the examples of each property
 	@$(PYTEST) -n $(WORKERS) --timeout 1800 --hypothesis-profile all $(ARGS)

@@ -20,6 +20,10 @@ from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
 from hypothesis import HealthCheck, settings
 from models import Models, once_for
 
+TESTS = Path(__file__).parent
+LONG = TESTS / "long.txt"
+"""The tests that `make test` leaves out, `file::function` a line."""
+
 sys.addaudithook(refuse_network)
 
 # Chroma asks for it at each opening, and the hook by which pytest rewrites asserts looks for it at length.
@@ -79,7 +83,12 @@ def pytest_collection() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what `few(n)` leaves out: all but n rows of such a test, from the first to the last."""
+    """Mark as long what `long.txt` lists, and as slow what `few(n)` leaves out: all but n rows of such a
+    test, from the first to the last."""
+    long = set(LONG.read_text().splitlines())
+    for item in items:
+        if item.nodeid.partition("[")[0].removeprefix("tests/") in long:
+            item.add_marker(pytest.mark.long)
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("few"):

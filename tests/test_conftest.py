@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import forked
 import pytest
+from conftest import LONG
 from guards import REACHED, ROOM, NetworkReached, is_local, memory_folder
 
 
@@ -98,3 +100,13 @@ def test_what_was_forked_off_ends_with_who_asked_for_it() -> None:
     finally:
         with child.answers, child.lines, contextlib.suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
+
+
+def test_every_long_test_is_there() -> None:
+    names = [line.split("::") for line in LONG.read_text().splitlines() if not line.startswith("#")]
+    assert names
+    for file, name, *_ in names:
+        text = (LONG.parent / file).read_text("utf-8")
+        assert re.search(rf"^(def {name}\(|(class )?{name}\b)", text, re.M), (
+            f"tests/long.txt: no {file}::{name}"
+        )
