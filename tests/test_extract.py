@@ -360,6 +360,51 @@ def test_what_follows_a_slash_command_is_read_without_it() -> None:
     assert texts(person("/clear")) == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered", "kept"),
+    [
+        ("Fine. Which port does staging use?", "6543", "Which port does staging use? – 6543"),
+        ("Oh no. The June edition?", "jun 15", "Oh no. The June edition? – jun 15"),
+        ("Save system: JSON or Resource files?", "json. those can execute code",
+         "Save system: JSON or Resource files? – json. those can execute code"),
+        ("Sehr gut. Welcher Kontenrahmen?", "skr03", "Sehr gut. Welcher Kontenrahmen? – skr03"),
+        ("With the thinner tile you would gain 2 mm.", "8mm tile then",
+         "With the thinner tile you would gain 2 mm. – 8mm tile then"),
+        ("That brings the total to 8,400.", "the electrician is missing, he quotes 1350",
+         "the electrician is missing, he quotes 1350"),
+        ("Anything else on the list?", "oskar raised the budget to 2600", "oskar raised the budget to 2600"),
+    ],
+)  # fmt: skip
+def test_a_short_answer_is_kept_with_its_question(asked: str, answered: str, kept: str) -> None:
+    (candidate,) = extract(talk(("assistant", asked), ("person", answered)))
+    assert (candidate.text, candidate.quote, candidate.who) == (kept, answered, "person")
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ("Which port does staging use?", "no idea"),
+        ("Which port does staging use?", "which one is free?"),
+        ("Shall I restart the server now?", "yes please"),
+        ("Want me to use port 6543 or another one?", "ok"),
+        ("What is the password of the staging database?", "wintergreen 22"),
+        ("Which port does staging use?", "[redacted: password]"),
+        ("I have added the column.", "nice"),
+        ("The tests are green.", "now write the 3 docs"),
+    ],
+)
+def test_what_answers_nothing_is_not_kept(asked: str, answered: str) -> None:
+    assert extract(talk(("assistant", asked), ("person", answered))) == []
+
+
+def test_a_question_is_answered_once_and_a_new_answer_replaces_the_old() -> None:
+    asked = ("assistant", "Which port does staging use?")
+    found = extract(talk(asked, ("person", "6543"), ("person", "7"), asked, ("person", "6544 now")))
+    assert [(one.text, one.was) for one in found] == [
+        ("Which port does staging use? – 6544 now", "Which port does staging use? – 6543")
+    ]
+
+
 def test_a_question_is_not_taken_along_with_the_statement_before_it() -> None:
     said = "We never commit to main because three teams deploy it. It is what we agreed on, right?"
     assert texts(person(said))[0] == "We never commit to main because three teams deploy it."

@@ -418,7 +418,7 @@ def _die(root: Path, where: str) -> None:
         model = Scripted([keep(TALK[0][3:])], DONE, on_ask=kill if where == "asking" else None)
         places: dict[str, tuple[Any, str]] = {
             "writing": (Draft, "write"),
-            "committing": (ledger, "write"),
+            "committing": (ledger, "write_marks"),
             "letting go": (queue.TurnQueue, "remove_turns"),
             "handing over": (flush.Flusher, "drain"),
         }

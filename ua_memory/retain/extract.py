@@ -507,6 +507,88 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
     return len(spoken) >= 4 and 2 * len(spoken) >= len(words)
 
 
+# -- answers -----------------------------------------------------------------------------------------------
+# Many people answer in a word or two: "which port?", "5432". Such an answer is kept together with what the
+# assistant has asked.
+
+
+ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
+_LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
+"""Most words of a person's answer to a question, and of a short remark with a number."""
+_SHORT_QUESTION, _LONGEST_QUESTION = 4, 160
+"""A question of fewer words is kept with the sentence before it; none is kept with more characters."""
+_STANDS_ALONE = 4
+"""Words from which a remark is understood without what the assistant has just said."""
+_ASKS_WHAT = late(
+    r"\b(?:which|what|when|where|who|whom|whose|how|or|welche\w*|was|wann|wo|wer|wie|wieviele?|oder|quel\w*"
+    r"|quoi|quand|où|qui|combien|comment|ou|qué|cuál\w*|cuándo|dónde|quién\w*|cuánt\w*|cómo|o|qual|quais"
+    r"|quando|onde|quem|quant\w*|como|quale|quali|dove|chi|come)\b|何|どの|どこ|どれ|いつ|いくつ|いくら|誰",
+    re.IGNORECASE,
+)
+_ASKS_NOTHING = late(
+    r"\b(?:want me to|would you like|(?:shall|should|may|can) i|what(?:'s| is| now| else)?(?: next)?\?"
+    r"|anything|(?:soll|darf|kann) ich|sonst noch|möchtest|(?:dois|puis)-je|tu veux que|autre chose|algo más"
+    r"|quieres que|mais alguma|quer que|altro\b|vuoi che)",
+    re.IGNORECASE,
+)
+"""A question for a permission, or for whatever comes to mind."""
+_ASKS_SECRET = late(
+    r"pass(?:[ -]?(?:word|phrase|code)|wd|wort)|(?:api|access|license)[ -]?key|secret|\btoken\b|\bpin\b"
+    r"|credential|kennwort|zugangsdaten|mot de passe|contrase[ñn]a|\bclave\b|senha|パスワード|暗証",
+    re.IGNORECASE,
+)
+_ANSWERS_NOTHING = late(
+    r"[?？]|```|\b(?:idk|dunno|no idea|(?:not|un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
+    r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
+    r"|how (?:do|does|many|much|to|about|long|can)|why|egal|keine ahnung|weiß nicht|was ist"
+    r"|wie (?:geht|viele?)|aucune idée|(?:sais|sait) pas|ni idea|no sé|não sei|sei lá|boh|non so)\b",
+    re.IGNORECASE,
+)
+_MERE_ASSENT = late(
+    r"\W*(?:(?:yes|yeah|yep|yup|ye|ya|y|ok(?:ay)?|k|sure|no|nope|nah|thx|thanks?|ty|you|right|true|cool|nice"
+    r"|great|good|perfect|hm+|fine|done|exactly|pls|please|lol|haha|oui|non|merci|ja|nein|doch|danke|genau|gut"
+    r"|sí|si|vale|gracias|bien|sim|não|isso|claro|obrigad[oa]|sì|grazie|bene|d'accord|はい|いいえ)\b\W*)*",
+    re.IGNORECASE,
+)
+
+
+def _question_before(turn: Turn) -> str:
+    """What a short answer to an assistant's turn is about: its last sentence, and the one before if that is
+    very short."""
+    said = [one.text for one in sentences(turn.text)[-2:]]
+    if len(said) == 2 and len(said[1].split()) >= _SHORT_QUESTION:
+        said = said[1:]
+    text = " ".join(said)
+    return text if len(text) <= _LONGEST_QUESTION and len(text.split()) >= _SHORT_QUESTION - 1 else ""
+
+
+def _asks_what(question: str) -> bool:
+    return question.endswith("?") and bool(_ASKS_WHAT.search(question)) and not _ASKS_NOTHING.search(question)
+
+
+def _answer_score(question: str, text: str) -> Score | None:
+    """The score of a person's turn, if it is a short answer or a short remark with a number."""
+    words, rest = len(text.split()), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
+    says = any(map(str.isalnum, rest)) and not _ANSWERS_NOTHING.search(text) and not only_secrets(text)
+    if not question or words > _LONGEST_ANSWER or not says or _ASKS_SECRET.search(question):
+        return None
+    if _asks_what(question):
+        return ANSWER
+    asks = any(cues()["request"].pattern.match(part) for part in re.split(r"[.,;!]\s+", text.lower()))
+    with_number = any(map(str.isdigit, rest)) and not _DUMP.match(text)
+    return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
+
+
+def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None) -> Candidate:
+    """A person's short turn as a candidate, after what it answers unless it is understood alone."""
+    quote = one_line(turn.text)
+    said = Sentence(without_markup(quote), quote, 0)
+    candidate = _to_candidate(([said], found), turn, Context(person=True), zone)
+    asked = question.endswith("?") and not _ASKS_NOTHING.search(question)
+    alone = not asked and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE
+    return candidate if alone else replace(candidate, text=f"{question} – {candidate.text}")
+
+
 # -- extraction from conversations -------------------------------------------------------------------------
 # Sentences are scored one by one, and those above the threshold are kept verbatim. Sentences that refer to
 # each other are kept as one passage, repetitions are merged, a later value replaces an earlier one, and what
@@ -602,6 +684,8 @@ class Extraction:
         self._count = 0
         self._person_turn = 0
         """The number of the person's latest turn."""
+        self._question = ""
+        """What the assistant's latest turn ends with, until the person has answered."""
 
     def add(self, turn: Turn) -> None:
         """Add a turn, in the order of the conversation."""
@@ -616,8 +700,10 @@ class Extraction:
                 self._drop(range(self._person_turn + 1, self._turns))
             self._person_turn = self._turns
             self._score_turn(self._turns, turn, Context(person=True))
+            self._question = ""
         else:
             self._pending_turn = (self._turns, turn)
+            self._question = _question_before(turn)
 
     def best(self) -> list[Candidate]:
         """The statements worth keeping, in the order in which they were said."""
@@ -642,6 +728,10 @@ class Extraction:
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
         self._sentence_counts[turn.role] += len(said)
+        if context.person and not typed and (least := _answer_score(self._question, turn.text)):
+            found = max([least, *(score(one, context) for one in said)], key=lambda found: found.value)
+            self._insert(_answer(self._question, found, turn, self._zone), (number, 0))
+            return
         for passage in _passages(join_lists(said), context, self._given_threshold or THRESHOLD[turn.role]):
             self._insert(_to_candidate(passage, turn, context, self._zone), (number, passage[0][0].index))
 
