@@ -14,7 +14,7 @@ from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION
 from ua_memory.recall.arms import Ranked
-from ua_memory.recall.dedupe import fold, newer_first
+from ua_memory.recall.dedupe import fold, newer_first, with_support
 from ua_memory.recall.search import Hit, SearchResult, search
 
 DAY = "memory/2026-11-21.md"
@@ -373,6 +373,21 @@ def test_a_passage_that_has_the_old_value_among_others_does_not_hide_the_new_one
     passage = replace(old, record=record, text=f"Person: the rates are up\nPerson: {old.text}")
     placed, _ = newer_first([Ranked(passage, 0.9, {}), Ranked(new, 0.3, {})], "what do lorries pay")
     assert (placed[0].item == new) == lifted
+
+
+@pytest.mark.parametrize(
+    ("score", "gains"), [(0.3, True), (0.75, True), (0.85, False), (-0.1, False)]
+)  # a good fact has the passage under it, a fact that does not match says nothing
+def test_a_passage_gains_from_the_fact_that_quotes_it(tmp_path: Path, score: float, gains: bool) -> None:
+    said = {"2026-10-01": ["the toll for lorries is 40 francs", "the lift takes 800 kilos"]}
+    fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
+    passage = replace(other, key="p", record=SESSION, text=f"Person: well\nAgent: so **{fact.text}**, noted")
+    longer = replace(other, key="l", record=SESSION, text="Person: lorries, tolls and lifts again")
+    found = [Ranked(longer, 0.8, {}), Ranked(passage, 0.7, {}), Ranked(fact, score, {})]
+    placed = with_support(sorted(found, key=lambda one: -one.score))
+    best = max((one for one in placed if one.item.record == SESSION), key=lambda one: one.score)
+    assert (best.item.key == "p") == gains
+    assert ("support" in next(one for one in placed if one.item.key == "p").parts) == gains
 
 
 @pytest.mark.parametrize("query", ["which port did redis have before?", "what port was redis on in october"])

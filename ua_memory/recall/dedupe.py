@@ -48,8 +48,13 @@ WORDS_PER_ADDED = 10
 LONGEST = 200
 """Words that are compared; longer texts are only duplicates if they are equal."""
 
-QUOTED_WORDS = 4
-"""Minimum words of a fact or its quote for a passage that contains them to be folded under it."""
+
+_NO_LETTERS = re.compile(r"[\W_]+")
+LEAST_QUOTED = 12
+"""Letters and digits of a fact or its quote that are recognized in a passage."""
+SUPPORT, GOOD_ALONE = 0.6, 0.8
+"""The share of its best fact's score that a session's passage gains; the score from which a fact answers by
+itself."""
 
 _SPEAKER = re.compile(r"^(?:Person|Agent): ", re.MULTILINE)
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -65,11 +70,9 @@ class KeptHit:
     _rows: list[str] | None = None
 
     def quotable(self) -> list[str]:
-        """A fact's text and quotes, in the form of `_passage_words`; [] for other items."""
+        """The result of `_quotable` for a fact; [] for other items."""
         if self._rows is None:
-            item = self.one.item
-            texts = (item.text, *item.context.split("\n")) if item.record == "fact" else ()
-            self._rows = [f" {' '.join(row)} " for row in map(words_of, texts) if len(row) >= QUOTED_WORDS]
+            self._rows = _quotable(self.one.item) if self.one.item.record == "fact" else []
         return self._rows
 
     def add(self, item: IndexItem) -> None:
@@ -146,6 +149,41 @@ def _in_place_of(belief: Ranked, fact: Ranked, current: IndexItem) -> Ranked:
     return belief._replace(item=current, score=fact.score, parts={**belief.parts, "facts": gain})
 
 
+def with_support(found: list[Ranked]) -> list[Ranked]:
+    """The candidates; a session's passage gains a share of the score of the best fact that states or quotes a
+    part of it: a long passage has words of many questions, a fact is about one thing. It gains nothing from a
+    fact that answers by itself, and is folded under that."""
+    if not any(one.item.record == SESSION for one in found):
+        return found
+    facts = [(one.score, _quotable(one.item)) for one in found if one.item.record == "fact"]
+
+    def supported(one: Ranked) -> Ranked:
+        text = _passage_letters(one.item) if one.item.record == SESSION and one.score > 0 else ""
+        best = next((score for score, rows in facts if any(row in text for row in rows)), 0.0)
+        if best <= 0 or best >= max(one.score, GOOD_ALONE):
+            return one
+        gain = round(SUPPORT * best, 4)
+        return one._replace(score=one.score + gain, parts={**one.parts, "support": gain})
+
+    return sorted(map(supported, found), key=lambda one: -one.score)
+
+
+def _passage_letters(item: IndexItem) -> str:
+    """The letters of a passage without its speakers."""
+    return _letters(_SPEAKER.sub("", item.text))
+
+
+def _quotable(fact: IndexItem) -> list[str]:
+    """A fact's text and quotes as `_letters`, without those that are too short to be recognized."""
+    rows = map(_letters, (fact.text, *fact.context.split("\n")))
+    return [row for row in rows if len(row) >= LEAST_QUOTED]
+
+
+def _letters(text: str) -> str:
+    """A text's letters and digits in lower case: what is quoted without markup is found in it."""
+    return _NO_LETTERS.sub("", text.casefold())
+
+
 def _passage_rank(passage: IndexItem) -> tuple[bool, str, int]:
     return not passage.own, passage.day or "", len(passage.text)
 
@@ -154,17 +192,12 @@ def _fact_quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
     """The hit with a fact that states or quotes a part of a session's passage, with at least its score."""
     if passage.item.record != SESSION:
         return None
-    words = _passage_words(passage.item)
+    text = _passage_letters(passage.item)
     for each in kept:
         own = each.one.score - each.one.parts.get("newer", 0)
-        if own >= passage.score and any(row in words for row in each.quotable()):
+        if own >= passage.score and any(row in text for row in each.quotable()):
             return each
     return None
-
-
-def _passage_words(item: IndexItem) -> str:
-    """The words of a passage without its speakers, separated and surrounded by spaces."""
-    return f" {' '.join(words_of(_SPEAKER.sub('', item.text)))} "
 
 
 class SeenTexts:
@@ -218,7 +251,7 @@ def _extends(one: IndexItem, other: IndexItem) -> bool:
     """Whether two passages of one session, in different files, begin with the same words."""
     if (one.client, one.session) != (other.client, other.session) or one.path == other.path:
         return False
-    short, long = sorted((_passage_words(one), _passage_words(other)), key=len)
+    short, long = sorted((_passage_letters(one), _passage_letters(other)), key=len)
     return long.startswith(short)
 
 
@@ -239,7 +272,7 @@ def _type_key(item: IndexItem) -> tuple[object, ...]:
 
 
 def _text_key(item: IndexItem) -> tuple[object, ...]:
-    return *_type_key(item), _passage_words(item) if item.record == SESSION else item.texthash
+    return *_type_key(item), _passage_letters(item) if item.record == SESSION else item.texthash
 
 
 def _same_day(one: IndexItem, other: IndexItem) -> bool:

@@ -529,6 +529,7 @@ def _reorder(
             found = apply_cross_encoder(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
+    found = dedupe.with_support(found)
     if one.order:
         found = order_by_time(found, one.order)
     elif not one.past:
@@ -940,7 +941,7 @@ def prompt_features(hits: Sequence[Hit], prompt: str, items: int) -> Mapping[str
     shared = max((hit.arms["keyword"][1] for hit in hits if "keyword" in hit.arms), default=0.0)
     words = max(1.0, len(_WORD.findall(prompt)) / PROMPT_WORDS)
     return {
-        "match": max(hit.match for hit in hits),
+        "match": max(hit.match - hit.parts.get("support", 0.0) for hit in hits),
         "shared": shared / inverse_frequency(1, items) / words,
         "size": math.log(max(items, 1)),
     }
