@@ -72,6 +72,13 @@ def test_what_stands_over_a_text_is_searched_as_its_words(index: Index, query: s
     assert any(text in one for one in found[:3]), found
 
 
+def test_a_section_that_is_asked_for_by_its_title_is_in_its_own_order(tmp_path: Path) -> None:
+    items = ["fill holes with Moltofill", "clean the oven", "photograph the meters", "balcony: leave as is"]
+    page = "## Before handing over keys\n\n" + "".join(f"- {item}\n" for item in items)
+    with indexed(tmp_path, {"memory/moving.md": page}) as index:
+        assert texts(index, "before handing over keys") == items
+
+
 def test_tags_that_say_where_it_was_said_are_no_words(tmp_path: Path) -> None:
     day = '## 10:46 · claude-code\n<!-- tags: ["harness:claude-code", "basedir:home"] -->\n\n- Bread rises.\n'
     with an_index(a_bank(tmp_path, {"memory/2026-11-20.md": day}), Embedder()) as index:

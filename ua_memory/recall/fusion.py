@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
 from ua_memory.index.embedding import CrossEncoder
@@ -297,6 +297,22 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
         return -min(score, best_fact - 1e-6) if question else -score
 
     return sorted(near, key=sort_key) + found[RECENCY_HITS:]
+
+
+def in_file_order(found: list[Ranked]) -> list[Ranked]:
+    """The candidates; neighbours of one section that match equally well by its title, in the file's order."""
+
+    def section(one: Ranked) -> tuple[object, ...]:
+        words = one.parts.get("words", 0.0) if one.item.heading and one.item.record != SESSION else 0.0
+        return one.item.path, one.item.heading, words or one.item.key
+
+    ordered: list[Ranked] = []
+    for _, run in groupby(found, key=section):
+        near = list(run)
+        scores = [one.score for one in near]
+        near.sort(key=lambda one: one.item.line)
+        ordered += [one._replace(score=score) for one, score in zip(near, scores, strict=True)]
+    return ordered
 
 
 def _asks_the_same(asked: ParsedQuery, text: str) -> bool:

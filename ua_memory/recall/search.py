@@ -45,6 +45,7 @@ from ua_memory.recall.fusion import (
     calibrated,
     days_first,
     find_without_model,
+    in_file_order,
     likelihood,
     order_by_time,
     penalize_untrusted,
@@ -529,7 +530,7 @@ def _reorder(
             found = apply_cross_encoder(index.cross, clean(text), found)
         except CrossUnavailable as error:
             notes = [f"ordered without the cross-encoder: {error}"]
-    found = dedupe.with_support(found)
+    found = in_file_order(dedupe.with_support(found))
     if one.order:
         found = order_by_time(found, one.order)
     elif not one.past:
