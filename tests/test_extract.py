@@ -372,6 +372,9 @@ def test_what_follows_a_slash_command_is_read_without_it() -> None:
          "With the thinner tile you would gain 2 mm. – 8mm tile then"),
         ("That brings the total to 8,400.", "the electrician is missing, he quotes 1350",
          "the electrician is missing, he quotes 1350"),
+        ("Which port does staging use? The config has none.", "6543",
+         "Which port does staging use? – 6543"),
+        ("ステージングのポートは何番ですか？", "6543", "ステージングのポートは何番ですか？ – 6543"),
         ("Anything else on the list?", "oskar raised the budget to 2600", "oskar raised the budget to 2600"),
     ],
 )  # fmt: skip
@@ -389,6 +392,23 @@ def test_a_short_answer_is_kept_with_its_question(asked: str, answered: str, kep
         ("Want me to use port 6543 or another one?", "ok"),
         ("What is the password of the staging database?", "wintergreen 22"),
         ("Which port does staging use?", "[redacted: password]"),
+        ("Which port does staging use?", "6543, pw hunter22"),
+        ("I need the database password. Which one do you use?", "wintergreen22"),
+        ("What's the door code?", "wintergreen22"),
+        ("What is the encryption key?", "wintergreen22"),
+        ("Wie lautet der API-Schlüssel?", "wintergreen22"),
+        ("Quelle est la clé API ?", "wintergreen22"),
+        ("¿Cuáles son las credenciales?", "wintergreen22"),
+        ("Qual é a chave da API?", "wintergreen22"),
+        ("トークンは何ですか？", "wintergreen22"),
+        ("Which port does staging use?", "not sure"),
+        ("Which port does staging use?", "scratch that"),
+        ("Which port does staging use?", "hold on"),
+        ("Which port does staging use?", "b"),
+        ("Which port does staging use?", "2026-11-20 09:31:07 ERROR pool timeout after 30s"),
+        ("Which port does staging use?", "TypeError: x is undefined at app.ts:12:3"),
+        ("Options:\n1. Use Postgres with an extension\n2. Use a file for each of them", "2"),
+        ("How does that look?", "too dark"),
         ("I have added the column.", "nice"),
         ("The tests are green.", "now write the 3 docs"),
     ],
@@ -403,6 +423,12 @@ def test_a_question_is_answered_once_and_a_new_answer_replaces_the_old() -> None
     assert [(one.text, one.was) for one in found] == [
         ("Which port does staging use? – 6544 now", "Which port does staging use? – 6543")
     ]
+
+
+def test_the_same_answer_to_two_questions_is_kept_twice() -> None:
+    asked = [("assistant", f"Which port does {server} use?") for server in ("staging", "production")]
+    found = extract(talk(asked[0], ("person", "6543"), asked[1], ("person", "6543")))
+    assert texts(found) == [f"{question} – 6543" for _, question in asked]
 
 
 def test_a_question_is_not_taken_along_with_the_statement_before_it() -> None:

@@ -512,6 +512,7 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
 # assistant has asked.
 
 
+_ASKS, _ANSWERED = ("?", "？"), late("(?<=[?？]) – ")
 ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
 _LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
 """Most words of a person's answer to a question, and of a short remark with a number."""
@@ -527,21 +528,42 @@ _ASKS_WHAT = late(
 )
 _ASKS_NOTHING = late(
     r"\b(?:want me to|would you like|(?:shall|should|may|can) i|what(?:'s| is| now| else)?(?: next)?\?"
-    r"|anything|(?:soll|darf|kann) ich|sonst noch|möchtest|(?:dois|puis)-je|tu veux que|autre chose|algo más"
-    r"|quieres que|mais alguma|quer que|altro\b|vuoi che)",
+    r"|anything|what do you think|(?:continue|now) or|or not\?|how do(?:es)? (?:it|th\w+) (?:look|sound|feel)"
+    r"|(?:soll|darf|kann) ich|sonst noch|möchtest|(?:dois|puis)-je|tu veux que|autre chose|algo más|ayudarte"
+    r"|quieres que|mais alguma|quer que|altro\b|vuoi che)|手伝",
     re.IGNORECASE,
 )
-"""A question for a permission, or for whatever comes to mind."""
+"""A question for a permission, for an opinion of the moment, or for whatever comes to mind."""
 _ASKS_SECRET = late(
-    r"pass(?:[ -]?(?:word|phrase|code)|wd|wort)|(?:api|access|license)[ -]?key|secret|\btoken\b|\bpin\b"
-    r"|credential|kennwort|zugangsdaten|mot de passe|contrase[ñn]a|\bclave\b|senha|パスワード|暗証",
+    r"pass(?:[ -]?(?:word|phrase|code|key)|wd|wort)|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
+    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|pin|otp|cvv|cvc|ssn|bearer|(?-i:PAT))\b"
+    r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
+    r"|(?:seed|recovery) phrase|card number|connection string|auth(?:orization)? header|combination of"
+    r"|\b(?:api|access|licen[cs]e|wi-?fi|encryption|sign\w+|private|master|client|ssh|gpg|deploy|account|product"
+    r"|recovery|activation|admin|root|security|service|your)[ -]?keys?\b"
+    r"|\b(?:door|gate|alarm|entry|access|security|safe|lock|unlock|2fa|mfa|verification|confirmation|recovery"
+    r"|backup|login|activation|one[ -]time|sms)[ -]?codes?\b"
+    r"|kennw[oö]rt|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
+    r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs)\w*-?code"
+    r"|mots? de passe|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
+    r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart))"
+    r"|contrase[ñn]a|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
+    r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
+    r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
+    r"|(?:API|アクセス)キー",
     re.IGNORECASE,
 )
+_TELLS_SECRET = late(rf"(?:{_ASKS_SECRET.pattern})\w*\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
 _ANSWERS_NOTHING = late(
-    r"[?？]|```|\b(?:idk|dunno|no idea|(?:not|un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
+    r"[?？]|```|\b(?:idk|dunno|no idea|(?:not |un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
     r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
     r"|how (?:do|does|many|much|to|about|long|can)|why|egal|keine ahnung|weiß nicht|was ist"
-    r"|wie (?:geht|viele?)|aucune idée|(?:sais|sait) pas|ni idea|no sé|não sei|sei lá|boh|non so)\b",
+    r"|wie (?:geht|viele?)|aucune idée|(?:sais|sait) pas|ni idea|no sé|não sei|sei lá|boh|non so"
+    r"|does(?:n['’]?t| not) matter|do(?:n['’]?t| not) care|(?:you|u) pick|up to you|(?:look|google) it"
+    r"|read the docs)\b|^\W*(?:wait|hold on|stop|skip(?: (?:it|that))?|later|next|continue|go on|any|either"
+    r"|same|(?:same )?(?:see|as|like) (?:above|before)|(?:i )?(?:already )?told you(?: already)?|idc|wtf|n/?a"
+    r"|(?:option )?[a-e]|warte|später|weiter|attends|plus tard|espera|luego|待って|後で)\W*$|\bTraceback \("
+    r"|^\W*\w*(?:Error|Exception):",
     re.IGNORECASE,
 )
 _MERE_ASSENT = late(
@@ -553,24 +575,41 @@ _MERE_ASSENT = late(
 
 
 def _question_before(turn: Turn) -> str:
-    """What a short answer to an assistant's turn is about: its last sentence, and the one before if that is
-    very short."""
-    said = [one.text for one in sentences(turn.text)[-2:]]
-    if len(said) == 2 and len(said[1].split()) >= _SHORT_QUESTION:
-        said = said[1:]
-    text = " ".join(said)
-    return text if len(text) <= _LONGEST_QUESTION and len(text.split()) >= _SHORT_QUESTION - 1 else ""
+    """What a short answer to an assistant's turn is about: its last question, if one of the last three
+    sentences is one, else its last sentence, and the one before if that is very short. Nothing if they ask
+    for a secret, or if the turn ends with the options to choose from."""
+    said = sentences(turn.text)[-3:]
+    asked = [n for n, one in enumerate(said) if one.text.endswith(_ASKS)]
+    if any(_ASKS_SECRET.search(one.text) for one in said) or (said and said[-1].is_item and not asked):
+        return ""
+    said = said[: asked[-1] + 1] if asked else said
+    text = said[-1].text if said else ""
+    if (
+        len(said) > 1
+        and _length(text) < _SHORT_QUESTION
+        and (said[-2].text.endswith(_ASKS) or not said[-2].is_item)
+    ):
+        text = f"{said[-2].text} {text}"
+    return text if len(text) <= _LONGEST_QUESTION and _length(text) >= _SHORT_QUESTION - 1 else ""
+
+
+def _length(text: str) -> int:
+    """The number of words of a text, also in a script without blanks."""
+    return len(_WORD.findall(text) if _UNSPACED.search(text) else text.split())
 
 
 def _asks_what(question: str) -> bool:
-    return question.endswith("?") and bool(_ASKS_WHAT.search(question)) and not _ASKS_NOTHING.search(question)
+    return (
+        question.endswith(_ASKS) and bool(_ASKS_WHAT.search(question)) and not _ASKS_NOTHING.search(question)
+    )
 
 
 def _answer_score(question: str, text: str) -> Score | None:
     """The score of a person's turn, if it is a short answer or a short remark with a number."""
-    words, rest = len(text.split()), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
+    words, rest = _length(text), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
     says = any(map(str.isalnum, rest)) and not _ANSWERS_NOTHING.search(text) and not only_secrets(text)
-    if not question or words > _LONGEST_ANSWER or not says or _ASKS_SECRET.search(question):
+    back = _TAKES_BACK.match(text) or _DENIES.match(text) or _TELLS_SECRET.search(text) or _is_pasted(text)
+    if not question or words > _LONGEST_ANSWER or not says or back:
         return None
     if _asks_what(question):
         return ANSWER
@@ -579,12 +618,18 @@ def _answer_score(question: str, text: str) -> Score | None:
     return REMARK if with_number and words <= _LONGEST_REMARK and not asks else None
 
 
+def _is_pasted(text: str) -> bool:
+    """Whether a turn is output or code of several lines, or lines of a log."""
+    lines = text.strip().splitlines()
+    return any(_LOG_LINE.match(line) or (len(lines) > 1 and _DUMP.match(line)) for line in lines)
+
+
 def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None) -> Candidate:
     """A person's short turn as a candidate, after what it answers unless it is understood alone."""
     quote = one_line(turn.text)
     said = Sentence(without_markup(quote), quote, 0)
     candidate = _to_candidate(([said], found), turn, Context(person=True), zone)
-    asked = question.endswith("?") and not _ASKS_NOTHING.search(question)
+    asked = question.endswith(_ASKS) and not _ASKS_NOTHING.search(question)
     alone = not asked and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE
     return candidate if alone else replace(candidate, text=f"{question} – {candidate.text}")
 
@@ -778,7 +823,8 @@ class Extraction:
             )
             text = other.candidate.text
             same = same or _updates(other, said, about, changes) or _differ_in_typo(text, candidate.text)
-            return same and not _are_numbered_apart(text, candidate.text)
+            apart = _are_numbered_apart(text, candidate.text) or _answer_apart(text, candidate.text)
+            return same and not apart
 
         return [key for key, common in shared.items() if similar(self._candidates[key], common)]
 
@@ -804,6 +850,12 @@ def _are_numbered_apart(one: str, other: str) -> bool:
         return False
     values, others = (re.findall(r"\d+", text[at.end() :]) for text, at in ((one, mine), (other, theirs)))
     return bool(values and others) and values != others
+
+
+def _answer_apart(one: str, other: str) -> bool:
+    """Whether two statements answer different questions: staging and production may have the same port."""
+    asked = [terms(text[: at.start()]) for text in (one, other) if (at := _ANSWERED.search(text))]
+    return len(asked) == 2 and bool(asked[0] - asked[1] and asked[1] - asked[0])
 
 
 def _differ_in_names(some: set[str], others: set[str]) -> bool:
