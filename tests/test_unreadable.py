@@ -31,7 +31,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("path", ["memory/one.md", "MEMORY.md", "memory/sub", "memory/sub/three.md"])
+@pytest.mark.parametrize("path", ["memory/one.md", "memory/sub", "memory/sub/three.md", "MEMORY.md"])
 def test_what_cannot_be_read_is_named_and_stops_nothing_else(shell: Shell, path: str) -> None:
     """I30, I56"""
     there = next(note for note in NOTES if not note.startswith(path))

@@ -511,6 +511,13 @@ class Memory:
         except CannotWrite:  # it is one of the problems
             return (Budget("", 0, self.config.core_tokens),)
 
+    def _proposal_count(self) -> int:
+        """The number of proposals for core memory; 0 where MEMORY.md cannot be read."""
+        try:
+            return len(self.proposals.list())
+        except CannotWrite:  # it is one of the problems
+            return 0
+
     def status(self, *, quick: bool = False) -> Status:
         """The state of the bank. Reads only; with `quick` nothing that takes longer the more there is: no
         problems, no damage, beliefs or proposals."""
@@ -534,7 +541,7 @@ class Memory:
             damage=damage, index=doctor.index_state(store), settings=self.config.problems,
             beliefs=self.observations.counts() if whole and any(map(os.path.exists, consolidated)) else None,
             purges=tuple(self.purges.unfinished()) if purging else (),
-            proposals=len(self.proposals.list()) if whole and not damage else 0, jobs=Jobs(store).all(),
+            proposals=self._proposal_count() if whole and not damage else 0, jobs=Jobs(store).all(),
         )  # fmt: skip
 
     # -- parts -----------------------------------------------------------------------------------------
