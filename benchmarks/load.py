@@ -196,7 +196,7 @@ def _asked(words: list[str]) -> tuple[int | None, str]:
     if daemon is None:
         return None, "no daemon"
     try:
-        daemon.sendall(asking.request_line(words, "/", home, None))
+        daemon.sendall(asking.request_line(words, "/", home, None, []))
         code, _, why = asking.read_answer(daemon)
         return code, why
     finally:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_model import FakeModel
-from terminal import Shell, new_shell
+from terminal import EVERY, Shell, new_shell
 from test_cli_json import EXAMPLES
 from test_flush import transcript
 from test_reflect import LOG, OBSERVED, SAID, says
@@ -75,11 +76,16 @@ def pages(shell: Shell) -> Iterator[tuple[str, Any]]:
 def printed(shell: Shell) -> Iterator[tuple[str, Any]]:
     """The documented name of each command that prints links, and what it prints."""
     yield "search", shell.ok("search", "Heroku", "--json").json
+    why_not = ("search", "Heroku", "--why-not", "memory/2026-11-20.md:3", "--json")
+    yield "search --why-not", shell.ok(*why_not).json
+    yield "list", shell.ok("list", "--json").json
     yield "recall", shell.ok("recall", "Heroku", "--json").json
     noted = shell.ok("insert", "Alice pays the invoices of Fly.io.", "--entity", "Alice", "--json").json
     yield "insert", noted
+    yield "today", shell.ok("today", "--json").json
     yield "get", shell.ok("get", "^aaaaaaaaaa", "--json").json
     yield "why", shell.ok("why", "^eeeeeeeeee", "--json").json
+    yield "why --up", shell.ok("why", "--up", "^aaaaaaaaaa", "--json").json
     yield "entities show", shell.ok("entities", "show", "Alice", "--json").json
     yield "observations", shell.ok("observations", "list", "--json").json
     yield from opinions(shell)
@@ -91,6 +97,9 @@ def printed(shell: Shell) -> Iterator[tuple[str, Any]]:
     yield from pages(shell)
     yield "forget --dry-run", shell.ok("forget", f"^{noted['id']}", "--dry-run", "--json").json
     yield "forget", shell.ok("forget", f"^{noted['id']}", "--json").json
+    yield "retire", shell.ok("retire", "^cccccccccc", "--why", "they are gone", "--json").json
+    typed = replace(shell, terminals=EVERY)
+    yield "vouch", typed.ok("vouch", "^bbbbbbbbbb", "--json").json
 
 
 @pytest.mark.slow

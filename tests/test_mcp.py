@@ -40,10 +40,10 @@ LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/li
 SDK = f"""
 import asyncio
 from mcp.server.stdio import stdio_server
-from ua_memory.mcp.tools import server
+from ua_memory.mcp.tools import make_server
 
 async def main():
-    made = server(lambda asked: {{"resources": [], "text": "a text", "failed": False}}, {VERSION!r})
+    made = make_server(lambda asked: {{"resources": [], "text": "a text", "failed": False}}, {VERSION!r})
     async with stdio_server() as (reads, writes):
         await made.run(reads, writes, made.create_initialization_options())
 
