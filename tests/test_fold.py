@@ -157,6 +157,8 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
     ("old", "new", "query"),
     [
         ("The staging database listens on port 5433", "Staging database is on port 6543 now", "staging port"),
+        ("Which port does staging use? – 6543", "Which port does staging use now? – 7000", "staging port"),
+        ("Which database? – mysql", "Which database? – postgres", "which database"),
         ("release is planned for nov 12th", "release was pushed back, its nov 19th now", "release date"),
         ("Stand-up is at 9:15", "Stand-up moved to 9:45 because dispatch calls at nine", "stand-up time"),
         ("alerts go to #ops-night, not mail", "alerts go to #harbor-pages now, not mail", "alerts channel"),
@@ -398,6 +400,16 @@ def test_a_passage_gains_from_the_fact_that_quotes_it(tmp_path: Path, score: flo
     best = max((one for one in placed if one.item.record == SESSION), key=lambda one: one.score)
     assert (best.item.key == "p") == gains
     assert ("support" in next(one for one in placed if one.item.key == "p").parts) == gains
+
+
+def test_no_passage_gains_so_much_that_it_ranks_before_a_certain_fact(tmp_path: Path) -> None:
+    said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-10-02": ["the lift takes 800 kilos"]}
+    fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
+    passage = replace(other, key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
+    found = [Ranked(fact, 0.95, {}), Ranked(passage, 0.85, {}), Ranked(other, 0.7, {})]
+    placed = with_support(found)
+    assert [one.item.key for one in placed] == [fact.key, "p", other.key]
+    assert 0.85 < placed[1].score < 0.95
 
 
 @pytest.mark.parametrize("query", ["which port did redis have before?", "what port was redis on in october"])

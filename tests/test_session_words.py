@@ -293,6 +293,8 @@ def test_what_is_newer_than_all_sessions_gains_as_much(memory: Memory) -> None:
     assert recent_first(found, query)[0].item.record == "fact"
     older = [Ranked(replace(fact, day="2026-01-13"), 0.74, {}), *found[1:]]
     assert recent_first(older, query)[0].item.record == "session"
+    certain = [older[0]._replace(score=0.95), older[1]._replace(score=0.9), earlier]
+    assert recent_first(certain, query)[0].item.record == "fact"
 
 
 def test_a_much_better_match_stands_before_a_later_one(memory: Memory) -> None:

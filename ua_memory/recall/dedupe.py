@@ -55,6 +55,8 @@ LEAST_QUOTED = 12
 SUPPORT, GOOD_ALONE = 0.6, 0.8
 """The share of its best fact's score that a session's passage gains; the score from which a fact answers by
 itself."""
+CERTAIN = 0.9
+"""The score of a fact that no gain lifts a session's passage above."""
 
 _SPEAKER = re.compile(r"^(?:Person|Agent): ", re.MULTILINE)
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -156,16 +158,23 @@ def with_support(found: list[Ranked]) -> list[Ranked]:
     if not any(one.item.record == SESSION for one in found):
         return found
     facts = [(one.score, _quotable(one.item)) for one in found if one.item.record == "fact"]
+    first = max((score for score, _ in facts), default=0.0)
 
     def supported(one: Ranked) -> Ranked:
         text = _passage_letters(one.item) if one.item.record == SESSION and one.score > 0 else ""
         best = next((score for score, rows in facts if any(row in text for row in rows)), 0.0)
         if best <= 0 or best >= max(one.score, GOOD_ALONE):
             return one
-        gain = round(SUPPORT * best, 4)
+        gain = round(capped(one.score + SUPPORT * best, one.score, first) - one.score, 4)
         return one._replace(score=one.score + gain, parts={**one.parts, "support": gain})
 
     return sorted(map(supported, found), key=lambda one: -one.score)
+
+
+def capped(score: float, own: float, best: float) -> float:
+    """The score of a passage with its gain, `own` without it, that stays below a `best` fact's if that is
+    `CERTAIN`."""
+    return max(own, min(score, best - 1e-4)) if best >= CERTAIN else score
 
 
 def _passage_letters(item: IndexItem) -> str:
@@ -386,7 +395,7 @@ _MAY_STATE = re.compile(
 )
 _LEANS = re.compile(r"(?:its|it['’]s|it is|that['’]?s|c['’]est|das ist|het is)\b", re.IGNORECASE)
 """Beginnings of sentences whose subject is in the sentence before."""
-_SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
+_SENTENCES = re.compile(r"(?<=[.!?…])(?<!\b\d\.)(?<!\b\d\d\.)\s+(?!– )|(?<=[。！？])(?! – )|\n+")
 
 
 class _ValueSentence:
@@ -444,9 +453,15 @@ class _ValueSentence:
         return CHANGED.search(self.text) is not None
 
     @cached_property
+    def answers(self) -> frozenset[str]:
+        """The words of the question that it answers, as in "Which port does staging use? – 6543"."""
+        question, _, answer = self.text.partition("? – ")
+        return frozenset(words_of(CHANGED.sub(" ", question))) if answer else frozenset()
+
+    @cached_property
     def may_replace(self) -> bool:
         """Whether it may replace another sentence. Of two that may not, neither replaces the other."""
-        return bool(self.values) or self.denies or (bool(self.names) and self.changed)
+        return bool(self.values or self.answers) or self.denies or (bool(self.names) and self.changed)
 
 
 def _value_sentences(text: str, plain: bool = True) -> list[_ValueSentence]:
@@ -498,6 +513,8 @@ def _replaces(
     """Whether a sentence replaces an older one. `strict`: most words must be shared, even if it states a
     change; `weak`: it must state a change and share two words, or one and a date. Another date needs one
     shared word and all of the query's words (`asked`) that the older sentence has."""
+    if new.answers and new.answers == old.answers:
+        return words_of(new.text) != words_of(old.text)
     differs = (new.values[kind] - values for kind, values in old.values.items() if kind in new.values)
     if not any(differs):
         return new.values == old.values and _contradicts(new, old)

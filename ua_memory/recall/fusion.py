@@ -19,6 +19,7 @@ from ua_memory.index.terms import is_unspaced
 from ua_memory.index.terms import words as words_of
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
+from ua_memory.recall.dedupe import capped
 from ua_memory.recall.rerank import NEIGHBOUR_STEPS, Stems, TokenMatches, best_alone, date_lift, rerank
 from ua_memory.text.names import numerals
 from ua_memory.text.patterns import data_text
@@ -279,7 +280,8 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
     """The candidates, with passages of later sessions before others that match about as well.
 
     Other items newer than all these passages gain as much as the last. Turns of a conversation gain nothing,
-    since they seldom correct each other. A passage that only asks the same question ranks behind a good fact.
+    since they seldom correct each other. A passage that only asks the same question ranks behind a good fact,
+    and none gains so much that it ranks before a certain one.
     """
     near = found[:RECENCY_HITS]
     days = sorted({one.item.day for one in near if one.item.record == SESSION and one.item.day})
@@ -292,7 +294,7 @@ def recent_first(found: list[Ranked], asked: ParsedQuery) -> list[Ranked]:
         day = one.item.day or ""
         if one.item.record != SESSION or one.item.speaker:
             return -one.score - (RECENCY_GAIN if day > days[-1] else 0)
-        score = one.score + gains.get(day, 0)
+        score = capped(one.score + gains.get(day, 0), one.score, best_fact)
         question = score >= best_fact >= GOOD_FACT and _asks_the_same(asked, one.item.text)
         return -min(score, best_fact - 1e-6) if question else -score
 
