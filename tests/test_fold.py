@@ -402,6 +402,14 @@ def test_a_passage_gains_from_the_fact_that_quotes_it(tmp_path: Path, score: flo
     assert ("support" in next(one for one in placed if one.item.key == "p").parts) == gains
 
 
+def test_a_longer_number_is_not_the_number_that_a_fact_states(tmp_path: Path) -> None:
+    (fact,) = (hit.item for hit in asked(tmp_path, {DAY: log("lorries pay a toll of 40")}, "toll").hits)
+    for toll, gains in (("40", True), ("400", False)):
+        passage = replace(fact, key="p", record=SESSION, text=f"Person: lorries pay a toll of {toll}")
+        placed = with_support([Ranked(passage, 0.6, {}), Ranked(fact, 0.5, {})])
+        assert ("support" in placed[0].parts) == gains
+
+
 def test_no_passage_gains_so_much_that_it_ranks_before_a_certain_fact(tmp_path: Path) -> None:
     said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-10-02": ["the lift takes 800 kilos"]}
     fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)

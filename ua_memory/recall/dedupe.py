@@ -162,7 +162,7 @@ def with_support(found: list[Ranked]) -> list[Ranked]:
 
     def supported(one: Ranked) -> Ranked:
         text = _passage_letters(one.item) if one.item.record == SESSION and one.score > 0 else ""
-        best = next((score for score, rows in facts if any(row in text for row in rows)), 0.0)
+        best = next((score for score, rows in facts if any(_has_letters(text, row) for row in rows)), 0.0)
         if best <= 0 or best >= max(one.score, GOOD_ALONE):
             return one
         gain = round(capped(one.score + SUPPORT * best, one.score, first) - one.score, 4)
@@ -193,6 +193,12 @@ def _letters(text: str) -> str:
     return _NO_LETTERS.sub("", text.casefold())
 
 
+def _has_letters(text: str, row: str) -> bool:
+    """Whether a text has these letters; "costs 40" is not in "costs 400"."""
+    whole = rf"(?:(?<!\d)|(?!\d)){row}(?:(?!\d)|(?<!\d))"
+    return row in text and re.search(whole, text) is not None
+
+
 def _passage_rank(passage: IndexItem) -> tuple[bool, str, int]:
     return not passage.own, passage.day or "", len(passage.text)
 
@@ -204,7 +210,7 @@ def _fact_quoting(passage: Ranked, kept: Iterable[KeptHit]) -> KeptHit | None:
     text = _passage_letters(passage.item)
     for each in kept:
         own = each.one.score - each.one.parts.get("newer", 0)
-        if own >= passage.score and any(row in text for row in each.quotable()):
+        if own >= passage.score and any(_has_letters(text, row) for row in each.quotable()):
             return each
     return None
 
