@@ -411,6 +411,7 @@ def test_a_short_answer_is_kept_with_its_question(asked: str, answered: str, kep
         ("How does that look?", "too dark"),
         ("I have added the column.", "nice"),
         ("The tests are green.", "now write the 3 docs"),
+        ("Which file should I start with?", "run the tests first"),
     ],
 )
 def test_what_answers_nothing_is_not_kept(asked: str, answered: str) -> None:
@@ -429,6 +430,13 @@ def test_the_same_answer_to_two_questions_is_kept_twice() -> None:
     asked = [("assistant", f"Which port does {server} use?") for server in ("staging", "production")]
     found = extract(talk(asked[0], ("person", "6543"), asked[1], ("person", "6543")))
     assert texts(found) == [f"{question} – 6543" for _, question in asked]
+
+
+def test_an_answer_that_was_wrong_is_not_kept() -> None:
+    answered = (("assistant", "Which port does staging use?"), ("person", "6543"))
+    denied = (("assistant", "Are you sure?"), ("person", "no, 6543 was wrong"))
+    assert texts(extract(talk(*answered))) == ["Which port does staging use? – 6543"]
+    assert not any("staging" in one.text for one in extract(talk(*answered, *denied)))
 
 
 def test_a_question_is_not_taken_along_with_the_statement_before_it() -> None:

@@ -563,7 +563,8 @@ _ANSWERS_NOTHING = late(
     r"|read the docs)\b|^\W*(?:wait|hold on|stop|skip(?: (?:it|that))?|later|next|continue|go on|any|either"
     r"|same|(?:same )?(?:see|as|like) (?:above|before)|(?:i )?(?:already )?told you(?: already)?|idc|wtf|n/?a"
     r"|(?:option )?[a-e]|warte|später|weiter|attends|plus tard|espera|luego|待って|後で)\W*$|\bTraceback \("
-    r"|^\W*\w*(?:Error|Exception):",
+    r"|^\W*\w*(?:Error|Exception):"
+    r"|^\W*(?:(?:please|just|ok|now|then)[, ]+)*(?:run|commit|push|show|figure|open|look|check|read)\b",
     re.IGNORECASE,
 )
 _MERE_ASSENT = late(
@@ -627,8 +628,8 @@ def _is_pasted(text: str) -> bool:
 def _answer(question: str, found: Score, turn: Turn, zone: tzinfo | None) -> Candidate:
     """A person's short turn as a candidate, after what it answers unless it is understood alone."""
     quote = one_line(turn.text)
-    said = Sentence(without_markup(quote), quote, 0)
-    candidate = _to_candidate(([said], found), turn, Context(person=True), zone)
+    sentence = Sentence(without_markup(quote), quote, 0)
+    candidate = _to_candidate(([sentence], found), turn, Context(person=True), zone)
     asked = question.endswith(_ASKS) and not _ASKS_NOTHING.search(question)
     alone = not asked and len(re.findall(r"[^\W\d_]{2,}", quote)) >= _STANDS_ALONE
     return candidate if alone else replace(candidate, text=f"{question} – {candidate.text}")
@@ -1043,7 +1044,8 @@ _CONFIRMS = late(
 _TAKES_BACK = late(
     r"\s*(?:(?:no|wait|hm+|ok|sorry)[,. ]+)?(?:actually,? (?:can|could|let's|revert|undo|no\b|never)|"
     r"scratch that|never ?mind|"
-    r"forget (?:that|it|about)|on second thought|i changed my mind|i take that back|strike that)",
+    r"forget (?:that|it|about)|on second thought|i changed my mind|i take that back|strike that"
+    r"|\S*\d\S* (?:was|is) (?:wrong|incorrect|a typo|a mistake))",
     re.IGNORECASE,
 )
 _CORRECTS = late(
