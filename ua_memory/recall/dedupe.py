@@ -390,10 +390,6 @@ months year years stunde stunden tag tage woche wochen monat monate jahr jahre h
 mois an ans hora horas día días semana mes meses año años
 """.split()  # noqa: SIM905
 )
-_LABELLED = re.compile(r"([^\W\d_]{3,})(?:\s(?:is|was|will be|of|to|ist|war|auf|est|à|es|a))?:?\s[€$£#v]?\d")
-_FORMER = re.compile(
-    r"\b(?:old|former|previous|alte[nrs]?|frühere[nrs]?|ancien\w*|antigu\w*|anterior)\b", re.IGNORECASE
-)
 _COUNTED = re.compile(r"\d (\w{3,})")
 """A noun after a number."""
 _MAY_STATE = re.compile(
@@ -426,11 +422,6 @@ class _ValueSentence:
     def counted(self) -> frozenset[str]:
         """The stems of nouns after numbers: amps, sacks, nights."""
         return _stems(" ".join(_COUNTED.findall(self.text)))
-
-    @cached_property
-    def labels(self) -> frozenset[str]:
-        """The stems of words right before numbers: firmware, port, room."""
-        return _stems(" ".join(_LABELLED.findall(self.text)))
 
     @cached_property
     def _own(self) -> frozenset[str]:
@@ -534,8 +525,6 @@ def _replaces(
             return max(len(shared), 1) + dated > weak
     if weak:
         return False
-    if new.labels & old.labels & asked and not _FORMER.search(new.text):
-        return True
     return len(shared) >= 2 and len(shared) >= _LIKE * min(len(new.words), len(old.words))
 
 
