@@ -412,6 +412,7 @@ def test_a_short_answer_is_kept_with_its_question(asked: str, answered: str, kep
         ("I have added the column.", "nice"),
         ("The tests are green.", "now write the 3 docs"),
         ("Which file should I start with?", "run the tests first"),
+        ("Want to test more of it, or move on to the next step?", "wow, you are a monster"),
     ],
 )
 def test_what_answers_nothing_is_not_kept(asked: str, answered: str) -> None:

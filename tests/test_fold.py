@@ -385,7 +385,11 @@ def test_a_passage_gains_from_the_fact_that_quotes_it(tmp_path: Path, score: flo
     fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
     passage = replace(other, key="p", record=SESSION, text=f"Person: well\nAgent: so **{fact.text}**, noted")
     longer = replace(other, key="l", record=SESSION, text="Person: lorries, tolls and lifts again")
-    found = [Ranked(longer, 0.8, {}), Ranked(passage, 0.7, {}), Ranked(fact, score, {})]
+    found = [
+        Ranked(longer, 0.8, {"every": 1.0}),
+        Ranked(passage, 0.7, {"every": 1.0}),
+        Ranked(fact, score, {"every": 1.0}),
+    ]
     placed = with_support(sorted(found, key=lambda one: -one.score))
     best = max((one for one in placed if one.item.record == SESSION), key=lambda one: one.score)
     assert (best.item.key == "p") == gains
@@ -396,7 +400,7 @@ def test_a_longer_number_is_not_the_number_that_a_fact_states(tmp_path: Path) ->
     (fact,) = (hit.item for hit in asked(tmp_path, {DAY: log("lorries pay a toll of 40")}, "toll").hits)
     for toll, gains in (("40", True), ("400", False)):
         passage = replace(fact, key="p", record=SESSION, text=f"Person: lorries pay a toll of {toll}")
-        placed = with_support([Ranked(passage, 0.6, {}), Ranked(fact, 0.5, {})])
+        placed = with_support([Ranked(passage, 0.6, {"every": 1.0}), Ranked(fact, 0.5, {"every": 1.0})])
         assert ("support" in placed[0].parts) == gains
 
 
@@ -404,7 +408,11 @@ def test_no_passage_gains_so_much_that_it_ranks_before_a_certain_fact(tmp_path: 
     said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-10-02": ["the lift takes 800 kilos"]}
     fact, other = (hit.item for hit in asked(tmp_path, said_on(said), "toll for lorries, lift").hits)
     passage = replace(other, key="p", record=SESSION, day="2026-11-01", text=f"Person: {other.text}")
-    found = [Ranked(fact, 0.95, {}), Ranked(passage, 0.85, {}), Ranked(other, 0.7, {})]
+    found = [
+        Ranked(fact, 0.95, {"every": 1.0}),
+        Ranked(passage, 0.85, {"every": 1.0}),
+        Ranked(other, 0.7, {"every": 1.0}),
+    ]
     placed = with_support(found)
     assert [one.item.key for one in placed] == [fact.key, "p", other.key]
     assert 0.85 < placed[1].score < 0.95

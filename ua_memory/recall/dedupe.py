@@ -155,7 +155,8 @@ def with_support(found: list[Ranked]) -> list[Ranked]:
     """The candidates; a session's passage gains a share of the score of the best fact that states or quotes a
     part of it: a long passage has words of many questions, a fact is about one thing. It gains nothing from a
     fact that answers by itself, and is folded under that."""
-    if not any(one.item.record == SESSION for one in found):
+    # Without token vectors the scores of a fact and a passage are not of one scale.
+    if not any(one.item.record == SESSION and "every" in one.parts for one in found):
         return found
     facts = [(one.score, _quotable(one.item)) for one in found if one.item.record == "fact"]
     first = max((score for score, _ in facts), default=0.0)

@@ -527,7 +527,8 @@ _ASKS_WHAT = late(
     re.IGNORECASE,
 )
 _ASKS_NOTHING = late(
-    r"\b(?:want me to|would you like|(?:shall|should|may|can) i|what(?:'s| is| now| else)?(?: next)?\?"
+    r"(?:^|[.!)] |\bor )(?:do you )?(?:want to|ready)\b"
+    r"|\b(?:want me to|would you like|(?:shall|should|may|can) i|what(?:'s| is| now| else)?(?: next)?\?"
     r"|anything|what do you think|(?:continue|now) or|or not\?|how do(?:es)? (?:it|th\w+) (?:look|sound|feel)"
     r"|(?:soll|darf|kann) ich|sonst noch|möchtest|(?:dois|puis)-je|tu veux que|autre chose|algo más|ayudarte"
     r"|quieres que|mais alguma|quer que|altro\b|vuoi che)|手伝",
@@ -564,7 +565,7 @@ _ANSWERS_NOTHING = late(
     r"|same|(?:same )?(?:see|as|like) (?:above|before)|(?:i )?(?:already )?told you(?: already)?|idc|wtf|n/?a"
     r"|(?:option )?[a-e]|warte|später|weiter|attends|plus tard|espera|luego|待って|後で)\W*$|\bTraceback \("
     r"|^\W*\w*(?:Error|Exception):"
-    r"|^\W*(?:(?:please|just|ok|now|then)[, ]+)*(?:run|commit|push|show|figure|open|look|check|read)\b",
+    r"|^\W*(?:(?:please|just|ok|now|then)[, ]+)*(?:run|commit|push|show|figure|open|look|check|read|move)\b",
     re.IGNORECASE,
 )
 _MERE_ASSENT = late(
