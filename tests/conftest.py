@@ -20,8 +20,7 @@ from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
 from hypothesis import HealthCheck, settings
 from models import Models, once_for
 
-TESTS = Path(__file__).parent
-LONG = TESTS / "long.txt"
+LONG = Path(__file__).with_name("long.txt")
 """The tests that `make test` leaves out, `file::function` a line."""
 
 sys.addaudithook(refuse_network)

@@ -535,7 +535,7 @@ _ASKS_NOTHING = late(
     re.IGNORECASE,
 )
 """A question for a permission, for an opinion of the moment, or for whatever comes to mind."""
-_ASKS_SECRET = late(
+_SECRET_WORDS = (
     r"pass(?:[ -]?(?:word|phrase|code|key)|wd|wort)|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
     r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|pin|otp|cvv|cvc|ssn|bearer|(?-i:PAT))\b"
     r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
@@ -551,10 +551,10 @@ _ASKS_SECRET = late(
     r"|contrase[ñn]a|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
     r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
     r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
-    r"|(?:API|アクセス)キー",
-    re.IGNORECASE,
+    r"|(?:API|アクセス)キー"
 )
-_TELLS_SECRET = late(rf"(?:{_ASKS_SECRET.pattern})\w*\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
+_ASKS_SECRET = late(_SECRET_WORDS, re.IGNORECASE)
+_TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w*\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
 _ANSWERS_NOTHING = late(
     r"[?？]|```|\b(?:idk|dunno|no idea|(?:not |un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
     r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
@@ -576,11 +576,11 @@ _MERE_ASSENT = late(
 )
 
 
-def _question_before(turn: Turn) -> str:
+def _question_in(said: Sequence[Sentence]) -> str:
     """What a short answer to an assistant's turn is about: its last question, if one of the last three
     sentences is one, else its last sentence, and the one before if that is very short. Nothing if they ask
     for a secret, or if the turn ends with the options to choose from."""
-    said = sentences(turn.text)[-3:]
+    said = said[-3:]
     asked = [n for n, one in enumerate(said) if one.text.endswith(_ASKS)]
     if any(_ASKS_SECRET.search(one.text) for one in said) or (said and said[-1].is_item and not asked):
         return ""
@@ -750,7 +750,6 @@ class Extraction:
             self._question = ""
         else:
             self._pending_turn = (self._turns, turn)
-            self._question = _question_before(turn)
 
     def best(self) -> list[Candidate]:
         """The statements worth keeping, in the order in which they were said."""
@@ -772,6 +771,8 @@ class Extraction:
     def _score_turn(self, number: int, turn: Turn, context: Context) -> None:
         typed = command(turn.text.strip()) if context.person else None
         said, echo = sentences(typed[1] if typed else turn.text), grounding.words_only(turn.echo)
+        if not context.person:
+            self._question = _question_in(said)
         if turn.echo:  # an agent that repeats a tool's output says nothing of its own
             said = [one for one in said if not grounding.mostly_repeats(one.text, echo)]
         self._sentence_counts[turn.role] += len(said)
