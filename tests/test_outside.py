@@ -52,6 +52,20 @@ def test_a_daily_note_has_its_day_however_it_is_named(shell: Shell) -> None:
     assert shell.ok("search", "Canelo", "--json").json["results"][0]["day"] == "2026-11-15"
 
 
+def test_odd_but_printable_names_and_a_last_line_that_ends_with_a_carriage_return(shell: Shell) -> None:
+    names = {
+        "\U0001f469\u200d\U0001f4bb dev.md": "Greta",
+        "n\u00a0b.md": "Conrad",
+        "\u0645\u06cc\u200c\u062e.md": "Leila",
+    }
+    for name, who in names.items():
+        write(shell.home / "notes" / name, f"- The tram leaves at nine\r\n- {who} sold the piano\r")
+    for name, who in names.items():
+        first = shell.ok("search", f"what did {who} sell", "--json").json["results"][0]
+        assert first["path"] == str(shell.home / "notes" / name)
+    assert "left out" not in shell.ok("search", "piano").err
+
+
 def test_they_are_found_and_left_as_they_are(shell: Shell) -> None:
     kiln = shell.home / "notes" / "kiln.md"
     before, folder = kiln.read_bytes(), sorted(kiln.parent.iterdir())

@@ -26,6 +26,7 @@ from ua_memory.paths import is_truth
 from ua_memory.records import Problem
 from ua_memory.store import files
 from ua_memory.store.files import FileStat, read
+from ua_memory.store.scan import valid_name
 from ua_memory.text.redaction import redact
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class OutsideFiles:
             self.notes.append(f"extraPaths: {os.fsdecode(folder)}: {error.strerror}")
             return
         for entry in entries:
-            if entry.name.startswith(b".") or not os.fsdecode(entry.name).isprintable():
+            if entry.name.startswith(b".") or not valid_name(os.fsdecode(entry.name)):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in SKIPPED:

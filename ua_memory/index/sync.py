@@ -833,10 +833,7 @@ class CurrentFiles:
                 data = self._store.truth(path) if held else self._store.read(path)
             except (UaMemoryError, OSError):
                 data = b""
-            lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-            if b"\r" in data:
-                lines = [line.removesuffix(b"\r") for line in lines]
-            self._lines[path, held] = lines
+            self._lines[path, held] = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
         return self._lines[path, held]
 
 

@@ -261,11 +261,10 @@ class ReadOnlySearch:
         path, line, end, block, date, retired, linehash, text, origin, client, own = row
         try:
             with discovery.open_regular(path if path[0] == "/" else f"{self._root}/{path}") as file:
-                lines = file.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")[line - 1 : end]
+                lines = file.read().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
         except OSError:
             return ""
-        current = b"\n".join(each.removesuffix(b"\r") for each in lines)
-        if blake2b(current, digest_size=12).hexdigest() != linehash:
+        if blake2b(b"\n".join(lines[line - 1 : end]), digest_size=12).hexdigest() != linehash:
             return ""
         shown = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
         label = wording.label(origin, wording.untrusted(origin, client, path), bool(own))
