@@ -408,13 +408,14 @@ def test_log_is_a_diary(shell: Shell) -> None:
 def test_the_log_tells_what_was_removed_by_hand(shell: Shell) -> None:
     from ua_memory.memory import Memory
 
-    for text in ("- one\n- two\n", "- one\n", ""):
+    for text in ("- one\n- two\n- a ^aaaaaaaaaa\n", "- one\n- a ^aaaaaaaaaa\n", "- three ^bbbbbbbbbb\n", ""):
         shell.write("memory/a.md", text)
         (shell.cwd / "memory/a.md").unlink() if not text else None
         with Memory.open(shell.cwd) as memory:
             memory.store.adopt()
     out = shell.ok("log").out
-    assert "removed 1 fact from memory/a.md by hand" in out and "deleted memory/a.md by hand" in out
+    assert "removed 1 fact from memory/a.md by hand\n" in out and "deleted memory/a.md by hand" in out
+    assert "from memory/a.md by hand and wrote: “three”" in out
 
 
 def test_the_log_of_a_file_and_of_a_fact_quotes_no_other(shell: Shell) -> None:

@@ -478,6 +478,19 @@ def test_a_plan_of_an_undo_that_brings_back_what_was_forgotten_shows_it(there: B
         assert memory.history.changes(one.result.revision) == []
 
 
+def test_what_was_forgotten_again_since_is_not_forgotten_twice(there: Bank) -> None:
+    one = there.insert("Erik owes Alice 40 euros")
+    with Memory.open(there.store.bank.root, now=there.clock) as memory:
+        memory.forget(f"^{one.fact.id}")
+        memory.history.undo()
+        memory.forget(f"^{one.fact.id}")
+        with pytest.raises(Conflict, match="nothing is left to redo"):
+            memory.history.redo()
+        assert not memory.health.verify()
+        memory.history.undo()
+        assert "Erik owes" in there.bytes().decode()
+
+
 def test_what_a_revision_changed_by_statement(there: Bank) -> None:
     there.write("- tea is green\n- boards are oak\n\n## Notes\n\nProse.\n")
     there.store.adopt()

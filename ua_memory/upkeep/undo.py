@@ -130,7 +130,7 @@ def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[st
     if (lost := _removed_statements(draft)) and (rested := remove_derived(store, draft, lost)):
         draft.notes.append(f"removed with what depended on it: {rested}")
     if not draft.changed():
-        raise Conflict("nothing is left to undo", where=done.id[:10], hint="ua-memory log")
+        raise Conflict(f"nothing is left to {draft.op}", where=done.id[:10], hint="ua-memory log")
     restore_all_names(store, draft, names, _draft_entities(draft) if names else ())
     return ()
 
@@ -180,6 +180,9 @@ def _take_back_file(
         draft.restore(path, before)
         return ()
     added, there = _added_records(then or b"", before or b"", path), saves.by_key(now, path)
+    again = saves.by_key(before, path).keys() - saves.by_key(then, path).keys()
+    if path == tombstones.PATH and again and again <= there.keys():
+        return ()  # forgotten once more since, with another salt
     if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
         # A file that was deleted and created again since: the lines that both have are the merge base.
         base = b"".join(common_parts(_lines(now or b""), _lines(before or b""))) if then is None else then

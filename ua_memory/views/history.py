@@ -196,7 +196,8 @@ def _edit_sentence(run: Sequence[_LoggedRevision]) -> str:
     done = f"{SUBJECT_VERBS[said[1]].lower()} {said[2]}" if said else f"edited {what}"
     times = f" {len(run)} times from {run[-1].when:%H:%M} on" if len(run) > 1 else ""
     texts = list(dict.fromkeys(text for one in reversed(run) for text in one.texts))
-    return f"{logged.who} {done} by hand{times}{_quote(texts)}"
+    wrote = " and wrote" if said and texts else ""
+    return f"{logged.who} {done} by hand{times}{wrote}{_quote(texts)}"
 
 
 def _flush_sentence(logged: _LoggedRevision) -> str:
