@@ -144,6 +144,8 @@ def _check_value(tool: McpTool, name: str, value: Any) -> Any:
     value, choices, minimum = _coerce(schema, value), schema.get("enum"), schema.get("minimum")
     if not _matches_schema(schema, value):
         raise Usage(f"{name} must be {tool.describe(name)}", hint=tool.usage())
+    if name == "query" and not value.strip():
+        raise Usage("query is empty", hint=tool.usage())
     if choices and value not in choices and (value := value.strip().lower()) not in choices:
         raise Usage(f"{name} is not one of {', '.join(choices)}", hint=tool.usage())
     if minimum is not None and not value >= minimum:
