@@ -159,6 +159,7 @@ def said_on(days: dict[str, Sequence[str]]) -> dict[str, str]:
         ("The staging database listens on port 5433", "Staging database is on port 6543 now", "staging port"),
         ("Which port does staging use? – 6543", "Which port does staging use now? – 7000", "staging port"),
         ("Which database? – mysql", "Which database? – postgres", "which database"),
+        ("データベースは何ですか？ – mysql", "データベースは何ですか？ – postgres", "データベースは何ですか"),
         ("release is planned for nov 12th", "release was pushed back, its nov 19th now", "release date"),
         ("Stand-up is at 9:15", "Stand-up moved to 9:45 because dispatch calls at nine", "stand-up time"),
         ("alerts go to #ops-night, not mail", "alerts go to #harbor-pages now, not mail", "alerts channel"),

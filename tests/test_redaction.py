@@ -16,7 +16,7 @@ from secret_plants import Plant, makers, pem, plants
 
 from ua_memory.errors import Malformed
 from ua_memory.text.redaction import Secret as Found
-from ua_memory.text.redaction import find, redact
+from ua_memory.text.redaction import find, redact, redact_answer
 
 HERE = Path(__file__).parent
 PLANTS = list(plants())
@@ -374,3 +374,47 @@ def test_a_value_is_taken_wherever_its_name_stands(text: str) -> None:
         whole = text.replace("<pw>", secret).replace("<key>", secret)
         for form in _forms(whole):
             assert secret not in redact(form).text
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the database password?", "<pw>"),
+        ("I cannot log in. Which password does staging have?", "it's `<pw>`, until May"),
+        ("Please enter the PIN for the door.", "<pw>"),
+        ("Wie lautet das Passwort für den Server?", "das ist <pw>"),
+        ("Quel est le mot de passe ?", "bob / <pw>"),
+        ("¿Cuál es la contraseña del wifi?", "<pw>"),
+        ("パスワードを教えてください。", "<pw>"),
+    ],
+)
+@pytest.mark.parametrize("secret", ["hunter2", "wintergreen22", "4482", "Sommer2026!"])
+def test_a_secret_that_was_asked_for_is_taken(question: str, answer: str, secret: str) -> None:
+    expected = answer.replace("<pw>", "[redacted: secret]")
+    assert redact_answer(question, answer.replace("<pw>", secret)) == expected
+    assert redact_answer(question, expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the database password?", "ask Joost"),
+        ("What is the database password?", "it's in 1Password"),
+        ("What is the database password?", "use $DB_PASSWORD"),
+        ("What is the database password?", "OK, use secrets/prod.yaml"),
+        ("What is the database password?", "I rotated it on 2026-11-03"),
+        ("Which password hashing do you want?", "argon2id"),
+        ("Which token library do you use?", "jose4"),
+        ("How long should passwords be?", "at least 14000 characters"),
+        ("I added the password check. Which port does staging use?", "6543"),
+    ],
+)
+def test_an_answer_without_the_secret_stays(question: str, answer: str) -> None:
+    assert redact_answer(question, answer) == answer
+
+
+def test_a_lone_word_and_a_passphrase_are_taken_as_answers() -> None:
+    for answer in ("wintergreen", "correct horse battery staple"):
+        assert redact_answer("What is the password?", answer) == "[redacted: secret]"
+    for answer in ("later", "none", "yes"):
+        assert redact_answer("What is the password?", answer) == answer

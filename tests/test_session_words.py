@@ -680,3 +680,13 @@ def test_from_a_strangers_bank_the_place_does_not_count(tmp_path: Path) -> None:
     settings.write_text(settings.read_text() + '\n[sessions]\nplace = "bank"\n')
     memory = Memory.open(bank.root, now=lambda: NOON)
     assert memory.config.sessions_place == "state" and "sessions.place" in str(untrusted(memory.config))
+
+
+def test_a_password_that_was_asked_for_is_written_nowhere(memory: Memory) -> None:
+    flusher = memory.conversations.flusher()
+    flusher.queue_turns(SHOP, [turn(1, "What is the password of staging?", "assistant")], None, is_open=True)
+    flusher.queue_turns(SHOP, [turn(2, "wintergreen22"), turn(3, "Thanks.", "assistant")], None, is_open=True)
+    state = memory.store.bank.state
+    texts = [path.read_bytes() for path in state.rglob("*") if path.is_file()]
+    assert any(b"password of staging" in text for text in texts)
+    assert not any(b"wintergreen22" in text for text in texts)

@@ -16,7 +16,7 @@ from ua_memory.records import ref_of, written_id
 from ua_memory.text import wording
 from ua_memory.text.calendar import A_MONTH
 from ua_memory.text.names import foreign_stop_words, numerals
-from ua_memory.text.wording import CHANGED
+from ua_memory.text.wording import ANSWERED, CHANGED
 
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
@@ -453,8 +453,8 @@ class _ValueSentence:
     @cached_property
     def answers(self) -> frozenset[str]:
         """The words of the question that it answers, as in "Which port does staging use? – 6543"."""
-        question, _, answer = self.text.partition("? – ")
-        return frozenset(words_of(CHANGED.sub(" ", question))) if answer else frozenset()
+        at = ANSWERED.search(self.text)
+        return frozenset(words_of(CHANGED.sub(" ", self.text[: at.start()]))) if at else frozenset()
 
     @cached_property
     def may_replace(self) -> bool:

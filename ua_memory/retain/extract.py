@@ -25,7 +25,7 @@ from ua_memory.text.grounding import terms
 from ua_memory.text.names import LABELS, NO_NAMES, in_lexicon, names
 from ua_memory.text.noise import command
 from ua_memory.text.patterns import data_text, late, table
-from ua_memory.text.wording import CHANGED, standing_rule
+from ua_memory.text.wording import ANSWERED, CHANGED, standing_rule
 from ua_memory.transcripts.messages import TextPart, text_parts
 from ua_memory.transcripts.turns import Turn
 
@@ -512,7 +512,7 @@ def is_statement(sentence: Sentence, person: bool) -> bool:
 # assistant has asked.
 
 
-_ASKS, _ANSWERED = ("?", "？"), late("(?<=[?？]) – ")
+_ASKS = "?", "？"
 ANSWER, REMARK = Score(0.9, ("answer",)), Score(0.6, ("remark with a number",))
 _LONGEST_ANSWER, _LONGEST_REMARK = 30, 14
 """Most words of a person's answer to a question, and of a short remark with a number."""
@@ -535,26 +535,6 @@ _ASKS_NOTHING = late(
     re.IGNORECASE,
 )
 """A question for a permission, for an opinion of the moment, or for whatever comes to mind."""
-_SECRET_WORDS = (
-    r"pass(?:[ -]?(?:word|phrase|code|key)|wd|wort)|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
-    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|pin|otp|cvv|cvc|ssn|bearer|(?-i:PAT))\b"
-    r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
-    r"|(?:seed|recovery) phrase|card number|connection string|auth(?:orization)? header|combination of"
-    r"|\b(?:api|access|licen[cs]e|wi-?fi|encryption|sign\w+|private|master|client|ssh|gpg|deploy|account|product"
-    r"|recovery|activation|admin|root|security|service|your)[ -]?keys?\b"
-    r"|\b(?:door|gate|alarm|entry|access|security|safe|lock|unlock|2fa|mfa|verification|confirmation|recovery"
-    r"|backup|login|activation|one[ -]time|sms)[ -]?codes?\b"
-    r"|kennw[oö]rt|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
-    r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs)\w*-?code"
-    r"|mots? de passe|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
-    r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart))"
-    r"|contrase[ñn]a|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
-    r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
-    r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
-    r"|(?:API|アクセス)キー"
-)
-_ASKS_SECRET = late(_SECRET_WORDS, re.IGNORECASE)
-_TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w*\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
 _ANSWERS_NOTHING = late(
     r"[?？]|```|\b(?:idk|dunno|no idea|(?:not |un)sure|do(?:n['’]?t| not) know|(?:u|you) (?:decide|choose)"
     r"|your call|whatever|tbd|let me (?:check|think|ask|look)|what(?:'s|s| is| are| about| would| do)"
@@ -582,7 +562,7 @@ def _question_in(said: Sequence[Sentence]) -> str:
     for a secret, or if the turn ends with the options to choose from."""
     said = said[-3:]
     asked = [n for n, one in enumerate(said) if one.text.endswith(_ASKS)]
-    if any(_ASKS_SECRET.search(one.text) for one in said) or (said and said[-1].is_item and not asked):
+    if any(redaction.names_secret(one.text) for one in said) or (said and said[-1].is_item and not asked):
         return ""
     said = said[: asked[-1] + 1] if asked else said
     text = said[-1].text if said else ""
@@ -610,7 +590,7 @@ def _answer_score(question: str, text: str) -> Score | None:
     """The score of a person's turn, if it is a short answer or a short remark with a number."""
     words, rest = _length(text), text[_MERE_ASSENT.match(text).end() :]  # type: ignore[union-attr]
     says = any(map(str.isalnum, rest)) and not _ANSWERS_NOTHING.search(text) and not only_secrets(text)
-    back = _TAKES_BACK.match(text) or _DENIES.match(text) or _TELLS_SECRET.search(text) or _is_pasted(text)
+    back = _TAKES_BACK.match(text) or _DENIES.match(text) or redaction.tells_secret(text) or _is_pasted(text)
     if not question or words > _LONGEST_ANSWER or not says or back:
         return None
     if _asks_what(question):
@@ -857,7 +837,7 @@ def _are_numbered_apart(one: str, other: str) -> bool:
 
 def _answer_apart(one: str, other: str) -> bool:
     """Whether two statements answer different questions: staging and production may have the same port."""
-    asked = [terms(text[: at.start()]) for text in (one, other) if (at := _ANSWERED.search(text))]
+    asked = [terms(text[: at.start()]) for text in (one, other) if (at := ANSWERED.search(text))]
     return len(asked) == 2 and bool(asked[0] - asked[1] and asked[1] - asked[0])
 
 

@@ -173,10 +173,11 @@ def _reading_notes(reading: TranscriptReading) -> Iterator[str]:
 # left out recalled memory, automatic messages and calls of our own tools.
 
 
-def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
-    """The turns that `retainContent` and `toolFilter` allow, without text that `strip` matches; empty ones
-    are left out."""
+def filter_turns(turns: Iterable[Turn], config: Config, question: str = "") -> Iterator[Turn]:
+    """The turns that `retainContent` and `toolFilter` allow, without text that `strip` matches and secrets
+    that an assistant asked for; empty ones are left out. `question` is what it said just before."""
     for turn in turns:
+        before, question = question, turn.text if turn.role != "tool" else question
         if turn.role not in config.retain_content:
             continue
         if turn.role == "tool":
@@ -184,7 +185,7 @@ def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
             if not any(fnmatchcase(name, pattern) for pattern in config.tool_filter):
                 yield turn
             continue
-        text = turn.text
+        text = redaction.redact_answer(before, turn.text) if turn.role == "person" else turn.text
         for pattern in config.strip:
             text = re.sub(pattern, "", text)
         if text is turn.text:
@@ -480,7 +481,9 @@ class Flusher:
         """Queue the turns that the settings let through, None if there are none; they are on the disk,
         without secrets, on return. With `is_open` no flush is due. `recalled` has the lines of recalled
         memory in the session."""
-        turns = list(filter_turns(turns, self.store.config))
+        queued = self.queue.find(queue_key(session))
+        question = queued.turns[-1].text if queued and queued.turns else ""
+        turns = list(filter_turns(turns, self.store.config, question))
         session = replace(session, title=(title := self._redact(session.title)))
         if not turns:
             if title:

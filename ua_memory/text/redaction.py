@@ -888,3 +888,66 @@ def _merge_spans(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]
         end = max(end, span[2])
     if group:
         yield Secret(max(group, key=specificity)[0], group[0][1], end)
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+# "What is the database password?", "wintergreen22": only the question says that the answer is a secret.
+
+
+_SECRET_WORDS = (
+    r"pass(?:[ -]?(?:word|phrase|code|key)|wd|wort)|se(?:cr[eèé]|gre)t(?!a[ir])|credential|\btoken\b"
+    r"|\b(?:(?:user|and|your|db)[ /]+pass|pass(?= \S*\d)|pwd?|pin|otp|cvv|cvc|ssn|bearer|(?-i:PAT))\b"
+    r"|\b(?:the|your|which) (?:jwt|login\b(?! \w+ (?:page|form|flow)))"
+    r"|(?:seed|recovery) phrase|card number|connection string|auth(?:orization)? header|combination of"
+    r"|\b(?:api|access|licen[cs]e|wi-?fi|encryption|sign\w+|private|master|client|ssh|gpg|deploy|account|product"
+    r"|recovery|activation|admin|root|security|service|your)[ -]?keys?\b"
+    r"|\b(?:door|gate|alarm|entry|access|security|safe|lock|unlock|2fa|mfa|verification|confirmation|recovery"
+    r"|backup|login|activation|one[ -]time|sms)[ -]?codes?\b"
+    r"|kennw[oö]rt|losungswort|(?:zugangs|anmelde|login)-?daten|geheim"
+    r"|schlüssel|(?:zugangs|zugriffs|tür|alarm|frei|sicherheits|bestätigungs|aktivierungs)\w*-?code"
+    r"|mots? de passe|\bcl(?:é|ef)s? (?:api|d['’]|de |du |priv|wi-?fi)|\bjeton|identifiants"
+    r"|\bcode (?:confid|d['’]a|de (?:la |l['’])?(?:port|sécu|véri|alarm|cart))"
+    r"|contrase[ñn]a|\bclaves?\b|credencia|\bllave de|c[oó]digo de (?:acc?es|segur|veri|la (?:puert|alarm))"
+    r"|\bsenhas?\b|\bchaves? d[aeo]\b|\bchiav[ei] (?:api|d|priv)|codice di (?:acc|sic|ver)|credenzial"
+    r"|parola d['’]ordine|パス(?:ワード|コード|フレーズ)|暗証|合言葉|トークン|秘密|シークレット|鍵|認証コード"
+    r"|(?:API|アクセス)キー"
+)
+_NAMES_SECRET = late(_SECRET_WORDS, re.IGNORECASE)
+_TELLS_SECRET = late(rf"(?:{_SECRET_WORDS})\w*\W+(?:\w+\W+){{0,2}}?[^\W\d]*\d", re.IGNORECASE)
+_ASKS_FOR_SECRET = late(
+    r"(?:\b(?:what|which|enter|type|paste|provide|give|send|share|tell|need|welche\w*|was|wie|gib|nenn\w*"
+    rf"|quel\w*|donne\w*|qué|cuál\w*|dame|qual|quale|dimmi)\b[^?？\n]{{0,80}}?)(?:{_SECRET_WORDS})\w*"
+    r"(?=\s*(?:[?？.,:`\"”]|(?:for|of|to|on|in|is|does|did|you|i|we|should|please|here|für|zum|zur|von|ist|pour|du|de"
+    r"|para|del|da|do|per)\b|\Z))"
+    r"|(?:パスワード|パスコード|暗証番号|合言葉|トークン|キー|鍵|認証コード)[はをが][^?？\n]{0,20}(?:何|教え|入力)",
+    re.IGNORECASE,
+)
+_QUESTION_LENGTH, _ANSWER_LENGTH = 300, 200
+"""Characters at the end of a turn that may ask for a secret, and of a turn that may answer it."""
+_QUOTES = "\"'`.,;:?()<>“”‘’„«»「」"
+
+
+def names_secret(text: str) -> bool:
+    """Whether a text has a word for a secret: "password", "API key"."""
+    return _NAMES_SECRET.search(text) is not None
+
+
+def tells_secret(text: str) -> bool:
+    """Whether a number or a word with digits follows a word for a secret."""
+    return _TELLS_SECRET.search(text) is not None
+
+
+def redact_answer(question: str, answer: str) -> str:
+    """A short answer without the secret that the end of the question asks for; else the answer itself."""
+    if len(answer) > _ANSWER_LENGTH or not _ASKS_FOR_SECRET.search(question[-_QUESTION_LENGTH:]):
+        return answer
+    words = answer.split()
+    if len(words) > 3 and answer.islower() and all(map(str.isalpha, words)) and _is_passphrase(answer):
+        return "[redacted: secret]"
+    values = {word.strip(_QUOTES) for word in words}
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        digits = value.isdigit() and len(value) > 3
+        alone = len(words) == 1 and MARKER.search(redact(f"password: {value}").text)
+        if digits or alone or (is_strong_password(value) and not is_placeholder(value)):
+            answer = answer.replace(value, "[redacted: secret]")
+    return answer

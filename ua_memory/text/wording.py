@@ -184,6 +184,8 @@ def stated_for_good(text: str) -> bool:
     return not unsaid and _rule_patterns()["for good"].search(text) is not None
 
 
+ANSWERED = late("(?<=[?？]) – ")
+"""Between a question and its answer, in a fact that has both: `Which port? – 6543`."""
 CHANGED = late(
     r"\b(?:now|(?<!\ba )(?<!\bfor )new|instead|moved?"
     r"|push(?:ed|es)|postponed|delayed|slips?|slipped|chang(?:ed?|es)"
