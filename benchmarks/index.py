@@ -84,7 +84,7 @@ def indexing(root: Path, items: int) -> Iterator[Figure]:
     model.texts(["loaded before anything is timed"])
     with Index(store, embeds=model) as index:
         index.refresh()
-        texts = [item.text for item in index.words.all_items()]
+        texts = [item.text for item in index.words.items("1 ORDER BY path, line, key")]
         rebuilds, firsts = [], []
         for turn in range(3):
             embedding, rows = timed(lambda: _rows(model, texts))

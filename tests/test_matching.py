@@ -58,7 +58,7 @@ def bank() -> tuple[Words, list[Item]]:
                 rows += ["", *(f"- {' '.join(text)}" for text in texts), ""]
             parsed = markdown.parse("\n".join(rows).encode(), path)
             words.replace_file(path, list(items_of(parsed, lambda text: text)))
-    return words, list(words.all_items())
+    return words, words.items("1 ORDER BY path, line, key")
 
 
 def same(words: Words, query: Query, expected: Sequence[tuple[float, str]], limit: int) -> None:

@@ -79,12 +79,12 @@ def test_what_asks(text: str, asks: bool) -> None:
 def test_a_changed_turn_is_embedded_with_its_run_and_costs_no_more(tmp_path: Path, model: Embedder) -> None:
     with an_index(a_bank(tmp_path, {DAY: TALK + "\n## 12:00\n\n- a fact of its own\n"}), model) as index:
         assert index.refresh().embedded == 5
-        before = {item.text: item.vhash for item in index.words.all_items()}
+        before = {item.text: item.vhash for item in index.words.items("1 ORDER BY path, line, key")}
         write(
             tmp_path / DAY, TALK.replace("what it is", "what it was") + "\n## 12:00\n\n- a fact of its own\n"
         )
         assert index.refresh().embedded == 4
-        after = {item.text: item.vhash for item in index.words.all_items()}
+        after = {item.text: item.vhash for item in index.words.items("1 ORDER BY path, line, key")}
         assert {text for text in before if after.get(text) == before[text]} == {"a fact of its own"}
         assert index.vectors.names() == index.words.text_ids() == set(after.values())
         assert index.rebuild().embedded == 0, "from the cache"

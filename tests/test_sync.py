@@ -34,7 +34,7 @@ ALICE, BOB, CAROL = "Alice moved to Fly.io ^aaaaaaaaaa", "Bob paints boats", "Ca
 
 
 def texts(index: Index) -> list[str]:
-    return [item.text for item in index.words.all_items()]
+    return [item.text for item in index.words.items("1 ORDER BY path, line, key")]
 
 
 def counts(report: Any) -> tuple[int, int, int]:
@@ -70,7 +70,7 @@ def test_a_line_inserted_above_embeds_nothing(tmp_path: Path) -> None:
         write(tmp_path / DAY, "Some prose: a, b.\n\n" + log(BOB, ALICE, BOB))
         report = index.refresh()
         assert counts(report) == (1, 0, 0) and embeds.seen == 3
-        assert [item.line for item in index.words.all_items()] == [1, 5, 6, 7]
+        assert [item.line for item in index.words.items("1 ORDER BY path, line, key")] == [1, 5, 6, 7]
 
 
 def test_nothing_changed_is_told_by_stats_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -258,14 +258,16 @@ def test_moved_lines_are_only_renumbered() -> None:
     made("zero", "one", "two ^aaaaaaaaaa", "three", words=words)
     after = dict(words.db.execute("SELECT text, rowid FROM items"))
     assert before.items() <= after.items()
-    assert [item.line for item in words.all_items()] == [1, 2, 3, 4]
-    assert words.changed_texts(1) == [item.vhash for item in words.all_items() if item.text == "zero"]
+    assert [item.line for item in words.items("1 ORDER BY path, line, key")] == [1, 2, 3, 4]
+    assert words.changed_texts(1) == [
+        item.vhash for item in words.items("1 ORDER BY path, line, key") if item.text == "zero"
+    ]
 
 
 def test_equal_texts_are_separate_items() -> None:
     words = made("buy milk", "buy milk")
-    assert [item.line for item in words.all_items()] == [1, 2]
-    assert len({item.key for item in words.all_items()}) == 2
+    assert [item.line for item in words.items("1 ORDER BY path, line, key")] == [1, 2]
+    assert len({item.key for item in words.items("1 ORDER BY path, line, key")}) == 2
 
 
 def test_what_raises_inside_a_transaction_leaves_nothing(tmp_path: Path) -> None:
@@ -286,10 +288,10 @@ def test_items_kept_in_memory_are_let_go_of_when_anybody_writes(tmp_path: Path) 
         contextlib.closing(Words(tmp_path / "words.db")) as other,
     ):
         made("one", "two", words=mine)
-        assert [i.line for i in mine.get([i.key for i in mine.all_items()])] == [1, 2]
+        assert [i.line for i in mine.get([i.key for i in mine.items("1 ORDER BY path, line, key")])] == [1, 2]
         made("new", "one", "two", words=other)  # moves the rest down
         made("elsewhere", path="memory/2026-11-22.md", words=other)
-        key = next(i.key for i in other.all_items() if i.text == "two")
+        key = next(i.key for i in other.items("1 ORDER BY path, line, key") if i.text == "two")
         assert [i.line for i in mine.get([key])] == [3]
         made("two", words=mine)
         assert [i.line for i in mine.get([key])] == [1]

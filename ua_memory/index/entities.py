@@ -113,7 +113,7 @@ class Entities:
 
     def _details(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
         record, own, items = self._find(words, known, name)
-        shown = record.name if record else index_words.spelling_of(words, folded(name)).spelling
+        shown = record.name if record else index_words.Spellings(words).of(folded(name)).spelling
         days = [day for item in items if (day := item.day or item.date)]
         summary = EntitySummary(
             shown, len(items), min(days, default=""), max(days, default=""),

@@ -8,14 +8,14 @@ import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ua_memory.index.terms import STOP_WORDS, TOKENIZER, clean, words
 from ua_memory.knowledge import sessions
-from ua_memory.markdown import fields
+from ua_memory.markdown import fields as markdown_fields
 from ua_memory.markdown.document import Document, texthash
 from ua_memory.markdown.lines import FileKind, day_of, hashtags, kind_of
 from ua_memory.records import (
@@ -391,14 +391,14 @@ def _searchable(document: Document) -> Iterator[dict[str, Any]]:
         if isinstance(record, Fact):
             more = [v for v in (record.where, record.who, record.why, record.cause) if v]
             more = [*more, *(q.text for q in record.quotes)]
-            yield _statement_values(record, "fact", record.kind, record.when, record.said_by, more)
+            yield _values(record, "fact", record.kind, record.when, record.said_by, more)
         elif isinstance(record, Observation):
             when, origin = record.last or record.since, record.origin or _default_origin(record)
-            yield _statement_values(record, "observation", "observation", when, origin, [])
+            yield _values(record, "observation", "observation", when, origin)
         elif isinstance(record, Opinion):
-            yield _statement_values(record, "opinion", record.kind, record.when, _default_origin(record), [])
+            yield _values(record, "opinion", record.kind, record.when, _default_origin(record))
         elif isinstance(record, Passage):
-            yield _passage_values(record, prose)
+            yield _values(record, prose, prose)
 
 
 def _default_origin(record: Observation | Opinion) -> str:
@@ -406,19 +406,15 @@ def _default_origin(record: Observation | Opinion) -> str:
     return record.heading.origin or ("agent" if record.id else "person")
 
 
-def _statement_values(
-    record: Fact | Observation | Opinion,
-    name: str,
-    kind: str,
-    when: str | None,
-    origin: str | None,
-    more: list[str],
-) -> dict[str, Any]:
+def _values(
+    record: Fact | Observation | Opinion | Passage, name: str, kind: str, when: str | None = None,
+    origin: str | None = None, more: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    usual = {"id": None, "tags": (), "entities": (), "retired": None, "flag": None}
     return {
         **{"record": name, "kind": kind, "when": when, "origin": origin, "more": more},
-        **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
-        **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
-        "flag": record.flag,
+        **{"place": record.place, "heading": record.heading, "text": record.text},
+        **{key: getattr(record, key, default) for key, default in usual.items()},
         "proofs": _proofs(record),
         "own": isinstance(record, Fact) and _is_agents_own(record),
     }
@@ -430,17 +426,9 @@ def _is_agents_own(fact: Fact) -> bool:
     return fact.said_by == "agent" and (fact.origin == "agent" or not fact.quotes)
 
 
-def _proofs(record: Fact | Observation | Opinion) -> tuple[str, ...]:
+def _proofs(record: Fact | Observation | Opinion | Passage) -> tuple[str, ...]:
     cited: Sequence[Proof] = getattr(record, "proofs", ()) or getattr(record, "because", ())
     return tuple(dict.fromkeys(proof.ref for proof in cited if proof.id))
-
-
-def _passage_values(record: Passage, name: str) -> dict[str, Any]:
-    return {
-        **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
-        **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
-        **{"tags": (), "entities": (), "retired": None, "flag": None, "proofs": (), "own": False},
-    }
 
 
 def _item(
@@ -456,37 +444,30 @@ def _item(
     heading: Heading = found["heading"]
     text = clean(mask(found["text"]))
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags, *heading.tags, *document.tags)
-    entities = tuple(clean(mask(name)) for name in found["entities"])
     topics = (tag for tag in dict.fromkeys(tags) if ":" not in tag)  # a colon marks provenance
     context = clean(mask(_context(found) + " " + " ".join(topics)))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     return IndexItem(
+        **{name: found[name] for name in ("record", "kind", "id", "when", "retired", "proofs", "own")},
         key=key,
-        record=found["record"],
-        kind=found["kind"],
         path=document.path,
         line=place.line,
         end=place.end,
         seq=seq,
-        id=found["id"],
         text=text,
         texthash=texthash(found["text"]),
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
         vhash="",
-        when=found["when"],
         day=day_of(document.path),
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
         heading=clean(mask(" > ".join(found["trail"]))),
         tags=tuple(dict.fromkeys(clean(mask(tag)).casefold() for tag in tags)),
-        entities=entities,
-        retired=found["retired"],
+        entities=tuple(clean(mask(name)) for name in found["entities"]),
         flag=found["flag"] and clean(mask(found["flag"])),
         context=context.strip(),
         speaker=speaker,
-        proofs=found["proofs"],
-        own=found["own"],
     )
 
 
@@ -509,11 +490,10 @@ SCHEMA_VERSION = "17"
 """Increment it with any change of the schema or of how items and terms are made: an index of another version
 is rebuilt."""
 
-COLUMNS = (
-    'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
-    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run,'
-    " proofs, own, flag"
-)
+_FIELDS = tuple(each.name for each in fields(IndexItem))
+_LISTS = ("tags", "entities", "proofs")
+"""Fields that are stored as JSON lists."""
+COLUMNS = ", ".join(["rowid", *(f'"{name}"' for name in _FIELDS), "digest", "date"])
 
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
@@ -552,48 +532,18 @@ SCHEMA = (
 
 def to_row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
     """An item as the values of COLUMNS."""
-    where = (number, item.key, digest, item.path, item.line, item.end, item.seq)
-    what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
-    hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
-    names = (json.dumps(item.tags), json.dumps(item.entities))
-    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), int(item.own), item.flag)
-    return (*where, *what, *hashes, *names, item.text, *about)
+    row = {name: getattr(item, name) for name in _FIELDS}
+    row |= {name: json.dumps(row[name]) for name in _LISTS}
+    row |= {"client": item.client or "", "retired": item.retired or "", "own": int(item.own)}
+    return (number, *row.values(), digest, item.date)
 
 
 def from_row(values: tuple[Any, ...]) -> IndexItem:
     """The item in a row of COLUMNS."""
-    _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
-    retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
-    text, context, speaker, run, proofs, own, flag = values[23:]
-    return IndexItem(
-        key=key,
-        record=record,
-        kind=kind,
-        path=path,
-        line=line,
-        end=end,
-        seq=seq,
-        id=block_id,
-        text=text,
-        texthash=texthash,
-        linehash=linehash,
-        vhash=vhash,
-        when=when,
-        day=day,
-        origin=origin,
-        client=client or None,
-        session=session,
-        heading=heading,
-        tags=_names(tags),
-        entities=_names(entities),
-        retired=retired or None,
-        context=context,
-        speaker=speaker,
-        run=run,
-        proofs=_names(proofs),
-        own=bool(own),
-        flag=flag,
-    )
+    row = dict(zip(_FIELDS, values[1:], strict=False))
+    row |= {name: _names(row[name]) for name in _LISTS}
+    row |= {"client": row["client"] or None, "retired": row["retired"] or None, "own": bool(row["own"])}
+    return IndexItem(**row)
 
 
 def _names(packed: str) -> tuple[str, ...]:
@@ -716,7 +666,7 @@ def citations_of(item: IndexItem) -> set[str]:
     without their file, too, since the file in a link is only a hint."""
     if "^" not in item.text and not item.proofs:
         return set()
-    links = [(link.id, link.ref) for link in fields.citations(item.text)]
+    links = [(link.id, link.ref) for link in markdown_fields.citations(item.text)]
     bare = (block for block in _BLOCK.findall(item.text) if is_generated(block))
     return {*item.proofs, *map(written_id, item.proofs), *(name for link in links for name in link), *bare}
 

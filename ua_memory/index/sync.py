@@ -478,7 +478,7 @@ class Index:
         for again in (True, False):
             try:
                 if self.unchanged(seen):
-                    return IndexReading(files=self.words.files_known())
+                    return IndexReading(files=Manifest(self.words.db).count())
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not is_damaged(error):

@@ -250,35 +250,6 @@ def _any(terms: Sequence[str]) -> str:
     return " OR ".join(terms)
 
 
-# -- index metadata ----------------------------------------------------------------------------------------
-
-
-class IndexMeta:
-    """The table `meta` of an open connection."""
-
-    db: sqlite3.Connection
-
-    def get_meta(self, name: str) -> str:
-        found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else ""
-
-    def set_meta(self, name: str, value: str) -> None:
-        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-
-    @property
-    def generation(self) -> int:
-        """A counter of the refreshes that changed an item."""
-        return int(self.get_meta("generation") or 0)
-
-    @property
-    def epoch(self) -> str:
-        """A random id of this database file."""
-        return self.get_meta("epoch")
-
-    def files_known(self) -> int:
-        return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
-
-
 # -- item cache --------------------------------------------------------------------------------------------
 # Parsing a row takes 15 µs and a search reads 200 of them, so a daemon caches items.
 
@@ -340,7 +311,7 @@ MOST_SPELT = 50_000
 """Words known to be in the table of spellings; beyond that the set is cleared and they are inserted again."""
 
 
-class WordIndex(IndexMeta):
+class WordIndex:
     """The word index in an SQLite file, or `:memory:`. sqlite3.DatabaseError if it is no database."""
 
     def __init__(self, file: Path | str) -> None:
@@ -399,6 +370,24 @@ class WordIndex(IndexMeta):
             self._reader.invalidate()
 
     # -- state -------------------------------------------------------------------------------------------
+
+    def get_meta(self, name: str) -> str:
+        """A value of the table `meta`, '' if it is missing."""
+        found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else ""
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    @property
+    def generation(self) -> int:
+        """A counter of the refreshes that changed an item."""
+        return int(self.get_meta("generation") or 0)
+
+    @property
+    def epoch(self) -> str:
+        """A random id of this database file."""
+        return self.get_meta("epoch")
 
     def in_place(self) -> bool:
         """Whether the open file is still the one at its path."""
@@ -532,7 +521,7 @@ class WordIndex(IndexMeta):
         """The items with these keys, in order; unknown keys are ignored."""
         found: dict[str, IndexItem] = {}
         for part in chunks(list(keys)):
-            found.update((item.key, item) for item in self._items(f"key IN ({placeholders(part)})", part))
+            found.update((item.key, item) for item in self.items(f"key IN ({placeholders(part)})", part))
         return [found[key] for key in keys if key in found]
 
     def by_text(
@@ -545,7 +534,7 @@ class WordIndex(IndexMeta):
             values = [*values, fts_expression(Query((), phrases.phrases))]
         found: list[IndexItem] = []
         for part in chunks(list(names)):
-            found += self._items(f"vhash IN ({placeholders(part)}) AND {condition}", [*part, *values])
+            found += self.items(f"vhash IN ({placeholders(part)}) AND {condition}", [*part, *values])
         return sorted(found, key=lambda item: (item.path, item.line, item.key))
 
     def allowed_texts(self, where: Filters, query: Query, most: int) -> list[str] | None:
@@ -578,7 +567,7 @@ class WordIndex(IndexMeta):
             # With `(path, seq) IN (VALUES …)` SQLite scans all items: 41 ms for 100,000.
             rows = f"(VALUES {','.join(['(?, ?)'] * len(part))}) CROSS JOIN items"
             condition = f"rowid IN (SELECT items.rowid FROM {rows} ON path = column1 AND seq = column2)"
-            found.update((item.key, item) for item in self._items(condition, values))
+            found.update((item.key, item) for item in self.items(condition, values))
         return [item for key, item in found.items() if key not in given]
 
     def files_of(self, block_id: str) -> list[str]:
@@ -588,14 +577,10 @@ class WordIndex(IndexMeta):
 
     def by_texthash(self, texthash: str) -> list[IndexItem]:
         """The bank's own items with exactly this text; other folders' files have absolute paths."""
-        return self._items("texthash = ? AND path NOT LIKE '/%' ORDER BY path, line", [texthash])
+        return self.items("texthash = ? AND path NOT LIKE '/%' ORDER BY path, line", [texthash])
 
-    def all_items(self) -> Iterator[IndexItem]:
-        """All items, by path and line."""
-        for values in self.db.execute(f"SELECT {COLUMNS} FROM items ORDER BY path, line, key"):
-            yield from_row(values)
-
-    def _items(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
+    def items(self, condition: str, values: Sequence[object] = ()) -> list[IndexItem]:
+        """The items that satisfy an SQL condition, in its order."""
         return self._reader.items(condition, values)
 
 
@@ -745,8 +730,8 @@ def is_damaged(error: Exception) -> bool:
 
 def items_at(words: WordIndex, place: Place) -> list[IndexItem]:
     """The items that overlap these lines, by line."""
-    sql = f'SELECT {COLUMNS} FROM items WHERE path = ? AND line <= ? AND "end" >= ? ORDER BY line'
-    return [from_row(row) for row in words.db.execute(sql, (place.path, place.end, place.line))]
+    values = (place.path, place.end, place.line)
+    return words.items('path = ? AND line <= ? AND "end" >= ? ORDER BY line', values)
 
 
 # -- days --------------------------------------------------------------------------------------------------
@@ -787,10 +772,7 @@ def days(words: WordIndex, where: Filters) -> list[DayCount]:
 def items_citing(words: WordIndex, blocks: Sequence[str]) -> list[IndexItem]:
     """The items that cite one of these ids (`items.citations_of`), by path and line."""
     citing = f"SELECT item FROM cites WHERE cited IN ({placeholders(blocks)})"
-    rows = words.db.execute(
-        f"SELECT {COLUMNS} FROM items WHERE rowid IN ({citing}) ORDER BY path, line", tuple(blocks)
-    )
-    return [from_row(row) for row in rows]
+    return words.items(f"rowid IN ({citing}) ORDER BY path, line", blocks)
 
 
 # -- name statistics ---------------------------------------------------------------------------------------
@@ -836,11 +818,6 @@ class NameSpelling:
 
     spelling: str
     doubtful: bool
-
-
-def spelling_of(words: WordIndex, name: str) -> NameSpelling:
-    """The spelling of a folded name, from a sample of its items."""
-    return Spellings(words).of(name)
 
 
 class Spellings:
@@ -895,11 +872,10 @@ def names_containing(words: WordIndex, name: str) -> list[str]:
 
 def items_naming(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
     """The items that contain one of these folded names, by day, without duplicates."""
-    found: dict[int, IndexItem] = {}
+    found: dict[str, IndexItem] = {}
     for part in chunks(sorted(set(names))):
         naming = f"SELECT item FROM names WHERE name IN ({placeholders(part)})"
-        rows = words.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({naming})", part)
-        found |= {row[0]: from_row(row) for row in rows}
+        found |= {item.key: item for item in words.items(f"rowid IN ({naming})", part)}
     return sorted(found.values(), key=lambda item: (item.day or item.date, item.path, item.line))
 
 

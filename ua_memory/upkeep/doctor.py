@@ -552,7 +552,7 @@ def _row_differences(store: Store, db: sqlite3.Connection, tell: Progress | None
         }
         for key, values in made.rows.items():
             if there.pop(key, None) != values:
-                yield f"its entry for {path}:{values[3]} differs from the file"
+                yield f"its entry for {path}:{values[4]} differs from the file"
         if there:
             yield f"{len(there)} items of {path} that are not in the file"
         for what, query in _FILE_QUERIES.items():
