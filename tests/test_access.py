@@ -383,6 +383,6 @@ def test_no_dependency_calls_home(tmp_path: Path) -> None:
     assert not [name for how, name in switched.items() if how not in (SOURCE / name).read_text("utf-8")]
     # A program that uses `Memory` starts without the command line's settings.
     home, env = tmp_path / "program", {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE.parent)}
-    code = "from ua_memory.index.embedding import Embedder; Embedder().query('which tea')"
+    code = "from ua_memory.index.embedding import Embedder; Embedder().texts(['which tea'])"
     subprocess.run([sys.executable, "-c", code], env={**env, "HOME": str(home)}, check=True)
     assert not list(home.rglob("*"))

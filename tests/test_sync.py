@@ -59,7 +59,7 @@ def test_a_refresh_is_a_diff_with_a_report(tmp_path: Path) -> None:
         assert (counts(second), second.files, second.embedded) == ((1, 1, 2), 1, 2)
         assert counts(index.refresh()) == (0, 0, 0)
         assert index.vectors.names() == index.words.text_ids()
-        assert second.seconds > 0 and second.failed == ()
+        assert second.seconds > 0 and not second.failed
 
 
 def test_a_line_inserted_above_embeds_nothing(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_one_bad_file_never_stops_the_rest(tmp_path: Path, monkeypatch: pytest.M
         assert [problem.path for problem in report.failed] == [DAY] and texts(index) == ["Bob paints boats"]
         assert len(index.refresh().failed) == 1  # and is tried again
         monkeypatch.setattr(type(store), "read", real)
-        assert index.refresh().failed == () and len(texts(index)) == 2
+        assert index.refresh().failed == [] and len(texts(index)) == 2
 
 
 def test_a_bug_in_the_parser_is_a_failed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,11 +73,11 @@ def test_a_row_does_not_depend_on_the_others(model: Embedder) -> None:
     texts = ["short", "a rather longer sentence about nothing in particular " * 4, "东京", "", "x " * 1000]
     together = model.texts(texts)
     for number, text in enumerate(texts):
-        assert np.array_equal(model.query(text), together[number])
+        assert np.array_equal(model.texts([text])[0], together[number])
 
 
 def test_long_texts_are_cut_at_256_tokens(model: Embedder) -> None:
-    assert np.array_equal(model.query("word " * 254), model.query("word " * 5000))
+    assert np.array_equal(model.texts(["word " * 254]), model.texts(["word " * 5000]))
 
 
 def test_batches_are_bounded_and_complete() -> None:
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None
 def test_banks_share_the_model_while_one_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "LOADED_MODELS", WeakValueDictionary())
     one, other = Embedder(), Embedder()
-    assert np.array_equal(one.query("a cat"), other.query("a cat"))
+    assert np.array_equal(one.texts(["a cat"]), other.texts(["a cat"]))
     assert len(runtime.LOADED_MODELS) == 1 and one._loaded is other._loaded
     del one
     assert len(runtime.LOADED_MODELS) == 1

@@ -202,9 +202,6 @@ def run_in_thread(work: Callable[[], T]) -> Future[T]:
 # environment: the settings of a cloned repository must not choose which model this machine loads.
 
 
-if TYPE_CHECKING:
-    Numbers = NDArray[np.float32]
-
 MODELS = ("model.onnx", "onnx/model.onnx")
 TOKENIZER = "tokenizer.json"
 LONGEST_PAIR = 512
@@ -277,12 +274,12 @@ class CrossEncoder:
         self._tokenizer = tokenizer
 
 
-def _probabilities(logits: Numbers) -> Numbers:
+def _probabilities(logits: Vectors32) -> Vectors32:
     """The sigmoid (n,) of (n, 1) logits, or of (n, 2), whose second class is "relevant"."""
     import numpy as np
 
     logit = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
-    scores: Numbers = (1 / (1 + np.exp(-np.clip(logit, -60, 60)))).astype(np.float32)
+    scores: Vectors32 = (1 / (1 + np.exp(-np.clip(logit, -60, 60)))).astype(np.float32)
     return scores
 
 
@@ -296,21 +293,18 @@ def _probabilities(logits: Numbers) -> Numbers:
 # keeps 30 tokens, 1.4 KB.
 
 
-if TYPE_CHECKING:
-    Rows = NDArray[np.float32]
-
 QUERY_SCALE = 127 << 7
 """The largest absolute value of a quantized query: 14 bits."""
 
 
-def pack(states: Rows) -> bytes:
+def pack(states: Vectors32) -> bytes:
     """The signs of (t, d) hidden states, d a multiple of 8, as bits, token by token."""
     import numpy as np
 
     return np.packbits(states > 0, axis=1).tobytes() if len(states) else b""
 
 
-def max_similarities(query: Rows, texts: Sequence[bytes]) -> Rows:
+def max_similarities(query: Vectors32, texts: Sequence[bytes]) -> Vectors32:
     """The maximum similarity of each query token to any token of each packed text: (q, n) for a (q, d) query
     with rows of length 1 and n texts, 0 to about 0.8; 0 for a text without tokens."""
     import numpy as np
@@ -500,11 +494,6 @@ class Embedder:
             if has_known_words(encoded[number].tokens):
                 found[number] = states.mean(axis=0)
         return normalized(found)
-
-    def query(self, text: str) -> Vectors32:
-        """(384,) float32 of one query."""
-        row: Vectors32 = self.texts([text])[0]
-        return row
 
     @property
     def ready(self) -> bool:
@@ -915,24 +904,23 @@ class Cache:
         for file in self.file.parent.glob(f"{CACHE_FILE}*"):
             file.unlink(missing_ok=True)
 
-    def get(self, model: str, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    def get(self, model: str, names: Sequence[str]) -> dict[str, Vectors32]:
         """{name: vector (d,) float32} of the names that are cached."""
         import numpy as np
 
-        found: dict[str, NDArray[np.float32]] = {}
+        rows = self._rows("name, vector", model, names)
+        return {name: np.frombuffer(blob, dtype="<f2").astype(np.float32) for name, blob in rows}
+
+    def _rows(self, columns: str, model: str, names: Sequence[str]) -> Iterator[Any]:
+        """These columns of the names that are cached."""
         for part in chunks(list(names)):
-            query = f"SELECT name, vector FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
-            for name, blob in self.db.execute(query, (model, *part)):
-                found[name] = np.frombuffer(blob, dtype="<f2").astype(np.float32)
-        return found
+            query = f"SELECT {columns} FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
+            yield from self.db.execute(query, (model, *part))
 
     def missing(self, model: str, names: Iterable[str]) -> list[str]:
         """The names that are not cached, in the order given."""
         asked = list(names)
-        have: set[str] = set()
-        for part in chunks(asked):
-            query = f"SELECT name FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
-            have.update(name for (name,) in self.db.execute(query, (model, *part)))
+        have = {name for (name,) in self._rows("name", model, asked)}
         return [name for name in asked if name not in have]
 
     def read(self, model: str, names: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
@@ -940,12 +928,9 @@ class Cache:
         if self._recent[0] != model or len(self._recent[1]) > MOST_CACHED:
             self._recent = model, {}
         recent = self._recent[1]
-        for part in chunks([name for name in names if name not in recent]):
-            query = (
-                f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({placeholders(part)})"
-            )
-            for name, row, codes in self.db.execute(query, (model, *part)):
-                recent[name] = row, codes
+        new = [name for name in names if name not in recent]
+        for name, row, codes in self._rows("name, vector, codes", model, new):
+            recent[name] = row, codes
         return {name: recent[name] for name in names if name in recent}
 
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:

@@ -113,12 +113,9 @@ class Entities:
 
     def _details(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
         record, own, items = self._find(words, known, name)
-        shown = record.name if record else index_words.Spellings(words).of(folded(name)).spelling
-        days = [day for item in items if (day := item.day or item.date)]
-        summary = EntitySummary(
-            shown, len(items), min(days, default=""), max(days, default=""),
-            record.aliases if record else (), record.nots if record else (), record is not None,
-        )  # fmt: skip
+        named = record or Entity(index_words.Spellings(words).of(folded(name)).spelling)
+        days = _days_of(items)
+        summary = _summary(named, len(items), days, record is not None)
         return EntityDetails(summary, tuple(items), self._co_occurring(words, known, own), _timeline(days))
 
     def suggestions(self, limit: int = 20) -> Sequence[Suggestion]:
@@ -197,10 +194,16 @@ def _counted(words: WordIndex, known: EntityRecords, name: str) -> EntitySummary
     records = known.by_name(name)
     record = records[0] if len(records) == 1 else Entity(name)
     own = {folded(each) for each in (record.name, *record.aliases)}
-    settled = len(records) == 1
-    return EntitySummary(
-        record.name, index_words.count_naming(words, own), "", "", record.aliases, record.nots, settled
-    )
+    return _summary(record, index_words.count_naming(words, own), (), len(records) == 1)
+
+
+def _days_of(items: Iterable[IndexItem]) -> list[str]:
+    return [day for item in items if (day := item.day or item.date)]
+
+
+def _summary(record: Entity, count: int, days: Sequence[str], settled: bool) -> EntitySummary:
+    first, last = min(days, default=""), max(days, default="")
+    return EntitySummary(record.name, count, first, last, record.aliases, record.nots, settled)
 
 
 def _listed(
@@ -213,9 +216,7 @@ def _listed(
         names = {folded(each) for each in (record.name, *record.aliases)}
         taken |= names
         items = index_words.items_naming(words, names)
-        days = [day for item in items if (day := item.day or item.date)]
-        first, last = min(days, default=""), max(days, default="")
-        found.append(EntitySummary(record.name, len(items), first, last, record.aliases, record.nots, True))
+        found.append(_summary(record, len(items), _days_of(items), True))
     others, spellings = 0, index_words.Spellings(words)
     for one in index_words.name_counts(words):
         if others == limit:

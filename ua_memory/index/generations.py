@@ -42,6 +42,22 @@ def create_private_file(file: Path | str) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
+def lock_exclusively(file: Path, seconds: float) -> int:
+    """The open descriptor of a file that is locked by it. BlockingIOError if another process holds the lock
+    for longer than `seconds`."""
+    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                os.close(fd)
+                raise
+            time.sleep(0.02)
+
+
 def io_as_cannot_write(work: Callable[P, R]) -> Callable[P, R]:
     """Decorator that raises CannotWrite for OSError."""
 
@@ -119,17 +135,11 @@ class Generations:
         """Hold the build lock. BlockingIOError if another process holds it for longer than `seconds`; a
         rebuild takes minutes."""
         self.make_folder()
-        fd = os.open(self.folder / "build.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        until = time.monotonic() + seconds
         try:
-            while True:
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError as error:
-                    if time.monotonic() >= until:
-                        raise BlockingIOError(error.errno, "another process rebuilds it") from error
-                    time.sleep(0.02)
+            fd = lock_exclusively(self.folder / "build.lock", seconds)
+        except BlockingIOError as error:
+            raise BlockingIOError(error.errno, "another process rebuilds it") from error
+        try:
             yield
         finally:
             os.close(fd)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ua_memory import discovery
 from ua_memory.errors import NotFound
@@ -26,11 +27,10 @@ from ua_memory.paths import is_truth
 from ua_memory.records import Problem
 from ua_memory.store import files
 from ua_memory.store.files import FileStat, read
-from ua_memory.store.scan import valid_name
+from ua_memory.store.scan import FileSurvey, valid_name
 from ua_memory.text.redaction import redact
 
 if TYPE_CHECKING:
-    from ua_memory.store.scan import FileSurvey
     from ua_memory.store.store import Store
 
 
@@ -42,53 +42,27 @@ SKIPPED = frozenset((b"node_modules", b"__pycache__", b"venv"))
 """Names of folders that are not searched for files."""
 
 
-class AnySurvey(Protocol):
-    """A survey of files: the bank's `FileSurvey`, or one that includes other folders."""
+@dataclass(frozen=True)
+class _CombinedSurvey(FileSurvey):
+    """The survey of the bank, with the files of other folders and an id of their state."""
 
-    @property
-    def files(self) -> Sequence[FileStat]: ...
-    @property
-    def held(self) -> Mapping[str, str]: ...
-    @property
-    def proof(self) -> str: ...
-    @property
-    def racy(self) -> frozenset[str]: ...
-    def touched(self, proof: str) -> frozenset[str] | None: ...
-    def stats_of(self, paths: Iterable[str]) -> Sequence[FileStat]: ...
+    others: tuple[FileStat, ...] = ()
+    stamp: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class _CombinedSurvey:
-    """The survey of the bank, and the files of other folders with an id of their state."""
-
-    bank: FileSurvey
-    others: tuple[FileStat, ...]
-    stamp: str
-
-    @property
-    def files(self) -> Sequence[FileStat]:
-        return (*self.bank.files, *self.others)
-
-    @property
-    def held(self) -> Mapping[str, str]:
-        return self.bank.held
-
-    @property
-    def proof(self) -> str:
-        return f"{self.bank.proof} {self.stamp}" if self.bank.proof and self.stamp else ""
-
-    @property
-    def racy(self) -> frozenset[str]:
-        return self.bank.racy
+    @cached_property
+    def files(self) -> tuple[FileStat, ...]:
+        return (*FileSurvey(self.snapshot).files, *self.others)
 
     def touched(self, proof: str) -> frozenset[str] | None:
         suffix = f" {self.stamp}"
         if not self.stamp or not proof.endswith(suffix):
             return None
-        return self.bank.touched(proof.removesuffix(suffix))
+        return super().touched(proof.removesuffix(suffix))
 
-    def stats_of(self, paths: Iterable[str]) -> Sequence[FileStat]:
-        return self.bank.stats_of(paths)
+
+def _combined(bank: FileSurvey, others: tuple[FileStat, ...], stamp: str) -> FileSurvey:
+    proof = f"{bank.proof} {stamp}" if bank.proof and stamp else ""
+    return _CombinedSurvey(bank.snapshot, proof, others, stamp)
 
 
 def is_outside(path: str) -> bool:
@@ -155,12 +129,12 @@ class OutsideFiles:
         """A text with its secrets redacted, as it may be indexed."""
         return redact(text, self._store.config.redact).text
 
-    def survey(self, bank: FileSurvey, scratch: Path) -> AnySurvey:
+    def survey(self, bank: FileSurvey, scratch: Path) -> FileSurvey:
         """Extend a survey of the bank by the files of other folders. `scratch` is a writable folder, to read
         the file system's clock."""
         sessions = self._survey_sessions(scratch)
         if not self._store.config.extra_paths:
-            return _CombinedSurvey(bank, *sessions) if sessions else bank
+            return _combined(bank, *sessions) if sessions else bank
         began = _filesystem_now(scratch)
         if not self._stamp or discovery.stamp(discovery.look("", self._names)) != self._stamp:
             found: dict[bytes, None] = {}
@@ -178,7 +152,7 @@ class OutsideFiles:
         others, stamp = self._files, self._stamp
         if sessions:
             others, stamp = (*others, *sessions[0]), stamp and sessions[1] and f"{stamp}-{sessions[1]}"
-        return _CombinedSurvey(bank, others, stamp)
+        return _combined(bank, others, stamp)
 
     def _survey_sessions(self, scratch: Path) -> tuple[tuple[FileStat, ...], str] | None:
         """(session files, id of the state of their folder); None without a folder. Each write replaces the

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage
 from ua_memory.git.process import filesystem_now
@@ -42,7 +42,7 @@ from ua_memory.index.items import (
     placeholders,
     with_heading,
 )
-from ua_memory.index.outside import AnySurvey, OutsideFiles, is_outside
+from ua_memory.index.outside import OutsideFiles, is_outside
 from ua_memory.index.vectors import (
     ServerConnection,
     ServerUnavailable,
@@ -104,7 +104,7 @@ def stop_after(seconds: float) -> Stop | None:
     return (lambda: time.monotonic() > until) if seconds else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Refresh:
     """The result of a refresh; `added`, `changed` and `removed` count items. `semantic` is 'ready' or why
     there are no vectors. If it was stopped, `left_files` changed files were not read and `left_texts` texts
@@ -114,34 +114,15 @@ class Refresh:
     changed: int = 0
     removed: int = 0
     files: int = 0
-    failed: tuple[Problem, ...] = ()
+    failed: list[Problem] = field(default_factory=list)
     seconds: float = 0.0
     semantic: str = READY
     embedded: int = 0
     notes: tuple[str, ...] = ()
     left_files: int = 0
     left_texts: int = 0
-    unread: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class IndexReading:
-    """The result of updating the words; `added`, `changed` and `removed` count items. `left` is the number of
-    changed files that were not read."""
-
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    files: int = 0
-    read: int = 0
-    left: int = 0
-    sessions_gone: bool = False
-    failed: list[Problem] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
-
-    @property
-    def any(self) -> bool:
-        return bool(self.added or self.changed or self.removed)
+    sessions_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +135,7 @@ class CatchUp:
 
 def read_changes(
     store: OutsideFiles, survey: FileSurvey, words: WordIndex, folder: Path, stop: Stop | None = None
-) -> IndexReading:
+) -> Refresh:
     """Update the word index from the files. `folder` is a writable one, to read the file system's clock.
 
     When `stop` returns true it ends with the files read so far; the most recently changed are read first.
@@ -167,10 +148,10 @@ def read_changes(
         if manifest.masks() != store.masks:
             manifest.set_masks(store.masks)
         due, known, gone, total = _files_to_read(manifest, seen)
-        done, read = IndexReading(files=total), list[KnownFile]()
+        done, read = Refresh(files=total), list[KnownFile]()
         for number, stat in enumerate(due):
             if number and not number % MIN_FILES_READ and stop and stop():
-                done.left = sum(not _is_unchanged(rest, known.get(rest.path)) for rest in due[number:])
+                done.left_files = sum(not _is_unchanged(rest, known.get(rest.path)) for rest in due[number:])
                 break
             before, held = known.get(stat.path), seen.held.get(stat.path)
             read.append(_read_file(store, words, stat, before, held, now, done))
@@ -181,7 +162,7 @@ def read_changes(
             index_items.replace_settled(words.db, (), store.masked)
         manifest.forget(gone)
         done.sessions_gone = any(store.is_session(path) for path in gone)
-        if done.any:
+        if done.added or done.changed or done.removed:
             words.next_generation()
         manifest.set_proof(seen.proof if complete else "")
     return done
@@ -196,7 +177,7 @@ class _FilesToRead(NamedTuple):
     total: int
 
 
-def _files_to_read(manifest: Manifest, seen: AnySurvey) -> _FilesToRead:
+def _files_to_read(manifest: Manifest, seen: FileSurvey) -> _FilesToRead:
     """Which files to read. Where the survey knows what was touched since the manifest was sealed, only these
     are compared."""
     touched = seen.touched(manifest.proof())
@@ -212,7 +193,7 @@ def _files_to_read(manifest: Manifest, seen: AnySurvey) -> _FilesToRead:
     return _FilesToRead(due, known, [path for path in known if path not in files], len(files))
 
 
-def _is_settled(read: KnownFile, seen: AnySurvey) -> bool:
+def _is_settled(read: KnownFile, seen: FileSurvey) -> bool:
     """Whether a file was read and a later change would be noticed: by its stat, or since it is read again."""
     return not read.racy or (bool(read.hash) and read.path in seen.racy)
 
@@ -229,12 +210,11 @@ def _read_file(
     before: KnownFile | None,
     held: str | None,
     now: int,
-    done: IndexReading,
+    done: Refresh,
 ) -> KnownFile:
     digest, problems, failed = before.hash if before else "", before.problems if before else "", False
     try:
         data = store.blob(held) if held else store.read(stat.path)
-        done.read += 1
         digest = content_hash(data)
         if not before or before.hash != digest:
             items, problems = _parse_items(store, words, stat.path, data, done)
@@ -257,7 +237,7 @@ def _read_file(
 
 
 def _parse_items(
-    store: OutsideFiles, words: WordIndex, path: str, data: bytes, done: IndexReading
+    store: OutsideFiles, words: WordIndex, path: str, data: bytes, done: Refresh
 ) -> tuple[list[IndexItem], str]:
     """(items of a file, its problems as text). Also stores the names that it settles, and reports the part
     that is too long to be searched."""
@@ -418,22 +398,24 @@ class Index:
             embed(self.words, self.cache, self.embeds, missing, progress, None)
 
     def _report(
-        self, began: float, reading: IndexReading, vectors: bool, progress: Progress | None, stop: Stop | None
+        self, began: float, done: Refresh, vectors: bool, progress: Progress | None, stop: Stop | None
     ) -> Refresh:
-        caught, semantic = CatchUp(), "not asked for"
-        if vectors and reading.left:  # words first; vectors that are already open are used as they are
-            semantic = READY if self._vectors else NO_TIME
+        """Update the vectors, and complete the report on the words."""
+        caught, done.semantic = CatchUp(), "not asked for"
+        if vectors and done.left_files:  # words first; vectors that are already open are used as they are
+            done.semantic = READY if self._vectors else NO_TIME
         elif vectors:
-            semantic, caught = self._refresh_vectors(progress, stop)
-        if reading.sessions_gone:  # nothing of a deleted session may stay, and its space is freed
+            done.semantic, caught = self._refresh_vectors(progress, stop)
+        if done.sessions_gone:  # nothing of a deleted session may stay, and its space is freed
             self.cache.keep_only(self.words.text_ids())
-        self.behind = bool(reading.left or caught.left)
-        notes, self._current.notes = (*self._current.notes, *self.files.notes), []
-        return Refresh(
-            reading.added, reading.changed, reading.removed, reading.files, tuple(reading.failed),
-            time.perf_counter() - began, semantic, caught.embedded, notes, reading.left, caught.left,
-            tuple(reading.unread),
-        )  # fmt: skip
+        self.behind = bool(done.left_files or caught.left)
+        done.notes, self._current.notes = (*self._current.notes, *self.files.notes), []
+        done.seconds, done.embedded, done.left_texts = (
+            time.perf_counter() - began,
+            caught.embedded,
+            caught.left,
+        )
+        return done
 
     @synchronized
     def unchanged(self, seen: FileSurvey | None = None) -> bool:
@@ -471,19 +453,19 @@ class Index:
             self.generations.sweep()
         return report
 
-    def _refresh_words(self, seen: FileSurvey, stop: Stop | None) -> IndexReading:
+    def _refresh_words(self, seen: FileSurvey, stop: Stop | None) -> Refresh:
         if self._current.stale():
             self._close_vectors()
             self._current.close()
         for again in (True, False):
             try:
                 if self.unchanged(seen):
-                    return IndexReading(files=Manifest(self.words.db).count())
+                    return Refresh(files=Manifest(self.words.db).count())
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not is_damaged(error):
                     self._current.notes.append(f"the word index could not be updated: {error}")
-                    return IndexReading(left=self._files_left(seen))
+                    return Refresh(left_files=self._files_left(seen))
                 self._close_vectors()
                 self._current.reset(f"the word index was damaged ({error})")
         raise AssertionError("unreachable")
@@ -518,7 +500,8 @@ class Index:
     def _embed_to_cache(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
         """Without the server: embed new texts into the cache, which is searched instead, more slowly."""
         try:
-            caught = embed_missing(self.words, self.cache, self.embeds, progress, stop)
+            missing = self.cache.missing(self.embeds.model, sorted(self.words.text_ids()))
+            caught = embed(self.words, self.cache, self.embeds, missing, progress, stop)
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
             return f"{why}, and {error}", CatchUp()
         self._current.notes.append(f"{why}; compared with the embeddings kept here")
@@ -530,7 +513,8 @@ class Index:
         if self.words.count() > COMPARE_BATCH:
             return why, CatchUp()
         try:
-            return READY, count_missing(self.words, self.cache, self.embeds)
+            missing = self.cache.missing(self.embeds.model, sorted(self.words.text_ids()))
+            return READY, CatchUp(0, len(missing))
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
             return f"{why}, and {error}", CatchUp()
 
@@ -753,19 +737,6 @@ COMPARE_BATCH = 20_000
 """Rows compared at a time: 30 MB. With more texts, a locked Chroma folder means a search by words only."""
 
 
-def count_missing(words: WordIndex, cache: Cache, embeds: Embeds) -> CatchUp:
-    """How many texts have no embedding yet, without embedding any."""
-    return CatchUp(0, len(cache.missing(embeds.model, sorted(words.text_ids()))))
-
-
-def embed_missing(
-    words: WordIndex, cache: Cache, embeds: Embeds, progress: Progress | None,
-    stop: Stop | None = None,
-) -> CatchUp:  # fmt: skip
-    """Embed the texts that are not in the cache; when `stop` returns true, end with those done so far."""
-    return embed(words, cache, embeds, cache.missing(embeds.model, sorted(words.text_ids())), progress, stop)
-
-
 def nearest(
     words: WordIndex, cache: Cache, model: str, vectors: Sequence[NDArray[np.float32]], limit: int
 ) -> list[list[tuple[str, float]]]:
@@ -790,17 +761,10 @@ def nearest(
 # A stale index may miss a hit, but must not show a wrong one: each hit is verified against its file.
 
 
-class FileReader(Protocol):
-    """A source of files: their current bytes, or those in the history for a file whose edit is held."""
-
-    def read(self, path: str) -> bytes: ...
-    def truth(self, path: str) -> bytes: ...
-
-
 class CurrentFiles:
     """Reads the current files, each once per search."""
 
-    def __init__(self, store: FileReader) -> None:
+    def __init__(self, store: OutsideFiles) -> None:
         self._store = store
         self._lines: dict[tuple[str, bool], list[bytes]] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -27,7 +26,9 @@ from zlib import crc32
 
 from ua_memory.errors import Usage
 from ua_memory.index import embedding as index_embedding
+from ua_memory.index.generations import lock_exclusively
 from ua_memory.paths import make_private
+from ua_memory.store import swap
 from ua_memory.store.files import RACY_NS
 
 if TYPE_CHECKING:
@@ -248,12 +249,8 @@ def take_checksums(folder: Path) -> Checksums:
         file.unlink()
     except FileNotFoundError:
         return {}
-    fd = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # some file systems cannot fsync a folder
-            os.fsync(fd)
-    finally:
-        os.close(fd)
+    with contextlib.suppress(OSError):  # some file systems cannot fsync a folder
+        swap.sync_folder(file.parent)
     return {name: row for name, row in (known or {}).items() if max(row[1:3]) < written - RACY_NS}
 
 
@@ -353,21 +350,11 @@ class VectorLock:
 
     def acquire(self, seconds: float = LOCK_SECONDS) -> None:
         """VectorsLocked if another process holds it for longer than `seconds`."""
-        if self._fd is not None:
-            return
-        fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + seconds
-        while True:
+        if self._fd is None:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._fd = lock_exclusively(self.file, seconds)
             except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    os.close(fd)
-                    raise VectorsLocked("another process has the vectors open") from error
-                time.sleep(0.02)
-            else:
-                self._fd = fd
-                return
+                raise VectorsLocked("another process has the vectors open") from error
 
     def release(self) -> None:
         if self._fd is not None:
@@ -646,10 +633,13 @@ class Address:
         try:
             parts = urlsplit(url.strip())
             port = parts.port or (443 if parts.scheme == "https" else 8000)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError(parts.scheme)
         except ValueError as error:
-            raise _invalid_url() from error
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise _invalid_url()
+            raise Usage(
+                "UA_MEMORY_CHROMA_URL is not the URL of a Chroma server",
+                hint="http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]",
+            ) from error
         names = [unquote(name) for name in parts.path.split("/") if name]
         token = unquote(parts.password or parts.username or "")
         return cls(parts.hostname, port, parts.scheme == "https", token, *names[:2])
@@ -665,13 +655,6 @@ class Address:
 
     def __str__(self) -> str:
         return f"{'https' if self.ssl else 'http'}://{self.host}:{self.port}"
-
-
-def _invalid_url() -> Usage:
-    return Usage(
-        "UA_MEMORY_CHROMA_URL is not the URL of a Chroma server",
-        hint="http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]",
-    )
 
 
 def machine_id(state: Path) -> str:
