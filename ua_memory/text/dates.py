@@ -758,7 +758,8 @@ def parse_days(text: str, now: datetime) -> tuple[date | None, date | None]:
         form = " ".join(piece[0] for piece in translated(word, code))
         read_as.append((form, _find_phrases(DateText.of(form, now, zone, False))))
     for form, spans in read_as:
-        if len(spans) == 1 and not re.search(r"\w", form[: spans[0][1][0]] + form[spans[0][1][1] :]):
+        left = [re.findall(r"\w+", form[:at] + form[to:]) for _, (at, to) in spans]
+        if len(left) == 1 and {"on", "in", "the"}.issuperset(left[0]):
             span = spans[0][0]
             return span.start, span.end and span.end - DAY
     raise ValueError(text)

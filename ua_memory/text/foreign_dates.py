@@ -363,6 +363,8 @@ def _apply_neighbours(pieces: list[Piece]) -> list[Piece]:
             word = alone or ","
         if word.startswith("in ") and before in _GO_BEFORE_IN:
             word = word[3:]
+        if word == "on" and before in ("since", "until", "before", "after", "between", "from"):
+            continue
         if word == "ago" and before in _UNITS and not _counted(words[: n - 1]):
             found[-1] = (f"1 {before}", *found[-1][1:])
         found.append((word, at, to))
