@@ -507,6 +507,8 @@ def test_blame_names_who_wrote_a_line(shell: Shell) -> None:
     assert re.search(r"^not yet +6  - by hand", out, re.M)
     shell.ok("insert", "two")
     assert re.search(r"person +6  - by hand", shell.ok("blame", "memory/2026-11-21.md").out)
+    log.write_bytes(log.read_bytes().replace(b"\n", b"\r\n"))
+    assert re.search(r"- by hand$", shell.ok("blame", "memory/2026-11-21.md").out, re.M)
 
 
 # -- looking after it ----------------------------------------------------------------------------------
@@ -546,6 +548,12 @@ def test_status_tells_what_is_edited(shell: Shell) -> None:
     shell.write("MEMORY.md", (shell.cwd / "MEMORY.md").read_text() + "\nMore.\n")
     out = shell.ok("status").out
     assert re.search(r"^By hand +MEMORY\.md: edited", out, re.M) and re.search(r"^Problems +none$", out, re.M)
+
+
+def test_status_says_how_to_mend_a_damaged_index(shell: Shell) -> None:
+    shell.ok("search", "kiln")
+    next(shell.cwd.rglob("words.db")).write_bytes(b"")
+    assert "not usable (no such table: meta); ua-memory index rebuild" in shell.ok("status").out
 
 
 def test_doctor_finds_and_mends(shell: Shell) -> None:
@@ -779,6 +787,10 @@ def test_dates_as_people_say_them() -> None:
         ("since May", False, "2026-05-01"),
         ("letzte Woche", True, "2026-11-15"),
         ("hier", False, "2026-11-20"),
+        ("on Monday", False, "2026-11-16"),
+        ("am Montag", False, "2026-11-16"),
+        ("el lunes pasado", False, "2026-11-16"),
+        ("en mayo", True, "2026-05-31"),
         ("вчора", False, "2026-11-20"),
         ("昨天", False, "2026-11-20"),
         ("一昨日", False, "2026-11-19"),

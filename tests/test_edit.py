@@ -96,7 +96,7 @@ def test_what_is_saved_is_an_edit_by_hand(shell: Shell, tmp_path: Path) -> None:
     [
         ("", "no editor is set"),
         ("  ", "no editor is set"),
-        ("/nowhere/vim", "cannot be started"),
+        ("/nowhere/vim", "'/nowhere/vim' cannot be started: No such file"),
         ("vim 'x", "cannot be read"),
         ("false", "ended with 1"),
     ],

@@ -22,7 +22,7 @@ from ua_memory.index import words as current
 from ua_memory.index.generations import Generations
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
-from ua_memory.index.vectors import LocalVectors, VectorLock
+from ua_memory.index.vectors import LocalVectors, VectorLock, VectorsUnavailable
 from ua_memory.index.vectors import VectorMark as Mark
 from ua_memory.markdown import document
 from ua_memory.markdown.document import texthash
@@ -377,6 +377,8 @@ def test_where_nothing_can_be_written_the_files_are_read(tmp_path: Path) -> None
             "cannot be kept" in note for note in report.notes
         )
         assert report.semantic != READY
+        with pytest.raises(VectorsUnavailable, match="cannot be kept"):
+            assert index.vectors
 
 
 def test_words_need_nothing_heavy(tmp_path: Path) -> None:

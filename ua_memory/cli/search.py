@@ -490,7 +490,9 @@ def run_editor(call: Call, words: list[str]) -> None:
     try:
         code = subprocess.run(words, env=dict(call.env), check=False).returncode
     except OSError as error:
-        raise Usage(f"the editor cannot be started: {error}", hint="set EDITOR") from error
+        raise Usage(
+            f"the editor {words[0]!r} cannot be started: {error.strerror}", hint="set EDITOR"
+        ) from error
     if code:
         raise Usage(f"the editor {words[0]!r} ended with {code}", hint="VISUAL or EDITOR sets which one runs")
 

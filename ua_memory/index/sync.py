@@ -305,7 +305,7 @@ class Index:
         """The vectors: on the configured server, else in the generation's folder, under its lock.
         VectorsUnavailable if they cannot be opened."""
         if self._current.folder is None:
-            raise VectorsUnavailable("the index folder cannot be written")
+            raise VectorsUnavailable(self._current.why)
         if self.store.now().year < 1970:
             raise VectorsUnavailable("the clock is set before 1970, which Chroma does not support")
         if self._vectors is None:

@@ -602,6 +602,8 @@ class CurrentIndex:
     def __init__(self, generations: Generations) -> None:
         self.generations = generations
         self.notes: list[str] = []
+        self.why = ""
+        """Why the index is in memory."""
         self._words: WordIndex | None = None
         self._folder: Path | None = None
         self._retry_at = 0.0
@@ -674,9 +676,10 @@ class CurrentIndex:
         except BlockingIOError as error:
             self._in_memory(f"the index cannot be used now: {error.strerror}")
         except (OSError, sqlite3.OperationalError) as error:
-            self._in_memory(f"the index cannot be kept ({error})")
+            self._in_memory(f"the index cannot be kept ({getattr(error, 'strerror', error)})")
 
     def _in_memory(self, why: str) -> None:
+        self.why = why
         self.notes.append(f"{why}; all files are read each time")
         self._words, self._folder = WordIndex(":memory:"), None
         self._retry_at = time.monotonic() + RETRY_SECONDS

@@ -351,6 +351,8 @@ def _index_text(found: dict[str, object]) -> str:
     said = [str(found.pop("state", "ready"))]
     if said == ["behind"]:
         said = ["out of date; the next search updates it"]
+    if why := found.pop("why", None):
+        said = [f"not usable ({why}); ua-memory index rebuild"]
     counts = ((noun, found.pop(f"{noun}s", None)) for noun in ("item", "file"))
     counted = [count(number, noun) for noun, number in counts if isinstance(number, int)]
     more = (f"{key} {'incomplete' if value == 'behind' else value}" for key, value in found.items())
@@ -431,8 +433,9 @@ def stats_json(found: Stats) -> dict[str, Any]:
 def show_stats(screen: Screen, found: Stats) -> None:
     """Print the statistics."""
     span = f", from {found.first} to {found.last}" if found.first else ""
-    screen.line(f"{found.facts:,} facts in {found.files:,} files ({_size_text(found.bytes)}){span}")
-    screen.line(f"{found.revisions:,} revisions")
+    facts, files = count(found.facts, "fact"), count(found.files, "file")
+    screen.line(f"{facts} in {files} ({_size_text(found.bytes)}){span}")
+    screen.line(count(found.revisions, "revision"))
     tables = {"Month": found.months, "Kind": found.kinds, "Origin": found.origins, "Client": found.clients}
     for title, counts in {**tables, "Revisions": found.ops}.items():
         _show_table(screen, title, counts)

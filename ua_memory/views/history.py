@@ -718,7 +718,7 @@ def show_blame(screen: Screen, lines: Sequence[BlameLine], now: datetime) -> Non
         revision: Styled = (one.revision[:7], "rev") if known else ("not yet", "faint")
         author: Styled = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
         day: Styled = (f"{when:%Y-%m-%d}" if known else "", "faint")
-        rows.append([revision, day, author, (f"{one.line:>3}", "faint"), one.text])
+        rows.append([revision, day, author, (f"{one.line:>3}", "faint"), one.text.rstrip("\r")])
     screen.rows(rows, gap=1 if screen.width < 60 else 2)
 
 
