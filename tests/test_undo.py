@@ -421,7 +421,10 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
     left = b"".join(whole(there).values()).decode()
     assert alone.text not in left and both.text in left and "moved the API" not in left
     assert "moved away" not in left and "By card." in left and opinion in left
-    assert "removed with what depended on it: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
+    assert (
+        "what depended on it was removed or revised too: 1 observation, 1 sentence; 2 revised"
+        in done.result.notes[0]
+    )
     assert not [each for each in Memory(there.store).health.verify() if each.path != PAGE]
     BankHistory(there.store, "test").redo()
     assert whole(there) == was

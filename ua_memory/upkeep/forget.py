@@ -978,8 +978,8 @@ def summarize(plan: ForgetPlan) -> str:
     each = Counter("passage" if piece.what == "text" else piece.what for piece in plan.gone)
     plurals = {"entity": "entities"}
     parts = [counted(number, what, plurals.get(what, "")) for what, number in each.items()]
-    gone = ", ".join(parts) or "nothing that was written"
-    return f"{gone}; {len(plan.revised)} revised" if plan.revised else gone
+    revised = f"{len(plan.revised)} revised" if plan.revised else ""
+    return "; ".join(filter(None, (", ".join(parts), revised))) or "nothing that was written"
 
 
 # -- undo --------------------------------------------------------------------------------------------------

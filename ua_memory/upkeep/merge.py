@@ -755,7 +755,7 @@ class ForgottenPlans:
         both = ForgetPlan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
-        return [f"removed with what depended on it: {forget.summarize(both)}"]
+        return [f"what depended on it was removed or revised too: {forget.summarize(both)}"]
 
     def record(self, store: Store, draft: Draft) -> None:
         """Write tombstones for the removed statements, as `forget` does. A line without an id has one from

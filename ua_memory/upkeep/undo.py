@@ -128,7 +128,7 @@ def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[st
         return clashes
     _refuse_forgotten(store, draft, done)
     if (lost := _removed_statements(draft)) and (rested := remove_derived(store, draft, lost)):
-        draft.notes.append(f"removed with what depended on it: {rested}")
+        draft.notes.append(f"what depended on it was removed or revised too: {rested}")
     if not draft.changed():
         raise Conflict(f"nothing is left to {draft.op}", where=done.id[:10], hint="ua-memory log")
     restore_all_names(store, draft, names, _draft_entities(draft) if names else ())
