@@ -25,7 +25,7 @@ from ua_memory.views.output import Screen, Styled, ago, count, fields, json_valu
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ua_memory.bench import BenchReport, Probe, ProbeFigures, ProbeRun, Ranking
+    from ua_memory.bench import BenchReport, Probe, ProbeFigures, ProbeRun
     from ua_memory.config import Config
     from ua_memory.git.repository import Revision
     from ua_memory.index.sync import Refresh
@@ -248,10 +248,8 @@ def status_json(
     watched = {key: watch[key] for key in ("mode", "why") if key in watch}
     whole, *blocks = found.budgets
     return {
-        **fields(found, "root as bank", "trail", "own"),
-        **({"head": output.revision_json(found.head)} if found.head else {}),
-        **fields(found, "files", "edited", "held", "pending"),
-        "waiting": [retain.waiting_json(one) for one in found.waiting],
+        **fields(found, "root as bank", "trail", "own", ("head?", output.revision_json)),
+        **fields(found, "files", "edited", "held", "pending", ("waiting", retain.waiting_json)),
         "jobs": {job.name: _job_json(job) for job in jobs},
         "core": output.budget_json(whole) | {"blocks": {one.name: output.budget_json(one) for one in blocks}},
         **fields(found, "damage?", "settings", "problems", "index"),
@@ -383,10 +381,8 @@ def show_problems(
 
 def checks_json(checks: Sequence[Check]) -> dict[str, Any]:
     """The checks of `doctor` as JSON."""
-    said = ("name", "ok", "seen")
-    return {
-        "checks": [fields(one, *said, *(() if one.ok else ("hint as mend?",)), "mended") for one in checks]
-    }
+    hints = ((one, () if one.ok else ("hint as mend?",)) for one in checks)
+    return {"checks": [fields(one, "name", "ok", "seen", *hint, "mended") for one, hint in hints]}
 
 
 def show_checks(screen: Screen, checks: Sequence[Check]) -> None:
@@ -462,9 +458,9 @@ def _size_text(size: int) -> str:
 def costs_json(spent: Spent, config: Config) -> dict[str, Any]:
     """What models cost, and the limits that are set, as JSON."""
     limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
-    groups = {"purposes": spent.by_purpose, "days": spent.by_day, "models": spent.by_model}
-    shown = {kind: {name: _totals_json(one) for name, one in group.items()} for kind, group in groups.items()}
-    return {"total": _totals_json(spent.total), **shown, "limits": limits, "pricesAsOf": PRICES_AS_OF}
+    groups = ("total", "by_purpose as purposes", "by_day as days", "by_model as models")
+    shown = fields(spent, *((group, _totals_json) for group in groups))
+    return {**shown, "limits": limits, "pricesAsOf": PRICES_AS_OF}
 
 
 def _totals_json(one: Totals) -> dict[str, Any]:
@@ -523,16 +519,9 @@ STRICT_FIGURES = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t")
 def bench_json(report: BenchReport) -> dict[str, Any]:
     """The report as JSON."""
     names = ("conversations", "turns", "questions", "unanswered", "limit", "index_seconds")
-    rankings = [_ranking_json(one) for one in report.rankings]
-    return {**fields(report, *names), "rankings": rankings, **fields(report, "notes")}
-
-
-def _ranking_json(one: Ranking) -> dict[str, Any]:
-    return {
-        **fields(one, "name", "ms"),
-        "rows": [{**fields(row, "name", "n"), **row.figures} for row in one.rows],
-        "curve": [{"tokens": tokens, "R": recall} for tokens, recall in one.curve],
-    }
+    rows = ("rows", lambda row: {**fields(row, "name", "n"), **row.figures})
+    curve = ("curve", lambda point: dict(zip(("tokens", "R"), point, strict=True)))
+    return fields(report, *names, ("rankings", ("name", "ms", rows, curve)), "notes")
 
 
 def show_bench(screen: Screen, report: BenchReport) -> None:
@@ -635,10 +624,8 @@ def probes_json(run: ProbeRun) -> dict[str, Any]:
             for one in run.results
         ],
         **_probe_figures_json(run.figures),
-        "last": _probe_figures_json(run.last) if run.last else None,
-        "gained": [one.probe.line for one in run.gained],
-        "lost": [one.probe.line for one in run.lost],
-        **fields(run, "notes"),
+        **fields(run, ("last", _probe_figures_json)),
+        **fields(run, *((name, lambda one: one.probe.line) for name in ("gained", "lost")), "notes"),
     }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ua_memory.records import is_generated
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
-from ua_memory.views.output import Screen, Styled, commit_label, count, fields
+from ua_memory.views.output import Field, Screen, Styled, commit_label, count, fields
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
@@ -321,31 +321,20 @@ def _piece_counts(pieces: Sequence[PlanItem]) -> str:
 
 def forget_json(found: ForgetResult, patterns: Mapping[str, str]) -> dict[str, Any]:
     """A forget as JSON, with the texts only before it is done."""
-    words = found.result is None
+    planned = found.result is None
 
-    def pieces(given: Sequence[PlanItem]) -> list[dict[str, Any]]:
-        return [
-            fields(piece, "what", "why", "by_person")
-            | ({"text": redaction.redact(piece.text, patterns).text} if words else {})
-            | output.place_json(piece.place, piece.id)
-            for piece in given
-        ]
+    def piece_json(piece: PlanItem) -> dict[str, Any]:
+        text = {"text": redaction.redact(piece.text, patterns).text} if planned else {}
+        return fields(piece, "what", "why", "by_person") | text | output.place_json(piece.place, piece.id)
 
-    plan = found.plan
-    done: dict[str, Any] = {}
-    if found.result is not None:
-        cleared = fields(found.cleared, "pending", "logs as logLines", "turns", "embeddings")
-        done = fields(found.result, "revision", "notes") | output.trace_json(found.proof)
-        done["cleared"] = cleared
+    names = ["plan.gone", "plan.revised", "plan.left", *(["near?"] if planned else [])]
+    cleared = ("cleared", ("pending", "logs as logLines", "turns", "embeddings"))
+    done = ("result.revision", "result.notes", *output.TRACE, cleared)
     return {
-        "dryRun": found.result is None,
-        "gone": pieces(plan.gone),
-        "revised": pieces(plan.revised),
-        "left": pieces(plan.left),
-        **({"near": pieces(found.near)} if words and found.near else {}),
+        "dryRun": planned,
+        **fields(found, *((name, piece_json) for name in names)),
         "waiting": [{"key": one.key, "turns": len(one.turns)} for one in found.waiting],
-        **fields(found, "touched"),
-        **done,
+        **fields(found, "touched", *(() if planned else done)),
     }
 
 
@@ -401,23 +390,15 @@ def _show_purge_traces(screen: Screen, proof: TraceReport, revision: str | None,
 
 def purge_plan_json(planned: PurgePlan) -> dict[str, Any]:
     """What a purge would remove and rewrite, as JSON."""
-    return {
-        "ids": [f"^{block}" for block in planned.ids],
-        "refs": [fields(ref, "name", "id as revision") for ref in planned.refs],
-        **fields(planned, "remotes"),
-        "unknown": [f"^{block}" for block in planned.unknown],
-        **fields(planned, "around?", "citing?"),
-        "contents": len(planned.contents),
-    }
+    refs, unknown = ("refs", ("name", "id as revision")), ("unknown", "^{}".format)
+    found = fields(planned, IDS, refs, "remotes", unknown, "around?", "citing?")
+    return found | {"contents": len(planned.contents)}
 
 
 def purge_json(made: PurgeResult) -> dict[str, Any]:
     """What a purge has rewritten, as JSON."""
-    return {
-        "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
-        **fields(made, "backup", "revision"),
-        **output.trace_json(made.proof),
-    }
+    rewrote = [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()]
+    return {"rewrote": rewrote, **fields(made, "backup", "revision", *output.TRACE)}
 
 
 # -- sync and restore ------------------------------------------------------------------------------------
@@ -520,40 +501,31 @@ def _show_conflicts(screen: Screen, done: SyncResult | RestoreResult) -> None:
 
 def sync_json(done: SyncResult) -> dict[str, Any]:
     """A sync as JSON."""
+    names = ("remote", "address", "trial as dry_run", "received", "sent", "revision")
     return {
-        **fields(done, "remote", "address", "trial as dry_run", "received", "sent", "revision"),
-        **_merge_json(done),
+        **fields(done, *names, *MERGE),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
-        "followed": _followed_purge_json(done.followed) if done.followed else None,
-        "heard": _remote_forget_json(done.forgotten),
-        **fields(done, "notes"),
+        **fields(done, ("followed", _followed_purge_json), FORGOTTEN_ELSEWHERE, "notes"),
     }
-
-
-def _remote_forget_json(one: Any) -> dict[str, Any] | None:
-    return one and {"ids": [f"^{block}" for block in one.ids], **output.trace_json(one.proof)}
 
 
 def _followed_purge_json(one: Any) -> dict[str, Any]:
-    return {
-        "ids": [f"^{block}" for block in one.ids],
-        "from": one.old,
-        "to": one.new or None,
-        "backup": one.backup or None,
-        **output.trace_json(one.proof),
-        **fields(one, "holding"),
-    }
+    ends = {"from": one.old, "to": one.new or None, "backup": one.backup or None}
+    return {**fields(one, IDS), **ends, **fields(one, *output.TRACE, "holding")}
 
 
-def _merge_json(done: SyncResult | RestoreResult) -> dict[str, Any]:
-    """What a merge brought in, as JSON."""
-    merge = done.merge
-    return {
-        **fields(merge, "added as new", "changed", "removed as gone", "forgotten", "notes as told"),
-        "dropped": [
-            output.json_value(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped
-        ],
-    }
+def _dropped_json(one: Any) -> dict[str, Any]:
+    return {**output.json_value(one), "id": f"^{one.id}" if one.id else None}
+
+
+IDS = ("ids", "^{}".format)
+MERGE: tuple[Field, ...] = (
+    *("merge.added as new", "merge.changed", "merge.removed as gone", "merge.forgotten"),
+    *("merge.notes as told", ("merge.dropped", _dropped_json)),
+)
+"""What a merge brought in."""
+FORGOTTEN_ELSEWHERE = ("forgotten as heard", (IDS, *output.TRACE))
+"""What another machine has forgotten."""
 
 
 def show_restore(screen: Screen, done: RestoreResult) -> None:
@@ -575,14 +547,8 @@ def show_restore(screen: Screen, done: RestoreResult) -> None:
 
 def restore_json(done: RestoreResult) -> dict[str, Any]:
     """An import from an archive as JSON."""
-    return {
-        "source": "archive",
-        **fields(done, "file", "bank", "made", "files", "received", "sessions", "revision"),
-        **fields(done, "trial as dry_run"),
-        **_merge_json(done),
-        "heard": _remote_forget_json(done.forgotten),
-        **fields(done, "notes"),
-    }
+    names = ("file", "bank", "made", "files", "received", "sessions", "revision", "trial as dry_run")
+    return {"source": "archive", **fields(done, *names, *MERGE, FORGOTTEN_ELSEWHERE, "notes")}
 
 
 # -- undo ------------------------------------------------------------------------------------------------
@@ -622,13 +588,8 @@ CHANGE_FIELDS = ("path", "line", "record", "id?", "before", "after")
 
 def undo_plan_json(plan: UndoPlan) -> dict[str, Any]:
     """What an undo would change, as JSON."""
-    return {
-        "dryRun": True,
-        "op": plan.op,
-        "undoes": output.revision_json(plan.revision),
-        "changes": [fields(one, *CHANGE_FIELDS) for one in plan.changes],
-        **fields(plan, "conflicts", "notes"),
-    }
+    undoes, changes = ("revision as undoes", output.revision_json), ("changes", CHANGE_FIELDS)
+    return {"dryRun": True, **fields(plan, "op", undoes, changes, "conflicts", "notes")}
 
 
 def show_undo_plan(screen: Screen, plan: UndoPlan, said: str) -> None:
@@ -750,8 +711,7 @@ def citing_json(target: str, found: Sequence[CitingStep]) -> dict[str, Any]:
 
 
 def _citing_json(one: CitingStep) -> dict[str, Any]:
-    said = fields(one, "record", "text", "place", "retired?")
-    return said | {"citedBy": [_citing_json(each) for each in one.cited_by]}
+    return fields(one, "record", "text", "place", "retired?", ("cited_by", _citing_json))
 
 
 class _ChainTree:
@@ -844,21 +804,16 @@ def _location(step: SentenceStep | BeliefStep | FactStep | CitingStep) -> list[S
 
 def chain_json(chain: Chain) -> dict[str, Any]:
     """What a statement is based on, as JSON."""
-    steps = [_step_json(step) for step in chain.steps]
-    return {**fields(chain, "target"), "steps": steps, **fields(chain, "breaks")}
+    return fields(chain, "target", ("steps", _step_json), "breaks")
 
 
 def _step_json(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
     found = {"step": "sentence", **fields(step, "text", "place", "written?")}
     if isinstance(step, FactStep):
         said = ("origin", "client?", "session?", "day?", "time?", "trail?", "through?", "words?")
-        quotes = [fields(quote, "text?", "source?") for quote in step.quotes]
-        told = {"quotes": quotes, "said": fields(step.session, *said)}
-        return found | {"step": "fact"} | fields(step, "retired?") | told
+        quotes = ("quotes", ("text?", "source?"))
+        return found | {"step": "fact"} | fields(step, "retired?", quotes, ("session as said", said))
     if isinstance(step, BeliefStep):
         found |= {"step": step.record, **fields(step, "retired?")}
-    links = [
-        fields(link, "id", "quote?", "fault?") | ({"rests": _step_json(link.step)} if link.step else {})
-        for link in step.links
-    ]
-    return found | fields(step, "fault?") | {"proofs": links}
+    link = ("id", "quote?", "fault?", ("step as rests?", _step_json))
+    return found | fields(step, "fault?", ("links as proofs", link))

@@ -537,18 +537,15 @@ def answer_json(found: Reflection, explain: bool) -> dict[str, Any]:
     details: dict[str, Any] = {
         **fields(found, "question", "answered", "text"),
         "confidence": {"number": found.confidence, "word": found.level},
-        "citations": [_evidence_json(piece) for piece in found.citations],
-        "basedOn": {layer: len(pieces) for layer, pieces in found.based_on.items()},
-        **fields(found, "model?"),
+        **fields(found, ("citations", _evidence_json), ("based_on", len), "model?"),
         **({"structured": found.structured} if found.structured is not None else {}),
-        "opinions": [opinion_change_json(one) for one in found.opinions],
-        **fields(found, "usage", "notes"),
+        **fields(found, ("opinions", opinion_change_json), "usage", "notes"),
     }
     if explain or not found.model:
-        details["evidence"] = [_evidence_json(piece) for piece in found.evidence]
+        details |= fields(found, ("evidence", _evidence_json))
     if explain:
         step = ("what as step", "asked", "found", "tokens", "by", "said as refused?")
-        details["path"] = [fields(each, *step) for each in found.path]
+        details |= fields(found, ("path", step))
     return details
 
 
@@ -571,7 +568,7 @@ def session_json(one: SessionFile) -> dict[str, Any]:
 def full_session_json(one: SessionFile) -> dict[str, Any]:
     """A session as JSON, with its turns."""
     turn = ("id", "speaker", "at", "text", "line as startLine", "end as endLine")
-    return {**session_json(one), "turns": [fields(each, *turn) for each in one.turns]}
+    return session_json(one) | fields(one, ("turns", turn))
 
 
 def show_session_row(screen: Screen, one: SessionFile) -> None:

@@ -235,12 +235,10 @@ def opinion_json(one: Opinion) -> dict[str, Any]:
 
 def opinion_change_json(one: OpinionChange) -> dict[str, Any]:
     """A change of an opinion as JSON."""
-    return {
-        "did": "drop" if one.after.retired else "revise" if one.before else "form",
-        "opinion": opinion_json(one.after),
-        **(fields(one, "before.text as before") if one.before else {}),
-        **fields(one, "result.revision", "result.notes"),
-    }
+    did = "drop" if one.after.retired else "revise" if one.before else "form"
+    before = ["before.text as before"] if one.before else []
+    opinion = fields(one, ("after as opinion", opinion_json), *before)
+    return {"did": did, **opinion, **fields(one, "result.revision", "result.notes")}
 
 
 # -- pages and models ------------------------------------------------------------------------------------
@@ -343,15 +341,11 @@ def stale_json(why: StaleReasons) -> dict[str, Any]:
 
 def refreshed_json(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]:
     """A page's refresh as JSON; `estimate` only where the price was told before."""
-    return {
-        **output.estimate_json(cost),
-        **fields(one, "page.id", "page.place.path", "by as model"),
-        "stale": stale_json(one.why),
-        **fields(one, "full", "dry_run", "diff", "page.body"),
-        "learnt": [_fact_json(fact) for fact in one.learnt],
-        "flagged": [_fact_json(fact) for fact in one.flagged],
-        **fields(one, "refused", "left_out", "revision", "redacted", "usage", "notes"),
-    }
+    page = ("page.id", "page.place.path", "by as model", ("why as stale", stale_json))
+    facts = (("learnt", _fact_json), ("flagged", _fact_json))
+    known = ("refused", "left_out", "revision", "redacted", "usage", "notes")
+    found = fields(one, *page, "full", "dry_run", "diff", "page.body", *facts, *known)
+    return output.estimate_json(cost) | found
 
 
 def _fact_json(fact: Any) -> dict[str, Any]:
@@ -462,7 +456,7 @@ def entity_json(found: EntityDetails, limit: int) -> dict[str, Any]:
 def graph_json(found: EntityGraph) -> dict[str, Any]:
     """Entities, and pairs that are mentioned together, as JSON."""
     pairs = [{"one": one, "other": other, "count": n} for (one, other), n in found.together.items()]
-    return {"entities": [entity_summary_json(one) for one in found.known], "together": pairs}
+    return fields(found, ("known as entities", entity_summary_json)) | {"together": pairs}
 
 
 def show_graph(screen: Screen, found: EntityGraph) -> None:
@@ -486,9 +480,8 @@ def show_decision(screen: Screen, done: EntityDecision) -> None:
 
 def decision_json(done: EntityDecision) -> dict[str, Any]:
     """The entities that a decision has changed, as JSON."""
-    names = ("name", "aliases", "nots as not", "place.line")
-    entities = [fields(each, *names) for each in done.entities]
-    return {"entities": entities, **fields(done, "path", "result.revision", "result.notes")}
+    entities = ("entities", ("name", "aliases", "nots as not", "place.line"))
+    return fields(done, entities, "path", "result.revision", "result.notes")
 
 
 # -- consolidation ---------------------------------------------------------------------------------------
@@ -609,14 +602,9 @@ def show_preview(screen: Screen, found: Preview) -> None:
 def consolidated_json(done: ConsolidationResult) -> dict[str, Any]:
     """A consolidation as JSON."""
     known = ("held", "stale", "revision", "paths", "committed", "redacted", "usage", "notes")
-    return {
-        **fields(done, "by as model", "facts", "left", "posted"),
-        "changes": [_change_json(change) for change in done.changes],
-        "atOdds": _contradictions_json(done.at_odds),
-        **fields(done, "refused"),
-        "aside": [{**_fact_json(fact), "reason": why} for fact, why in done.aside],
-        **fields(done, *known),
-    }
+    found = fields(done, "by as model", "facts", "left", "posted", *CHANGES, "refused")
+    aside = [{**_fact_json(fact), "reason": why} for fact, why in done.aside]
+    return {**found, "aside": aside, **fields(done, *known)}
 
 
 def _change_json(change: ObservationChange) -> dict[str, Any]:
@@ -625,19 +613,16 @@ def _change_json(change: ObservationChange) -> dict[str, Any]:
     return {**details, "before": change.before.text} if change.before and reworded else details
 
 
-def _contradictions_json(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
-    return [{"newer": _fact_json(newer), "older": _fact_json(older)} for newer, older in pairs]
+def _contradiction_json(pair: tuple[Fact, Fact]) -> dict[str, Any]:
+    return dict(zip(("newer", "older"), map(_fact_json, pair), strict=True))
+
+
+CHANGES = (("changes", _change_json), ("at_odds", _contradiction_json))
 
 
 def preview_json(found: Preview) -> dict[str, Any]:
     """What a consolidation without a model would do, as JSON."""
-    return {
-        **fields(found, "taken as facts"),
-        "changes": [_change_json(change) for change in found.changes],
-        "atOdds": _contradictions_json(found.at_odds),
-        **fields(found, "diff"),
-        **output.estimate_json(found.estimate),
-    }
+    return fields(found, "taken as facts", *CHANGES, "diff") | output.estimate_json(found.estimate)
 
 
 # -- directives ------------------------------------------------------------------------------------------

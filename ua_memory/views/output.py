@@ -347,19 +347,33 @@ def json_value(value: Any) -> Any:
     """Convert a value for JSON: tuples to lists, mappings and dataclasses to objects, times to ISO 8601."""
     if dataclasses.is_dataclass(value):
         return fields(value, *(each.name for each in dataclasses.fields(value)))
-    if isinstance(value, list | tuple):
-        return [json_value(each) for each in value]
-    if isinstance(value, Mapping):
-        return {key: json_value(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | Mapping):
+        return _convert(value, json_value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def fields(one: object, *names: str) -> dict[str, Any]:
+def _convert(value: Any, convert: Callable[[Any], object] | Sequence[Field]) -> Any:
+    """Convert a value, or each element of a list or mapping, by a function or to these `fields`."""
+    to_json = convert if callable(convert) else lambda one: fields(one, *convert)
+    if isinstance(value, list | tuple):
+        return [to_json(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: to_json(each) for key, each in value.items()}
+    return None if value is None else to_json(value)
+
+
+Field = str | tuple[str, Callable[[Any], object] | Sequence[Any]]
+"""An attribute's name for `fields`, or a pair of it and how to convert the value or its elements: a function,
+or the `Field`s of their own."""
+
+
+def fields(one: object, *names: Field) -> dict[str, Any]:
     """An object with these attributes of `one` as JSON, their names in camelCase. In a name, `result.notes`
     is an attribute of an attribute, `by as model` renames it, and `flag?` leaves it out if it is empty.
     `place` becomes path, lines, citation and the link to the id."""
     found: dict[str, Any] = {}
-    for each in names:
+    for field in names:
+        each, convert = (field, json_value) if isinstance(field, str) else field
         path, _, key = each.removesuffix("?").partition(" as ")
         *parts, name = path.split(".")
         owner = reduce(getattr, parts, one)
@@ -368,7 +382,7 @@ def fields(one: object, *names: str) -> dict[str, Any]:
             found |= place_json(value, getattr(owner, "id", None))
         elif not each.endswith("?") or (value is not False and value not in EMPTY_VALUES):
             first, *rest = name.split("_")
-            found[key or first + "".join(map(str.capitalize, rest))] = json_value(value)
+            found[key or first + "".join(map(str.capitalize, rest))] = _convert(value, convert)
     return found
 
 
@@ -380,9 +394,8 @@ def place_json(at: Place, block: str | None) -> dict[str, Any]:
     return found
 
 
-def trace_json(proof: Any) -> dict[str, Any]:
-    """What a forget searched, and where it still found something."""
-    return fields(proof, "searched", "found")
+TRACE = ("proof.searched", "proof.found")
+"""What a forget searched, and where it still found something."""
 
 
 def revision_json(one: Revision) -> dict[str, Any]:

@@ -152,22 +152,18 @@ def _transcript_json(found: Flush | None) -> dict[str, Any]:
 
 def flushed_session_json(one: FlushedSession) -> dict[str, Any]:
     """The flush of a session as JSON."""
-    return {
-        **fields(one, "client", "session", "turns", "by as model"),
-        **_facts_json(one),
-        "reworded": [{**fields(fact, "place", "text"), "was": fact.was[0].text} for fact in one.reworded],
-        "core": [
-            {"before": each.before.value if each.before else "", **fields(each.after, "name", "value")}
-            for each in one.core
-        ],
-        **fields(one, "refused", "revision", "redacted", "usage", "notes"),
-    }
+    reworded = ("reworded", lambda fact: {**fields(fact, "place", "text"), "was": fact.was[0].text})
+    known = ("refused", "revision", "redacted", "usage", "notes")
+    names = ("client", "session", "turns", "by as model", *FACTS)
+    return fields(one, *names, reworded, ("core", _core_change_json), *known)
 
 
-def _facts_json(one: FlushedSession | RetainResult) -> dict[str, Any]:
-    """The new facts, and those that were known already."""
-    each = {"facts": one.facts, "seenAgain": one.seen_again}
-    return {name: [fields(fact, "place", "text") for fact in facts] for name, facts in each.items()}
+def _core_change_json(one: Any) -> dict[str, Any]:
+    return {"before": one.before.value if one.before else "", **fields(one.after, "name", "value")}
+
+
+FACTS = (("facts", ("place", "text")), ("seen_again", ("place", "text")))
+"""The new facts, and those that were known already."""
 
 
 def flush_preview_json(found: Flush, cost: Estimate | None) -> dict[str, Any]:
@@ -225,8 +221,8 @@ def _retain_counts(one: RetainResult) -> str:
 
 def queued_texts_json(items: Sequence[TextItem], keys: Sequence[str], log: str) -> dict[str, Any]:
     """The queued texts as JSON; `log` is the file that the background process writes to."""
-    both = zip(keys, items, strict=True)
-    return {"offered": [{"key": key, **fields(item, "document_id?")} for key, item in both], "log": log}
+    rows = [{"key": key, **fields(item, "document_id?")} for key, item in zip(keys, items, strict=True)]
+    return {"offered": rows, "log": log}
 
 
 def show_queued_texts(screen: Screen, items: Sequence[TextItem], log: str) -> None:
@@ -238,13 +234,8 @@ def show_queued_texts(screen: Screen, items: Sequence[TextItem], log: str) -> No
 
 def retain_preview_json(found: Sequence[RetainPreview]) -> dict[str, Any]:
     """A dry run of retain as JSON; `estimate` only if a model is configured."""
-    rows = (
-        fields(one, "item.document_id?", "chunks", "read")
-        | {"facts": [fields(fact, "text", "when?") for fact in one.facts]}
-        | output.estimate_json(one.cost)
-        for one in found
-    )
-    return {"preview": list(rows)}
+    names = ("item.document_id?", "chunks", "read", ("facts", ("text", "when?")))
+    return {"preview": [fields(one, *names) | output.estimate_json(one.cost) for one in found]}
 
 
 def show_retain_preview(screen: Screen, found: Sequence[RetainPreview]) -> None:
@@ -261,12 +252,9 @@ def show_retain_preview(screen: Screen, found: Sequence[RetainPreview]) -> None:
 
 
 def retain_json(one: RetainResult) -> dict[str, Any]:
-    return {
-        **fields(one, "item.document_id?", "path", "by as model", "chunks", "read", "repeated"),
-        **_facts_json(one),
-        "removed": [fields(fact, "id", "text") for fact in one.removed],
-        **fields(one, "kept", "refused", "revision", "redacted", "usage", "notes"),
-    }
+    names = ("item.document_id?", "path", "by as model", "chunks", "read", "repeated", *FACTS)
+    known = ("kept", "refused", "revision", "redacted", "usage", "notes")
+    return fields(one, *names, ("removed", ("id", "text")), *known)
 
 
 # -- survey of sessions ----------------------------------------------------------------------------------
@@ -395,15 +383,13 @@ def import_json(done: ImportResult, unread: list[str]) -> dict[str, Any]:
     """An import as JSON; `unread` are files that could not be read."""
     found = done.found
     taken = ("what", "source", "path", "state", "day?", "why?", "facts?", "prose?")
+    revision = ("result.revision", "result.notes") if done.result else ()
     return {
         **fields(done, "found.source", "found.name"),
         "dry_run": done.result is None,
-        "taken": [fields(each, *taken) for each in done.taken],
-        "later": found.later,
+        **fields(done, ("taken", taken), "found.later"),
         "left": [*found.left, *unread],
-        "problems": [str(problem) for problem in found.problems],
-        **fields(done, "redacted"),
-        **(fields(done, "result.revision", "result.notes") if done.result else {}),
+        **fields(done, ("found.problems", str), "redacted", *revision),
     }
 
 
@@ -507,20 +493,13 @@ def show_waiting(screen: Screen, one: QueueEntry, now: datetime) -> None:
 
 def waiting_json(one: QueueEntry) -> dict[str, Any]:
     item: TextItem | None = getattr(one, "item", None)
-    known = (
-        "since?",
-        "reason?",
-        "size as tokens?",
-        "open as gathers?",
-        "set_aside as aside?",
-        "attempts.retry_at as again?",
-    )
+    state = ("open as gathers?", "set_aside as aside?", "attempts.retry_at as again?")
     return {
         **fields(one, "key", "session.client", "session.session"),
         "turns": len(one.turns),
         **fields(one, "failures as tries"),
         **({**fields(item, "document_id"), "characters": len(item.text)} if item else {}),
-        **fields(one, *known),
+        **fields(one, "since?", "reason?", "size as tokens?", *state),
     }
 
 
@@ -582,12 +561,8 @@ def watched_json(found: tuple[WatchedPath, WatchedChanges]) -> dict[str, Any]:
 
 
 def watch_run_json(run: WatchResult) -> dict[str, Any]:
-    return {
-        "retained": [retain_json(one) for one in run.done],
-        **fields(run, "young"),
-        "failed": [{"path": name, "reason": why} for name, why in run.failed],
-        **fields(run, "gone", "missing"),
-    }
+    failed = ("failed", lambda each: dict(zip(("path", "reason"), each, strict=True)))
+    return fields(run, ("done as retained", retain_json), "young", failed, "gone", "missing")
 
 
 # -- comparison with another memory ------------------------------------------------------------------------
