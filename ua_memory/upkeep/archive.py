@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -323,24 +324,20 @@ def _verify_archive(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str,
                 size, digest = left.pop(member.name, (None, None))
                 if digest is None or not member.isreg() or member.size != size:
                     raise _invalid(file, f"{member.name[:200]!r} does not match the manifest")
-                found = hashlib.sha256()
-                with _open_target(member.name, bundle) as out:
-                    for piece in _read_chunks(tar, member):
-                        found.update(piece)
-                        out.write(piece)
-                    if isinstance(out, io.BytesIO) and member.name.startswith(FILES):
-                        files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
-                    elif isinstance(out, io.BytesIO) and (one := parse(out.getvalue(), Path(member.name))):
-                        said.append(one)
-                if found.hexdigest() != digest:
+                found, data = _extract(tar, member, bundle)
+                if found != digest:
                     raise _invalid(file, f"{member.name[:200]!r} does not match its checksum")
+                if member.name.startswith(FILES):
+                    files[member.name.removeprefix(FILES)] = blob_id(data)
+                elif one := parse(data, Path(member.name)):
+                    said.append(one)
             if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
                 raise _invalid(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
             return manifest, files, said
     except FileNotFoundError as error:
         hint = "give the path of the archive"
         raise NotFound("no such file or folder", where=str(file), hint=hint) from error
-    except (tarfile.TarError, EOFError, UnicodeError) as error:
+    except (tarfile.TarError, UnicodeError) as error:
         raise _invalid(file, f"it cannot be read: {error}") from error
     except (IsADirectoryError, discovery.Irregular) as error:
         raise _invalid(file, error.strerror or "not a file") from error
@@ -357,7 +354,7 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
     if member is None or member.name != MANIFEST or not member.isreg() or member.size > MOST_MANIFEST:
         raise _invalid(file, "it is not an archive of a bank: it does not begin with a manifest")
     try:
-        said = json.loads(b"".join(_read_chunks(tar, member)))
+        said = json.load(tar.extractfile(member) or io.BytesIO())
         if said["format"] != FORMAT:
             raise _invalid(file, f"it is {str(said['format'])[:80]!r}, which this version does not read")
         rows = said["members"]
@@ -388,24 +385,16 @@ def _check_row(file: Path, row: Mapping[str, Any]) -> None:
         raise TooLarge(f"{name[:200]!r} is larger than {most >> 20} MB", where=str(file))
 
 
-@contextlib.contextmanager
-def _open_target(name: str, bundle: Path) -> Iterator[IO[bytes]]:
-    if name != BUNDLE:
-        yield io.BytesIO()
-        return
-    with os.fdopen(os.open(bundle, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
-        yield out
-
-
-def _read_chunks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
-    data = tar.extractfile(member)
-    left = member.size
-    while data is not None and left > 0:
-        piece = data.read(min(CHUNK, left))
-        if not piece:
-            raise EOFError("it ends too early")
-        left -= len(piece)
-        yield piece
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, bundle: Path) -> tuple[str, bytes]:
+    """(SHA-256, content) of a member. The git bundle is written to a file instead, and has none."""
+    source = tar.extractfile(member) or io.BytesIO()
+    if member.name != BUNDLE:
+        data = source.read()
+        return hashlib.sha256(data).hexdigest(), data
+    with bundle.open("x+b") as out:
+        shutil.copyfileobj(source, out, CHUNK)
+        out.seek(0)
+        return hashlib.file_digest(out, "sha256").hexdigest(), b""
 
 
 def _invalid(file: Path, why: str) -> Malformed:

@@ -195,12 +195,6 @@ def word_targets(texts: Mapping[str, bytes], items: Iterable[IndexItem], query: 
     return [each for each, is_meant in zip(found, index_words.matching(query, said), strict=True) if is_meant]
 
 
-def similar_item(item: IndexItem) -> PlanItem:
-    """A search hit that does not contain all words, as it is listed beside a plan."""
-    what = cast(ItemKind, item.record if item.record in ("fact", "observation", "opinion") else "text")
-    return PlanItem(what, item.place, item.text, SIMILAR, item.id, item.origin == "person")
-
-
 def target_of(record: Statement) -> ForgetTarget:
     """The target for a whole record."""
     return ForgetTarget(record.place, record.text, record)
@@ -288,13 +282,158 @@ def entity_targets(
     return found
 
 
-# -- derived -----------------------------------------------------------------------------------------------
-# Finding what was derived from the targets, transitively, in all files.
+# -- authors of lines --------------------------------------------------------------------------------------
 
 
 IsMachineWritten = Callable[[str, int, int], bool]
 """(path, first line, last line) → whether a machine wrote all these lines last."""
 
+
+def machine_line_check(store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> IsMachineWritten:
+    """A check of who wrote lines last, by `git blame` once per file of revision `rev`.
+
+    Without a history all lines count as a person's.
+    """
+
+    authors: dict[str, list[str]] = {}
+
+    def written_by_machine(path: str, line: int, end: int) -> bool:
+        if path not in authors:
+            authors[path] = [row.author for row in store.history.blame(path, texts[path], rev=rev)]
+        return {*authors[path][line - 1 : end]} == {MACHINE[0]}
+
+    return written_by_machine
+
+
+# -- edits -------------------------------------------------------------------------------------------------
+# Removing and replacing lines of one file; all other bytes stay.
+
+
+_OUR_COMMENT = re.compile(r"\s*<!--\s*(?:chunk|tags):.*-->\s*")
+"""A comment of ours that describes the items below it, and is useless without them."""
+
+
+class FileEdits:
+    """The changes of one file. Lines count from 1."""
+
+    def __init__(self, path: str, data: bytes, document: markdown_document.Document) -> None:
+        self.path, self.data, self.document = path, data, document
+        self._gone: set[int] = set()
+        self._new: dict[Place, list[str]] = {}
+
+    @property
+    def changed(self) -> bool:
+        return bool(self._gone or self._new)
+
+    def drop(self, line: int, end: int) -> None:
+        """Remove lines."""
+        self._gone.update(range(line, end + 1))
+
+    def replace(self, place: Place, text: str) -> None:
+        """Replace lines."""
+        self._new[place] = text.split("\n")
+
+    def result(self) -> bytes | None:
+        """The edited file; None if nothing but its title is left, and it can be deleted."""
+        self._drop_empty_headings()
+        data = self.data
+        for place, lines in self._replacements():
+            data = markdown_lines.replace_lines(data, place, lines)
+        return None if self._has_only_title(data) else data
+
+    def _replacements(self) -> list[tuple[Place, Sequence[str]]]:
+        """(place, new lines), the last first, so that earlier line numbers stay valid."""
+        new = [(p, lines) for p, lines in self._new.items() if p.line not in self._gone]
+        covered = {n for place, _ in new for n in range(place.line, place.end + 1)}
+        gone = [(Place(self.path, n, n), ()) for n in self._gone - covered]
+        return sorted([*new, *gone], key=lambda each: -each[0].line)
+
+    def _drop_empty_headings(self) -> None:
+        """Also drop our headings and comments that have nothing below them any more, and one of two blank
+        lines that become neighbours."""
+        lines, gone = self.document.lines, self._gone
+        blocks = list(scan(lines, self.document.front_end))
+        heads = [block.start for block in blocks if block.shape is BlockShape.HEADING]
+        for start in reversed(heads):
+            level = markdown_lines.heading_level(lines[start].strip())
+            ends = (n for n in heads if n > start and markdown_lines.heading_level(lines[n].strip()) <= level)
+            body = range(start + 1, next(ends, len(lines)))
+            said = [n + 1 for n in body if lines[n].strip()]
+            if level > 1 and gone.intersection(said) and all(
+                n in gone or _OUR_COMMENT.fullmatch(lines[n - 1]) for n in said
+            ) and self._is_our_heading(start):  # fmt: skip
+                gone.update(n + 1 for n in (start, *body))
+        for n in sorted(gone):
+            before = next((m for m in range(n - 1, 0, -1) if m not in gone), 0)
+            after = next((m for m in range(n + 1, len(lines) + 1) if m not in gone), 0)
+            blank = [bool(m) and not lines[m - 1].strip() for m in (before, after)]
+            if not before and blank[1]:
+                gone.add(after)
+                continue
+            at_end = not any(lines[m - 1].strip() for m in range(n + 1, len(lines) + 1) if m not in gone)
+            if all(blank) or (at_end and blank[0] and self.data.endswith(b"\n")):
+                gone.add(before)
+
+    def _is_our_heading(self, start: int) -> bool:
+        """Whether a heading was written for the facts or the page's text below it."""
+        client = heading_of(self.document.lines[start].strip()).client
+        kind = markdown_lines.kind_of(self.path)
+        if kind is markdown_lines.FileKind.DOCUMENT:  # what is drawn from it later stands below its heading
+            return not client
+        return bool(client) or kind is markdown_lines.FileKind.PAGE
+
+    def _has_only_title(self, data: bytes) -> bool:
+        """Whether nothing but the title of a file of ours is left."""
+        if not self._gone or not self.path.startswith("memory/"):
+            return False
+        stem = self.path.rpartition("/")[2].removesuffix(".md")
+        document = markdown_document.parse(data, self.path)
+        rest = [line.strip().casefold() for line in document.lines if line.strip()]
+        return rest in ([], [f"# {stem}".casefold()]) and not document.front
+
+
+# -- prose -------------------------------------------------------------------------------------------------
+# Removing sentences from a block of prose, of a page or of core memory.
+
+
+_BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+_BLOCKQUOTE = re.compile(r"\s*>")
+_SENTENCE_GAP = re.compile(r"(?<=[.!?。！？])\s+")
+
+
+def _plain_sentence(sentence: str) -> str:
+    return strip_citations(sentence).strip(" \t\n,;")
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
+    """(start, end, citations) of each sentence; of sentences with common citations, and of a blockquote."""
+    if _BLOCKQUOTE.match(text):
+        yield 0, len(text), list(fields.citations(text))
+        return
+    for start, stop, cited in split_by_citations(text):
+        at = start
+        for end in () if cited else _SENTENCE_GAP.finditer(text, start, stop):
+            yield at, end.start(), cited
+            at = end.end()
+        yield at, stop, cited
+
+
+def _remove_citations(sentence: str, start: int, lost: Sequence[fields.Citation]) -> str:
+    """A sentence without some of its citations and the punctuation before them. `start` is its offset."""
+    for each in reversed(lost):
+        before, after = sentence[: each.start - start], sentence[each.end - start :]
+        before = re.sub(r"[ \t]*[,;]?[ \t]*$", "", before) if not before.endswith("\n") else before
+        if before.rstrip().endswith((".", "!", "?", "]")) and after.lstrip(" ,;").startswith("[["):
+            after = " " + after.lstrip(" ,;\t")
+        sentence = before + after
+    return sentence
+
+
+# -- derived -----------------------------------------------------------------------------------------------
+# Finding what was derived from the targets, transitively, in all files.
+
+
+_METADATA_LINE = re.compile(r"\s+[-*+]\s+[a-z]+:\s")
 _BLOCK_ID = re.compile(r"\^([A-Za-z0-9-]+)")
 
 
@@ -319,6 +458,9 @@ class ForgetPlanner:
         self.strict = strict
         self.derived_texts: list[str] = []
         """Texts that are removed with the targets: quotes, former wordings, derived statements."""
+        self.sentences: dict[Place, PlanItem] = {}
+        self.revised: list[PlanItem] = []
+        self.left: list[PlanItem] = []
         self._documents: dict[str, markdown_document.Document] = {}
         self._statements: dict[str, Statement | None] = {**(known or {})}
         for target in targets:
@@ -456,228 +598,31 @@ class ForgetPlanner:
     ) -> PlanItem:
         return PlanItem(what, place, text, why, block, not self.is_machine_written(place))
 
-
-# -- authors of lines --------------------------------------------------------------------------------------
-
-
-def machine_line_check(store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> IsMachineWritten:
-    """A check of who wrote lines last, by `git blame` once per file of revision `rev`.
-
-    Without a history all lines count as a person's.
-    """
-
-    authors: dict[str, list[str]] = {}
-
-    def written_by_machine(path: str, line: int, end: int) -> bool:
-        if path not in authors:
-            authors[path] = [row.author for row in store.history.blame(path, texts[path], rev=rev)]
-        return {*authors[path][line - 1 : end]} == {MACHINE[0]}
-
-    return written_by_machine
-
-
-# -- edits -------------------------------------------------------------------------------------------------
-# Removing and replacing lines of one file; all other bytes stay.
-
-
-_OUR_COMMENT = re.compile(r"\s*<!--\s*(?:chunk|tags):.*-->\s*")
-"""A comment of ours that describes the items below it, and is useless without them."""
-
-
-class FileEdits:
-    """The changes of one file. Lines count from 1."""
-
-    def __init__(self, path: str, data: bytes, document: markdown_document.Document) -> None:
-        self.path, self.data, self.document = path, data, document
-        self._gone: set[int] = set()
-        self._new: dict[Place, list[str]] = {}
-
-    @property
-    def changed(self) -> bool:
-        return bool(self._gone or self._new)
-
-    def drop(self, line: int, end: int) -> None:
-        """Remove lines."""
-        self._gone.update(range(line, end + 1))
-
-    def replace(self, place: Place, text: str) -> None:
-        """Replace lines."""
-        self._new[place] = text.split("\n")
-
-    def result(self) -> bytes | None:
-        """The edited file; None if nothing but its title is left, and it can be deleted."""
-        self._drop_empty_headings()
-        data = self.data
-        for place, lines in self._replacements():
-            data = markdown_lines.replace_lines(data, place, lines)
-        return None if self._has_only_title(data) else data
-
-    def _replacements(self) -> list[tuple[Place, Sequence[str]]]:
-        """(place, new lines), the last first, so that earlier line numbers stay valid."""
-        new = [(p, lines) for p, lines in self._new.items() if p.line not in self._gone]
-        covered = {n for place, _ in new for n in range(place.line, place.end + 1)}
-        gone = [(Place(self.path, n, n), ()) for n in self._gone - covered]
-        return sorted([*new, *gone], key=lambda each: -each[0].line)
-
-    def _drop_empty_headings(self) -> None:
-        """Also drop our headings and comments that have nothing below them any more, and one of two blank
-        lines that become neighbours."""
-        lines, gone = self.document.lines, self._gone
-        blocks = list(scan(lines, self.document.front_end))
-        heads = [block.start for block in blocks if block.shape is BlockShape.HEADING]
-        for start in reversed(heads):
-            level = markdown_lines.heading_level(lines[start].strip())
-            ends = (n for n in heads if n > start and markdown_lines.heading_level(lines[n].strip()) <= level)
-            body = range(start + 1, next(ends, len(lines)))
-            said = [n + 1 for n in body if lines[n].strip()]
-            if level > 1 and gone.intersection(said) and all(
-                n in gone or _OUR_COMMENT.fullmatch(lines[n - 1]) for n in said
-            ) and self._is_our_heading(start):  # fmt: skip
-                gone.update(n + 1 for n in (start, *body))
-        for n in sorted(gone):
-            before = next((m for m in range(n - 1, 0, -1) if m not in gone), 0)
-            after = next((m for m in range(n + 1, len(lines) + 1) if m not in gone), 0)
-            blank = [bool(m) and not lines[m - 1].strip() for m in (before, after)]
-            if not before and blank[1]:
-                gone.add(after)
-                continue
-            at_end = not any(lines[m - 1].strip() for m in range(n + 1, len(lines) + 1) if m not in gone)
-            if all(blank) or (at_end and blank[0] and self.data.endswith(b"\n")):
-                gone.add(before)
-
-    def _is_our_heading(self, start: int) -> bool:
-        """Whether a heading was written for the facts or the page's text below it."""
-        client = heading_of(self.document.lines[start].strip()).client
-        kind = markdown_lines.kind_of(self.path)
-        if kind is markdown_lines.FileKind.DOCUMENT:  # what is drawn from it later stands below its heading
-            return not client
-        return bool(client) or kind is markdown_lines.FileKind.PAGE
-
-    def _has_only_title(self, data: bytes) -> bool:
-        """Whether nothing but the title of a file of ours is left."""
-        if not self._gone or not self.path.startswith("memory/"):
-            return False
-        stem = self.path.rpartition("/")[2].removesuffix(".md")
-        document = markdown_document.parse(data, self.path)
-        rest = [line.strip().casefold() for line in document.lines if line.strip()]
-        return rest in ([], [f"# {stem}".casefold()]) and not document.front
-
-
-# -- prose -------------------------------------------------------------------------------------------------
-# Removing sentences from a block of prose, of a page or of core memory.
-
-
-_BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
-_BLOCKQUOTE = re.compile(r"\s*>")
-_SENTENCE_GAP = re.compile(r"(?<=[.!?。！？])\s+")
-
-IsUngrounded = Callable[[str, Collection[str]], bool]
-"""(sentence, ids) → whether it names something that none of these ids supports."""
-
-
-def remove_sentences(
-    text: str, ids: Collection[str], needles: Sequence[Needle], names: IsUngrounded
-) -> tuple[str, list[str], list[str]]:
-    """Remove the sentences of a block that contain a needle, cite only `ids`, or are ungrounded without them.
-
-    Other sentences that cite them lose the citation. Returns (the text that is left, removed sentences,
-    sentences that lost a citation); the text is '' if nothing is left.
-    """
-    hits = [span for needle in needles for span in needle.spans(text)]
-    kept: list[str] = []
-    gone: list[str] = []
-    revised: list[str] = []
-    end, opens = 0, False
-    for start, stop, cited in _sentences(text):
-        lead, sentence, end = text[end:start], text[start:stop], stop
-        lost = [each for each in cited if each.ref in ids or each.id in ids]
-        rest = [each.ref for each in cited if each not in lost]
-        said = any(first < stop and start < last for first, last in hits)
-        if said or (lost and (not rest or names(strip_citations(sentence), rest))):
-            gone.append(_plain_sentence(sentence))
-            opens = opens or start == 0
-            continue
-        if lost:
-            revised.append(_plain_sentence(sentence))
-            sentence = _remove_citations(sentence, start, lost)
-        kept.append(lead + sentence)
-    if not gone and not revised:
-        return text, [], []
-    left = "".join(kept) + text[end:]
-    prefix = match[0] if (match := _BULLET.match(text)) else ""
-    # Where the first sentence went, the bullet went with it.
-    body = left.lstrip() if opens else left.removeprefix(prefix)
-    return prefix + body if any(map(str.isalnum, body)) else "", gone, revised
-
-
-def _plain_sentence(sentence: str) -> str:
-    return strip_citations(sentence).strip(" \t\n,;")
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
-    """(start, end, citations) of each sentence; of sentences with common citations, and of a blockquote."""
-    if _BLOCKQUOTE.match(text):
-        yield 0, len(text), list(fields.citations(text))
-        return
-    for start, stop, cited in split_by_citations(text):
-        at = start
-        for end in () if cited else _SENTENCE_GAP.finditer(text, start, stop):
-            yield at, end.start(), cited
-            at = end.end()
-        yield at, stop, cited
-
-
-def _remove_citations(sentence: str, start: int, lost: Sequence[fields.Citation]) -> str:
-    """A sentence without some of its citations and the punctuation before them. `start` is its offset."""
-    for each in reversed(lost):
-        before, after = sentence[: each.start - start], sentence[each.end - start :]
-        before = re.sub(r"[ \t]*[,;]?[ \t]*$", "", before) if not before.endswith("\n") else before
-        if before.rstrip().endswith((".", "!", "?", "]")) and after.lstrip(" ,;").startswith("[["):
-            after = " " + after.lstrip(" ,;\t")
-        sentence = before + after
-    return sentence
-
-
-# -- all files ---------------------------------------------------------------------------------------------
-
-
-_METADATA_LINE = re.compile(r"\s+[-*+]\s+[a-z]+:\s")
-
-
-class ForgetEdits:
-    """Applies a planner's removals to all files, and collects the items of the plan."""
-
-    def __init__(self, planner: ForgetPlanner) -> None:
-        self.planner = planner
-        self.sentences: dict[Place, PlanItem] = {}
-        self.revised: list[PlanItem] = []
-        self.left: list[PlanItem] = []
+    # -- plan -------------------------------------------------------------------------------------------
 
     def plan(self) -> ForgetPlan:
         """The complete plan."""
-        planner = self.planner
-        edits = [self._edit_file(path) for path in planner.affected_files()]
+        edits = [self._edit_file(path) for path in self.affected_files()]
         changed = {edit.path: (edit.data, edit.result()) for edit in edits if edit.changed}
-        gone = [*planner.gone.values(), *self.sentences.values()]
-        also = [*planner.derived_texts, *(piece.text for piece in self.sentences.values())]
+        gone = [*self.gone.values(), *self.sentences.values()]
+        also = [*self.derived_texts, *(piece.text for piece in self.sentences.values())]
         return ForgetPlan(
             tuple(sorted(gone, key=_sort_key)), tuple(sorted(self.revised, key=_sort_key)),
-            tuple(sorted(self.left, key=_sort_key)), tuple(n.text for n in planner.needles if not n.secret),
-            tuple(dict.fromkeys(also)), changed, tuple(planner.removals()),
+            tuple(sorted(self.left, key=_sort_key)), tuple(n.text for n in self.needles if not n.secret),
+            tuple(dict.fromkeys(also)), changed, tuple(self.removals()),
         )  # fmt: skip
 
     def _edit_file(self, path: str) -> FileEdits:
-        planner = self.planner
-        edits = FileEdits(path, planner.texts[path], planner.document(path))
+        edits = FileEdits(path, self.texts[path], self.document(path))
         taken: set[int] = set()
         for record in edits.document.records:
             if isinstance(record, (Fact, Observation, Opinion, Entity, Tombstone)):
                 taken.update(range(record.place.line, record.place.end + 1))
-        for place in (place for place in planner.gone if place.path == path):
+        for place in (place for place in self.gone if place.path == path):
             edits.drop(place.line, place.end)
             taken.update(range(place.line, place.end + 1))
         for record in edits.document.statements:
-            if record.place not in planner.gone:
+            if record.place not in self.gone:
                 self._revise(edits, record)
         self._edit_prose(edits, taken)
         return edits
@@ -687,7 +632,7 @@ class ForgetEdits:
     def _revise(self, edits: FileEdits, record: Statement) -> None:
         place = record.place
         lines = "\n".join(edits.document.lines[place.line - 1 : place.end])
-        quoted, cited = self.planner.has_removed_text(lines), self.planner.cites_removed(lines)
+        quoted, cited = self.has_removed_text(lines), self.cites_removed(lines)
         if not quoted and not cited:
             return
         if isinstance(record, Fact):
@@ -696,41 +641,39 @@ class ForgetEdits:
         new = self._without_removed_evidence(record)
         if new != record:
             edits.replace(place, printer.show(new))
-            self.revised.append(self.planner.plan_item(record, CITES if cited else QUOTES))
+            self.revised.append(self.plan_item(record, CITES if cited else QUOTES))
         elif quoted:
-            self.left.append(self.planner.plan_item(record, QUOTES))
+            self.left.append(self.plan_item(record, QUOTES))
 
     def _revise_fact(self, edits: FileEdits, fact: Fact) -> None:
         """Remove the metadata lines of a fact that cite or quote what is removed."""
-        planner = self.planner
         lost, stay = "", ""
         for n in range(fact.place.line, fact.place.end + 1):
             line = edits.document.lines[n - 1]
-            why = QUOTES if planner.has_removed_text(line) else CITES if planner.cites_removed(line) else ""
+            why = QUOTES if self.has_removed_text(line) else CITES if self.cites_removed(line) else ""
             if not why:
                 continue
             meta = n > fact.place.line and _METADATA_LINE.match(line)
-            if meta and (planner.take or planner.by_machine(edits.path, n, n)):
+            if meta and (self.take or self.by_machine(edits.path, n, n)):
                 edits.drop(n, n)
                 lost = lost or why
             else:
                 stay = stay or why
         if lost:
-            self.revised.append(planner.plan_item(fact, lost))
+            self.revised.append(self.plan_item(fact, lost))
         if stay:
-            self.left.append(planner.plan_item(fact, stay))
+            self.left.append(self.plan_item(fact, stay))
 
     def _without_removed_evidence(self, record: Observation | Opinion) -> Observation | Opinion:
         """An observation or opinion without its removed proofs, and the names, tags and dates that only they
         support."""
-        planner = self.planner
         rests = trust.proofs_of(record)
         kept = tuple(
-            replace(proof, quote="") if proof.quote and planner.has_removed_text(proof.quote) else proof
+            replace(proof, quote="") if proof.quote and self.has_removed_text(proof.quote) else proof
             for proof in rests
-            if not planner.is_removed(proof)
+            if not self.is_removed(proof)
         )
-        lost = [proof.ref for proof in rests if planner.is_removed(proof)]
+        lost = [proof.ref for proof in rests if self.is_removed(proof)]
         names = self._supported_values(record.entities, "entities", lost, kept, record.text)
         tags = self._supported_values(record.tags, "tags", lost, kept, record.text)
         if isinstance(record, Opinion):
@@ -739,15 +682,15 @@ class ForgetEdits:
         was = tuple(
             each
             for each in record.was
-            if not planner.has_removed_text(each.text)
-            and not (lost and planner.is_ungrounded(each.text, stay, lost))
+            if not self.has_removed_text(each.text)
+            and not (lost and self.is_ungrounded(each.text, stay, lost))
         )
         new = replace(record, proofs=kept, was=was, entities=names, tags=tags)
         if not lost:
             return new
-        facts = {p.ref: fact for p in kept if isinstance(fact := planner.find_statement(p.ref), Fact)}
+        facts = {p.ref: fact for p in kept if isinstance(fact := self.find_statement(p.ref), Fact)}
         days = observations.days_of(new, facts)
-        trend = observations.trend(days, planner.today) if days and planner.strict else record.trend
+        trend = observations.trend(days, self.today) if days and self.strict else record.trend
         first, last = (days[0], days[-1]) if days else (None, None)
         return replace(new, since=first, last=last, trend=trend or None)
 
@@ -757,7 +700,7 @@ class ForgetEdits:
         """`there`, the record's names or tags, without those that only `lost` evidence has."""
 
         def of(ids: Iterable[str]) -> set[str]:
-            found = filter(None, map(self.planner.find_statement, ids))
+            found = filter(None, map(self.find_statement, ids))
             return {each.casefold() for record in found for each in getattr(record, key)}
 
         gone = of(lost) - of(proof.ref for proof in kept)
@@ -767,14 +710,14 @@ class ForgetEdits:
 
     def _edit_prose(self, edits: FileEdits, taken: set[int]) -> None:
         """Edit the prose of pages, core memory and notes. `taken` are the lines of records."""
-        planner, document = self.planner, edits.document
+        document = edits.document
         for block in scan(document.lines, document.front_end):
             place = Place(edits.path, block.start + 1, block.end)
             text = "\n".join(document.lines[block.start : block.end])
-            said, cites = planner.has_removed_text(text), planner.cites_removed(text)
+            said, cites = self.has_removed_text(text), self.cites_removed(text)
             if taken.intersection(range(place.line, place.end + 1)) or not (said or cites):
                 continue
-            if not planner.is_machine_written(place) and not (said and planner.take):
+            if not self.is_machine_written(place) and not (said and self.take):
                 self.left.append(PlanItem("text", place, text, QUOTES if said else CITES, by_person=True))
             elif block.shape in (BlockShape.PARAGRAPH, BlockShape.ITEM):
                 self._edit_block(edits, place, text)
@@ -782,14 +725,11 @@ class ForgetEdits:
                 edits.drop(place.line, place.end)
                 self._add_sentence(place, text)
         for n, line in enumerate(document.lines[: document.front_end], 1):
-            if planner.has_removed_text(line):
+            if self.has_removed_text(line):
                 self.left.append(PlanItem("text", Place(edits.path, n, n), line, QUOTES, by_person=True))
 
     def _edit_block(self, edits: FileEdits, place: Place, text: str) -> None:
-        planner, ids = self.planner, self.planner.ids
-        left, gone, revised = remove_sentences(
-            text, ids, planner.needles, lambda said, rest: planner.is_ungrounded(said, rest, ids)
-        )
+        left, gone, revised = self._remove_sentences(text)
         if gone and not left:
             edits.drop(place.line, place.end)
         elif left != text:
@@ -798,11 +738,43 @@ class ForgetEdits:
             self._add_sentence(place, said)
         self.revised += [PlanItem("sentence", place, said, CITES) for said in revised]
 
+    def _remove_sentences(self, text: str) -> tuple[str, list[str], list[str]]:
+        """Remove the sentences of a block that have a removed text, cite only removed ids, or are ungrounded
+        without them. Other sentences that cite them lose the citation.
+
+        Returns (the text that is left, '' for none, removed sentences, sentences that lost a citation).
+        """
+        hits = [span for needle in self.needles for span in needle.spans(text)]
+        kept: list[str] = []
+        gone: list[str] = []
+        revised: list[str] = []
+        end, opens = 0, False
+        for start, stop, cited in _sentences(text):
+            lead, sentence, end = text[end:start], text[start:stop], stop
+            lost = [each for each in cited if self.is_removed(each)]
+            rest = [each.ref for each in cited if each not in lost]
+            said = any(first < stop and start < last for first, last in hits)
+            if said or (lost and (not rest or self.is_ungrounded(strip_citations(sentence), rest, self.ids))):
+                gone.append(_plain_sentence(sentence))
+                opens = opens or start == 0
+                continue
+            if lost:
+                revised.append(_plain_sentence(sentence))
+                sentence = _remove_citations(sentence, start, lost)
+            kept.append(lead + sentence)
+        if not gone and not revised:
+            return text, [], []
+        left = "".join(kept) + text[end:]
+        prefix = match[0] if (match := _BULLET.match(text)) else ""
+        # Where the first sentence went, the bullet went with it.
+        body = left.lstrip() if opens else left.removeprefix(prefix)
+        return prefix + body if any(map(str.isalnum, body)) else "", gone, revised
+
     def _add_sentence(self, place: Place, text: str) -> None:
-        why = QUOTES if self.planner.has_removed_text(text) else UNSUPPORTED
+        why = QUOTES if self.has_removed_text(text) else UNSUPPORTED
         if there := self.sentences.get(place):  # a second one of one paragraph
             text = f"{there.text} {text}"
-        person = not self.planner.is_machine_written(place)
+        person = not self.is_machine_written(place)
         self.sentences[place] = PlanItem("sentence", place, text, why, by_person=person)
 
 
@@ -930,11 +902,15 @@ class Forgetting(Cleanup):
             hint = "ua-memory search finds similar ones, and ua-memory forget ^ID removes one"
             raise NotFound("nothing contains all of these words", where=query, hint=hint)
         taken = {(t.place.path, row) for t in found for row in range(t.place.line, t.place.end + 1)}
-        near = (
-            item for item in (hit.item for hit in hits)
-            if taken.isdisjoint((item.path, row) for row in range(item.line, item.end + 1))
-        )  # fmt: skip
-        return found[:limit], tuple(map(similar_item, near))
+        near = []
+        for item in (hit.item for hit in hits):
+            if taken.isdisjoint((item.path, row) for row in range(item.line, item.end + 1)):
+                what = cast(
+                    ItemKind, item.record if item.record in ("fact", "observation", "opinion") else "text"
+                )
+                person = item.origin == "person"
+                near.append(PlanItem(what, item.place, item.text, SIMILAR, item.id, person))
+        return found[:limit], tuple(near)
 
     def _texts(self) -> dict[str, bytes]:
         """All files except sessions', whose turns are removed whole by `traces.remove_texts`."""
@@ -949,7 +925,7 @@ class Forgetting(Cleanup):
             texts[path] = self.store.truth(path)
         by_machine, today = machine_line_check(self.store, texts), self.store.now().date()
         planner = ForgetPlanner(texts, chosen, by_machine, today, take=take, patterns=self.config.redact)
-        return ForgetEdits(planner).plan()
+        return planner.plan()
 
     def _make_needles(self, plan: ForgetPlan) -> tuple[Needle, ...]:
         """The texts that must be found nowhere afterwards, with their secrets, and the derived texts that no
@@ -997,6 +973,6 @@ def remove_derived(store: Store, draft: Draft, lost: Mapping[str, Statement]) ->
         texts, [], machine_line_check(store, texts), store.now().date(), take=False,
         patterns=store.config.redact, ids=lost.keys(), known=lost,
     )  # fmt: skip
-    plan = ForgetEdits(planner).plan()
+    plan = planner.plan()
     plan.write(draft)
     return summarize(plan) if plan.files else ""

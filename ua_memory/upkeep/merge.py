@@ -48,7 +48,6 @@ from ua_memory.store.merge3 import merge_parts, split_lines
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
 from ua_memory.upkeep.forget import (
-    ForgetEdits,
     ForgetPlan,
     ForgetPlanner,
     ForgetTarget,
@@ -830,7 +829,7 @@ def plan_by_tombstones(
     deriving = ForgetPlanner(
         texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.by_id.keys()
     )
-    return ForgetEdits(deriving).plan()
+    return deriving.plan()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ua_memory.store import lock, swap
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.forget import ForgetEdits, ForgetPlanner, ForgetResult, ForgetTarget, tombstone_id
+from ua_memory.upkeep.forget import ForgetPlanner, ForgetResult, ForgetTarget, tombstone_id
 from ua_memory.upkeep.traces import MARK, Needle, TraceReport, make_needles
 
 # -- purging -----------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def remove_from_blob(
             {path: data}, targets, lambda *_: True, date.min, take=True, patterns=patterns, ids=ids,
             strict=False,
         )  # fmt: skip
-        changed = ForgetEdits(past).plan().files.get(path)
+        changed = past.plan().files.get(path)
         data = data if changed is None else changed[1] or b""
     if any(needle.is_in(data) for needle in sought):
         for needle in sought:
