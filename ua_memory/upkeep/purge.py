@@ -85,43 +85,6 @@ class Unfinished:
     """Another machine purged, and this one follows it with its next sync."""
 
 
-def plan_purge(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> PurgePlan:
-    """Plan a purge of forgotten ids, by default of all. Changes nothing.
-
-    Usage for an id that was not forgotten, NotFound if none was, Conflict if other refs forbid a rewrite,
-    StillThere if a file still has a text.
-    """
-    known = tombstones.read(store)
-    chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.by_id)
-    if not chosen:
-        raise NotFound("nothing to purge: nothing was forgotten", hint="ua-memory forget ^id --purge")
-    if strange := next((block for block in chosen if block not in known), None):
-        hint = f"ua-memory forget ^{strange} --purge"
-        raise Usage("this was not forgotten", where=f"^{strange}", hint=hint)
-    store.require_settled()
-    rewrite.require_rewritable(store.history)
-    paths = rewrite.blob_paths(store.history)
-    forgotten = {block: known.by_id[block] for block in chosen}
-    now = {file.path: store.truth(file.path) for file in store.files()}
-    sure, unknown = forgotten_needles(store.history, paths, forgotten, now, store.config.redact, sought)
-    here = set(store.history.blobs().values())
-    contents: dict[str, bytes] = {}
-    citing: set[str] = set()
-    for name, data, new in changed_blobs(store.history, paths, chosen, sure, store.config.redact):
-        if name not in here:
-            contents[name] = new
-        elif any(needle.is_in(data) for needle in sure):  # another file of the owner's repository
-            raise _still_in_file(paths[name])
-        else:
-            citing.add(paths[name])
-    theirs = rewrite.refs(store.history, ["refs/remotes/*"])
-    return PurgePlan(
-        chosen, tuple(rewrite.refs(store.history)), contents, sure, store.bank.own,
-        tuple(ref.name.removeprefix("refs/remotes/") for ref in theirs),
-        tuple(sorted(unknown if not sought else ())), _enclosing_repository(store), tuple(sorted(citing)),
-    )  # fmt: skip
-
-
 def _enclosing_repository(store: Store) -> str:
     """The repository around the bank, if it has committed a file of the bank; else ''."""
     place = None if store.bank.own else git_around(store.bank.root)
@@ -221,38 +184,6 @@ def remove_from_blob(
         for needle in sought:
             data = needle.pattern.sub(MARK.encode(), data)
     return data
-
-
-def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> PurgeResult:
-    """Back up the history into the bundle `backup`, outside the bank, and rewrite it.
-
-    CannotWrite, GitFailed and Conflict leave the refs as they were.
-    """
-    require_outside(store, backup)
-    work = store.bank.state / WORK_FOLDER
-    with store.locked(), writing(work):
-        rewrite.remove_keep_files(store.history)
-        shutil.rmtree(work, ignore_errors=True)
-        lock.remove_work_folder(store.bank.state)
-        rewrite.back_up(store.history, backup)
-        record_purge(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
-        patterns = [needle.pattern for needle in planned.needles]
-        remote = store.history.remote()
-        agreed = store.history.agreed(remote[0]) if remote else None
-        notes = [rewrite.Ref(store.history.agreement(remote[0]), agreed)] if remote and agreed else []
-        rewrote = rewrite.rewrite_history(store.history, backup, work, planned.contents, patterns, notes)
-        rewrite.delete_unreachable(store.history, work)
-    with store.revision("purge", door=door) as draft:
-        draft.even_if_empty = True
-        number = len(planned.ids)
-        draft.subject = f"purge: {counted(number, 'forgotten statement')} from the history"
-        draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
-        draft.trailers[REWROTE_TRAILER] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
-        words = [needle.text for needle in planned.needles]
-        draft.trailers[tombstones.PURGED_WORDS] = tombstones.hash_rows(words, tombstones.read(store).salt)
-    proof = traces.search_everything(store, planned.needles, objects=True)
-    record_purge(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.is_clean))
-    return PurgeResult(planned.ids, rewrote, str(backup), draft.result.revision, proof)
 
 
 def require_outside(
@@ -435,16 +366,71 @@ class HistoryPurges:
     def plan(self, *ids: str, after: ForgetResult | None = None) -> PurgePlan:
         """Plan a purge of these forgotten ids, of those that `after` removed, or of all. Changes nothing.
         Usage, NotFound, Conflict, StillThere."""
-        if after is not None:
-            return plan_purge(self._store, [one.id for one in after.plan.removals], after.needles)
-        return plan_purge(self._store, [tombstone_id(block) or block for block in ids])
+        store, known = self._store, tombstones.read(self._store)
+        sought = after.needles if after else ()
+        named = (
+            (one.id for one in after.plan.removals) if after else (tombstone_id(one) or one for one in ids)
+        )
+        chosen = tuple(block.removeprefix("^") for block in named) or tuple(known.by_id)
+        if not chosen:
+            raise NotFound("nothing to purge: nothing was forgotten", hint="ua-memory forget ^id --purge")
+        if strange := next((block for block in chosen if block not in known), None):
+            hint = f"ua-memory forget ^{strange} --purge"
+            raise Usage("this was not forgotten", where=f"^{strange}", hint=hint)
+        store.require_settled()
+        rewrite.require_rewritable(store.history)
+        paths = rewrite.blob_paths(store.history)
+        forgotten = {block: known.by_id[block] for block in chosen}
+        now = {file.path: store.truth(file.path) for file in store.files()}
+        sure, unknown = forgotten_needles(store.history, paths, forgotten, now, store.config.redact, sought)
+        here = set(store.history.blobs().values())
+        contents: dict[str, bytes] = {}
+        citing: set[str] = set()
+        for name, data, new in changed_blobs(store.history, paths, chosen, sure, store.config.redact):
+            if name not in here:
+                contents[name] = new
+            elif any(needle.is_in(data) for needle in sure):  # another file of the owner's repository
+                raise _still_in_file(paths[name])
+            else:
+                citing.add(paths[name])
+        theirs = rewrite.refs(store.history, ["refs/remotes/*"])
+        return PurgePlan(
+            chosen, tuple(rewrite.refs(store.history)), contents, sure, store.bank.own,
+            tuple(ref.name.removeprefix("refs/remotes/") for ref in theirs),
+            tuple(sorted(unknown if not sought else ())), _enclosing_repository(store), tuple(sorted(citing)),
+        )  # fmt: skip
 
     def run(self, planned: PurgePlan, backup: Path) -> PurgeResult:
         """Rewrite the history, after writing all of it into the bundle `backup`, outside the bank.
 
         The purge counts as unfinished until its owner deletes the backup. CannotWrite, GitFailed, Usage.
         """
-        return purge(self._store, planned, backup, door=self._door)
+        store = self._store
+        require_outside(store, backup)
+        work = store.bank.state / WORK_FOLDER
+        with store.locked(), writing(work):
+            rewrite.remove_keep_files(store.history)
+            shutil.rmtree(work, ignore_errors=True)
+            lock.remove_work_folder(store.bank.state)
+            rewrite.back_up(store.history, backup)
+            record_purge(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
+            patterns = [needle.pattern for needle in planned.needles]
+            remote = store.history.remote()
+            agreed = store.history.agreed(remote[0]) if remote else None
+            notes = [rewrite.Ref(store.history.agreement(remote[0]), agreed)] if remote and agreed else []
+            rewrote = rewrite.rewrite_history(store.history, backup, work, planned.contents, patterns, notes)
+            rewrite.delete_unreachable(store.history, work)
+        with store.revision("purge", door=self._door) as draft:
+            draft.even_if_empty = True
+            number = len(planned.ids)
+            draft.subject = f"purge: {counted(number, 'forgotten statement')} from the history"
+            draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
+            draft.trailers[REWROTE_TRAILER] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
+            words = [needle.text for needle in planned.needles]
+            draft.trailers[tombstones.PURGED_WORDS] = tombstones.hash_rows(words, tombstones.read(store).salt)
+        proof = traces.search_everything(store, planned.needles, objects=True)
+        record_purge(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.is_clean))
+        return PurgeResult(planned.ids, rewrote, str(backup), draft.result.revision, proof)
 
     def unfinished(self) -> Sequence[Unfinished]:
         """Purges that were interrupted, or whose backup still exists."""

@@ -64,28 +64,6 @@ class UndoPlan:
     notes: tuple[str, ...] = ()
 
 
-def _make_plan(store: Store, op: str, door: str, revision: str | None = None) -> UndoPlan:
-    """Compute an undo or redo without writing. Conflicts of lines are part of the plan; other refusals are
-    raised."""
-    done = _find_revision(store, op, revision)
-    op = op if done else "restore"
-    with store.revision(op, door=door) as draft:
-        draft.trial = True
-        clashes = _draft_undo(store, draft, done) if done else ()
-        if done is None:
-            _draft_restore(store, draft)
-    found: list[StatementChange] = []
-    for path, data in sorted(draft.changed().items()) if not clashes else ():
-        found += audit.file_changes(path, draft.touched[path].start, data, store.redacted)
-    sides = tuple(
-        ConflictSides(
-            path, clash.line, *(store.redacted(_decode(side)) for side in (clash.ours, clash.theirs))
-        )
-        for path, clash in clashes
-    )
-    return UndoPlan(op, done or store.history.show("HEAD"), tuple(found), sides, tuple(draft.notes))
-
-
 def _find_revision(store: Store, op: str, revision: str | None = None) -> Revision | None:
     """The revision to undo; None if undo restores held files instead. NotFound."""
     store.require_settled()
@@ -104,19 +82,12 @@ def _find_revision(store: Store, op: str, revision: str | None = None) -> Revisi
     raise NotFound(f"nothing to {op}", hint="ua-memory log")
 
 
-def _take_back(store: Store, done: Revision, op: str, door: str, by_person: bool) -> UndoResult:
-    with store.revision(op, door=door, by_person=by_person) as draft:
-        if clashes := _draft_undo(store, draft, done):
-            hint = "change the file by hand, or undo the later revision first"
-            raise Conflict(_conflict_message(clashes), where=done.id[:10], hint=hint)
-        draft.trailers["Undoes"] = [done.id]
-        draft.facts = list(done.trailers.get("Facts", ()))
-        draft.subject = f"{op}: {done.subject}"
-    return UndoResult(done, draft.result)
-
-
-def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[str, LineConflict]]:
-    """Write the files without a revision's changes into the draft, or return conflicts with later ones."""
+def _draft_undo(store: Store, draft: Draft, done: Revision | None) -> Sequence[tuple[str, LineConflict]]:
+    """Write the files without a revision's changes, or with what disappeared from held ones, into the draft;
+    or return conflicts with later revisions."""
+    if done is None:
+        _draft_restore(store, draft)
+        return ()
     if done.trailer("Memory-Op") == "init":
         raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
@@ -132,6 +103,9 @@ def _draft_undo(store: Store, draft: Draft, done: Revision) -> Sequence[tuple[st
     if not draft.changed():
         raise Conflict(f"nothing is left to {draft.op}", where=done.id[:10], hint="ua-memory log")
     restore_all_names(store, draft, names, _draft_entities(draft) if names else ())
+    draft.trailers["Undoes"] = [done.id]
+    draft.facts = list(done.trailers.get("Facts", ()))
+    draft.subject = f"{draft.op}: {done.subject}"
     return ()
 
 
@@ -249,13 +223,6 @@ def _remove_records(data: bytes, path: str, records: Sequence[Record], then: byt
             if end == len(lines) and start and not lines[start - 1].strip():
                 gone.add(start - 1)
     return b"".join(line for n, line in enumerate(lines) if n not in gone)
-
-
-def _restore_held(store: Store, door: str, by_person: bool) -> UndoResult:
-    newest = store.history.show("HEAD")
-    with store.revision("restore", door=door, by_person=by_person) as draft:
-        _draft_restore(store, draft)
-    return UndoResult(newest, draft.result)
 
 
 def _draft_restore(store: Store, draft: Draft) -> None:
@@ -392,11 +359,27 @@ class BankHistory:
 
     def plan_undo(self, revision: str | None = None) -> UndoPlan:
         """What `undo` would change; writes nothing."""
-        return _make_plan(self._store, "undo", self._door, revision)
+        return self._plan("undo", revision)
 
     def plan_redo(self) -> UndoPlan:
         """What `redo` would change; writes nothing."""
-        return _make_plan(self._store, "redo", self._door)
+        return self._plan("redo")
+
+    def _plan(self, op: str, revision: str | None = None) -> UndoPlan:
+        """Conflicts of lines are part of the plan; other refusals are raised."""
+        store, done = self._store, _find_revision(self._store, op, revision)
+        with store.revision(op if done else "restore", door=self._door) as draft:
+            draft.trial = True
+            clashes = _draft_undo(store, draft, done)
+        found: list[StatementChange] = []
+        for path, data in sorted(draft.changed().items()) if not clashes else ():
+            found += audit.file_changes(path, draft.touched[path].start, data, store.redacted)
+        sides = tuple(
+            ConflictSides(path, clash.line, *map(store.redacted, map(_decode, (clash.ours, clash.theirs))))
+            for path, clash in clashes
+        )
+        newest = done or store.history.show("HEAD")
+        return UndoPlan(draft.op, newest, tuple(found), sides, tuple(draft.notes))
 
     def undo(self, revision: str | None = None, *, by_person: bool = False) -> UndoResult:
         """Undo a revision, also an old one, and keep what came later. On a Conflict nothing is written.
@@ -404,16 +387,21 @@ class BankHistory:
         Without a revision: restore held files, else undo the newest revision that is not undone yet. With
         `by_person` the person is the commit's author.
         """
-        done = _find_revision(self._store, "undo", revision)
-        if done is None:
-            return _restore_held(self._store, self._door, by_person)
-        return _take_back(self._store, done, "undo", self._door, by_person)
+        return self._undo("undo", revision, by_person=by_person)
 
     def redo(self, *, by_person: bool = False) -> UndoResult:
         """Undo the newest undo that is not undone yet."""
-        done = _find_revision(self._store, "redo")
-        assert done is not None
-        return _take_back(self._store, done, "redo", self._door, by_person)
+        return self._undo("redo", by_person=by_person)
+
+    def _undo(self, op: str, revision: str | None = None, *, by_person: bool) -> UndoResult:
+        done = _find_revision(self._store, op, revision)
+        newest = done or self._store.history.show("HEAD")
+        op = op if done else "restore"
+        with self._store.revision(op, door=self._door, by_person=by_person) as draft:
+            if clashes := _draft_undo(self._store, draft, done):
+                hint = "change the file by hand, or undo the later revision first"
+                raise Conflict(_conflict_message(clashes), where=newest.id[:10], hint=hint)
+        return UndoResult(newest, draft.result)
 
     def blame(self, target: str) -> Sequence[BlameLine]:
         """Who wrote each line of a file, a range or a fact."""
