@@ -17,7 +17,7 @@ from ua_memory.records import is_generated
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
-from ua_memory.views.output import Field, Screen, Styled, commit_label, count, fields
+from ua_memory.views.output import Field, Screen, Styled, commit_label, count, fields, id_label
 
 if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
@@ -259,8 +259,7 @@ def show_forget_plan(screen: Screen, found: ForgetResult, patterns: Mapping[str,
         sign, style = FORGET_SIGNS[kind]
         for piece in pieces:
             text = " ".join(redaction.redact(piece.text, patterns).text.split())
-            more: list[Styled] = [(f"  ^{piece.id}", "id")] if piece.id else []
-            screen.item([(f"  {sign} ", style)], text, *more)
+            screen.item([(f"  {sign} ", style)], text, id_label(piece.id))
             place = f"{piece.place.path}:{piece.place.line}"
             screen.item("      ", (f"{place}  {_piece_text(piece)}", "faint"))
     for one in found.waiting:
@@ -601,8 +600,8 @@ def show_undo_plan(screen: Screen, plan: UndoPlan, said: str) -> None:
         screen.line(f"Would {plan.op} ", (plan.revision.id[:7], "rev"), f" ({said})")
     for one in plan.changes:
         sign, style = CHANGE_SIGNS[one.before is not None, one.after is not None]
-        name: list[Styled] = [(f"  ^{one.id}", "id")] if one.id else []
-        screen.item([(f"  {sign} ", style)], (f"{one.path}:{one.line}", "path"), f"  {one.record}", *name)
+        place = (f"{one.path}:{one.line}", "path")
+        screen.item([(f"  {sign} ", style)], place, f"  {one.record}", id_label(one.id))
         both = one.before is not None and one.after is not None
         for side, text in (("now:  ", one.before), ("then: ", one.after)):
             if text is not None:
@@ -700,8 +699,8 @@ def show_citing(screen: Screen, found: Sequence[CitingStep], below: str = "") ->
         last = number == len(found) - 1
         screen.item([(below + ("└ " if last else "├ "), "faint")], " ".join(one.text.split()))
         rest = below + ("  " if last else "│ ")
-        gone: list[Styled] = [(f"  retired: {one.retired}", "warn")] if one.retired else []
-        screen.item([(rest, "faint")], (f"{one.record} ", "faint"), *_location(one), *gone)
+        gone = (f"  retired: {one.retired}" if one.retired else "", "warn")
+        screen.item([(rest, "faint")], (f"{one.record} ", "faint"), *_location(one), gone)
         show_citing(screen, one.cited_by, rest)
 
 

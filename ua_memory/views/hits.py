@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ua_memory.recall.fusion import ANSWERED
 from ua_memory.text.wording import counted
 from ua_memory.views.knowledge import CONFIDENCE, opinion_change_json, show_opinion_change
-from ua_memory.views.output import Screen, Styled, ago_day, count, day_title, dumps, fields
+from ua_memory.views.output import Screen, Styled, ago_day, count, day_title, dumps, fields, id_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,14 +83,11 @@ def _other_days_heading(days: DateRange, *, first: bool) -> str:
 
 def _show_hit(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
-    head: list[Styled] = [(_location(item), "path")]
-    head += [f"  {_relative_day(item.date, today)}" if item.date and screen.is_terminal else ""]
-    head += [f"  about {item.when}"] if item.when and item.when != item.day else []
-    head += [("  ^" + item.id, "id")] if item.id else []
-    heading = _headings(item)
-    head += [(f"  {heading}", "faint")] if heading else []
-    head += [(f"  {tag}", "faint") for tag in _shown_tags(item)]
-    screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
+    day = f"  {_relative_day(item.date, today)}" if item.date and screen.is_terminal else ""
+    day += f"  about {item.when}" if item.when and item.when != item.day else ""
+    more = "".join(f"  {each}" for each in (_headings(item), *_shown_tags(item)) if each)
+    front: list[Styled] = [(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")]
+    screen.item(front, (_location(item), "path"), day, id_label(item.id), (more, "faint"))
     lines = hit.snippet.strip().split("\n")
     shown = "\n".join(lines[:SNIPPET_LINES]) + ("\n…" if len(lines) > SNIPPET_LINES else "")
     screen.item("   ", *highlight(shown, query))
@@ -209,8 +206,7 @@ def show_trace(screen: Screen, found: SearchTrace) -> None:
     """Print why a search has or does not have an item, and its rank by each retriever."""
     item = found.item
     if item:
-        name: list[Styled] = [("  ^" + item.id, "id")] if item.id else []
-        screen.line((_location(item), "path"), *name)
+        screen.line((_location(item), "path"), id_label(item.id))
         screen.item("  ", " ".join(item.text.split())[:LONGEST_OLD_VALUE])
     screen.line((_cause_text(found), "good" if found.cause == "shown" else "strong"))
     if found.by:
@@ -502,9 +498,9 @@ def _confidence_line(found: Reflection) -> list[Styled]:
 
 
 def _show_footnote(screen: Screen, piece: EvidencePiece) -> None:
-    head: list[Styled] = [(piece.citation, "path"), (f"  {piece.about}", "warn" if piece.stale else "faint")]
-    head += [(f"  ^{piece.id}", "id")] if piece.id else []
-    screen.item([(f"[{piece.number}]", "id"), " " * (5 - len(f"[{piece.number}]"))], *head)
+    number, about = f"[{piece.number}]", (f"  {piece.about}", "warn" if piece.stale else "faint")
+    front: list[Styled] = [(number, "id"), " " * (5 - len(number))]
+    screen.item(front, (piece.citation, "path"), about, id_label(piece.id))
     flat = " ".join(piece.text.split())
     screen.item("     ", flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}…")
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
-from ua_memory.views.output import MODEL_HINT, Screen, Styled, commit_label, count, fields, json_value
+from ua_memory.views.output import Screen, Styled, commit_label, count, fields, id_label, json_value
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails, EntityGraph, EntitySummary
@@ -143,8 +143,7 @@ def _observation_line(screen: Screen, one: ObservationView) -> None:
     each = one.observation
     days = f", last {each.last}" if each.last else ""
     more = f"  {one.trend or 'undated'}, {count(len(each.proofs), 'proof')}{days}"
-    name = [(f"  ^{each.id}", "id")] if each.id else []
-    screen.item([("  - ", "faint")], each.text, (more, "faint"), *name)
+    screen.item([("  - ", "faint")], each.text, (more, "faint"), id_label(each.id))
     for why in (each.retired and f"retired: {each.retired}", *one.freshness.why):
         if why:
             screen.item("    ", (why, "warn"))
@@ -154,14 +153,12 @@ def show_observation(screen: Screen, one: ObservationView) -> None:
     """Print an observation with its proofs, former wordings and freshness."""
     each = one.observation
     screen.line((each.text, "strong"))
-    screen.line((each.place.citation, "path"), (f"  ^{each.id}" if each.id else "", "id"))
+    screen.line((each.place.citation, "path"), id_label(each.id))
     span = f"{each.since} to {each.last}" if each.since != each.last else str(each.since)
-    said = [("Rests on", f"{count(len(each.proofs), 'proof')}, {span if each.since else 'undated'}")]
-    said += [("Trend", one.trend)] if one.trend else []
-    said += [("Scope", each.scope)] if each.scope else []
-    said += [("Retired", each.retired)] if each.retired else []
-    said += [("Fresh", "\n".join(one.freshness.why) or "yes")]
-    screen.rows([[(name, "strong"), text] for name, text in said])
+    rests = f"{count(len(each.proofs), 'proof')}, {span if each.since else 'undated'}"
+    said = {"Rests on": rests, "Trend": one.trend, "Scope": each.scope, "Retired": each.retired}
+    said["Fresh"] = "\n".join(one.freshness.why) or "yes"
+    screen.rows([[(name, "strong"), text] for name, text in said.items() if text])
     for proof in each.proofs:
         link = (f"[[{proof.file}#^{proof.id}]]", "id")
         screen.item([("  “", "faint")], proof.quote or "…", ("”  ", "faint"), link)
@@ -224,8 +221,7 @@ def confidence_word(one: Opinion) -> str:
 
 
 def _opinion_text(one: Opinion) -> list[Styled]:
-    kind: list[Styled] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
-    return [one.text, *kind, *([(f"  ^{one.id}", "id")] if one.id else [])]
+    return [one.text, (f"  {one.kind}" if one.kind != "opinion" else "", "faint"), id_label(one.id)]
 
 
 def opinion_json(one: Opinion) -> dict[str, Any]:
@@ -284,7 +280,7 @@ def show_page_change(screen: Screen, verb: str, done: PageChange) -> None:
 # -- refreshing pages ------------------------------------------------------------------------------------
 
 PAGE_WITHOUT_MODEL = (
-    f"without a model the page lists facts in their own words; a model would write it {MODEL_HINT}"
+    f"without a model the page lists facts in their own words; a model would write it {output.MODEL_HINT}"
 )
 
 
@@ -305,22 +301,18 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     else:
         screen.item("  ", ("its text stays as it is", "faint"))
     for fact in one.learnt:
-        block = f"  ^{fact.id}" if fact.id else ""
-        screen.item([("  + ", "added")], "yours, added as a fact: ", fact.text, (block, "id"))
+        screen.item([("  + ", "added")], "yours, added as a fact: ", fact.text, id_label(fact.id))
     for fact in one.flagged:
         screen.item([("  ? ", "warn")], f"memory contradicts it: {fact.text} ", (f"({fact.flag})", "faint"))
     if one.left_out:
         left = count(one.left_out, "more fact")
         screen.item([("  ! ", "warn")], f"no room for {left} (max_tokens in its header)")
-    _show_refused(screen, one.by, one.refused)
+    screen.refused(one.refused, NOT_KEPT.format(one.by), apart=False)
     screen.redacted(one.redacted)
     screen.note(*one.notes)
 
 
-def _show_refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
-    if refused:
-        screen.line((f"Proposed by {by}, and not kept as proposed:", "faint"))
-    screen.refused(refused)
+NOT_KEPT = "Proposed by {}, and not kept as proposed:"
 
 
 def show_model_proposal(screen: Screen, one: Proposal) -> None:
@@ -330,7 +322,7 @@ def show_model_proposal(screen: Screen, one: Proposal) -> None:
         screen.note("a proposal: nothing was written; edit the file, or: ua-memory models update")
     else:
         screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
-    _show_refused(screen, one.by, one.refused)
+    screen.refused(one.refused, NOT_KEPT.format(one.by), apart=False)
     screen.note(*one.notes)
 
 
@@ -487,7 +479,7 @@ def decision_json(done: EntityDecision) -> dict[str, Any]:
 # -- consolidation ---------------------------------------------------------------------------------------
 
 CONSOLIDATED_WITHOUT_MODEL = (
-    f"without a model facts are only compared, and nothing is concluded from them {MODEL_HINT}"
+    f"without a model facts are only compared, and nothing is concluded from them {output.MODEL_HINT}"
 )
 
 SHOWN_PAIRS = 20
@@ -540,11 +532,10 @@ def _show_changes(screen: Screen, changes: Sequence[ObservationChange]) -> None:
 
 def _show_change(screen: Screen, change: ObservationChange) -> None:
     new, old = change.after, change.before
-    more: list[Styled] = [(f"  {count(len(new.proofs), 'proof')}", "faint"), (f"  ^{new.id}", "id")]
-    if new.since and new.last and new.since != new.last:
-        more.insert(1, (f", {new.since} to {new.last}", "faint"))
+    span = f", {new.since} to {new.last}" if new.since and new.last and new.since != new.last else ""
+    more: list[Styled] = [(f"  {count(len(new.proofs), 'proof')}{span}", "faint"), id_label(new.id)]
     if new.retired:
-        screen.item([("  - ", "removed")], (new.text, "removed"), (f"  ^{new.id}", "id"))
+        screen.item([("  - ", "removed")], (new.text, "removed"), id_label(new.id))
         screen.item("    ", (f"retired: {new.retired}", "faint"))
     elif old is None:
         screen.item([("  + ", "added")], new.text, *more)
@@ -566,9 +557,7 @@ def _show_contradictions(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> 
 
 
 def _show_left_over(screen: Screen, done: ConsolidationResult) -> None:
-    if done.refused:
-        screen.heading((f"Proposed by {done.by}, and not saved:", "faint"))
-    screen.refused(done.refused[:SHOWN_PAIRS])
+    screen.refused(done.refused[:SHOWN_PAIRS], f"Proposed by {done.by}, and not saved:")
     if len(done.refused) > SHOWN_PAIRS:
         screen.line((f"  and {len(done.refused) - SHOWN_PAIRS} more", "faint"))
     if done.aside:

@@ -164,6 +164,11 @@ def commit_label(revision: str | None) -> Styled:
     return (f"commit {revision[:7]}", "rev") if revision else ("not committed yet", "warn")
 
 
+def id_label(block: str | None) -> Styled:
+    """`  ^k7m2q9x4tb`, empty for None, to end a line."""
+    return (f"  ^{block}" if block else "", "id")
+
+
 def cell_width(text: str) -> int:
     """Columns of a text on a terminal: two for CJK and emoji, none for combining characters."""
     if text.isascii():
@@ -276,8 +281,10 @@ class Screen:
         for kind, number in kinds.items():
             self.note(f"removed before {before}: {kind}{f' ({number} times)' if number > 1 else ''}")
 
-    def refused(self, texts: Iterable[str]) -> None:
-        """List what a model proposed and was refused."""
+    def refused(self, texts: Sequence[str], title: str, *, apart: bool = True) -> None:
+        """List what a model proposed and was refused below a title, which an empty line sets `apart`."""
+        if texts:
+            (self.heading if apart else self.line)((title, "faint"))
         for text in texts:
             self.item([("  ? ", "warn")], (text, "faint"))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.llm.ledger import sum_estimates
 from ua_memory.views import output
-from ua_memory.views.output import MODEL_HINT, Screen, Styled, ago, commit_label, count, fields, printable
+from ua_memory.views.output import Screen, Styled, ago, commit_label, count, fields, id_label, printable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 NO_MODEL = (
-    f"without a model sentences were kept verbatim; a model would choose and word them better {MODEL_HINT}"
+    "without a model sentences were kept verbatim; a model would choose and word them better "
+    f"{output.MODEL_HINT}"
 )
 ID_LENGTH = 8
 """Characters of a session's id that are shown."""
@@ -45,12 +46,12 @@ def show_flush(screen: Screen, one: FlushedSession) -> None:
         for fact in facts:
             _show_added_fact(screen, fact)
     for fact in one.reworded:
-        screen.item([("  ~ ", "warn")], fact.text, (f"  ^{fact.id}", "id"))
+        screen.item([("  ~ ", "warn")], fact.text, id_label(fact.id))
         screen.item([("    ", "faint")], (f"was: {fact.was[0].text}", "faint"))
     for each in one.core:
         screen.heading((each.after.place.path, "path"), "  ", (each.after.name, "strong"))
         screen.changes(each.before.value if each.before else "", each.after.value)
-    _show_refused(screen, one.by, one.refused)
+    screen.refused(one.refused, NOT_SAVED.format(one.by))
     screen.redacted(one.redacted)
     screen.note(*one.notes)
 
@@ -92,15 +93,11 @@ def _flush_counts(one: FlushedSession) -> str:
 
 
 def _show_added_fact(screen: Screen, fact: Fact) -> None:
-    more: list[Styled] = [(f" #{tag}", "faint") for tag in fact.tags]
-    more += [(f"  ({fact.when})", "faint")] if fact.when else []
-    screen.item([("  + ", "added")], fact.text, *more, (f"  ^{fact.id}", "id"))
+    more = "".join(f" #{tag}" for tag in fact.tags) + (f"  ({fact.when})" if fact.when else "")
+    screen.item([("  + ", "added")], fact.text, (more, "faint"), id_label(fact.id))
 
 
-def _show_refused(screen: Screen, by: str, refused: Sequence[str]) -> None:
-    if refused:
-        screen.heading((f"Proposed by {by}, and not saved as proposed:", "faint"))
-    screen.refused(refused)
+NOT_SAVED = "Proposed by {}, and not saved as proposed:"
 
 
 def show_unread_sessions(screen: Screen, sessions: int, turns: int, cost: Estimate | None) -> None:
@@ -207,8 +204,8 @@ def _show_text(screen: Screen, one: RetainResult) -> None:
     for fact in one.facts:
         _show_added_fact(screen, fact)
     for fact in one.removed:
-        screen.item([("  - ", "removed")], fact.text, (f"  ^{fact.id}", "id"))
-    _show_refused(screen, one.by, one.refused)
+        screen.item([("  - ", "removed")], fact.text, id_label(fact.id))
+    screen.refused(one.refused, NOT_SAVED.format(one.by))
     screen.redacted(one.redacted)
     screen.note(*(f"your own line, unchanged in {one.path}: {text[:80]}" for text in one.kept), *one.notes)
 
