@@ -260,6 +260,15 @@ def _folder(path: str, before: _VaultFolder | None) -> _VaultFolder:
     return _VaultFolder(settled, tuple(f"{path}/{name}" for name in below), notes, len(below) + len(files))
 
 
+def sync_path(path: Path) -> None:
+    """Make a file, or the names in a folder, durable (fsync)."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def make_private(folder: Path) -> None:
     """Make a folder of the state, and those above it that are missing, for their owner alone: what `mkdir`
     makes above a folder has the mode that the umask leaves."""

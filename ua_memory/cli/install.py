@@ -30,6 +30,7 @@ from ua_memory.errors import (
     UaMemoryError,
     Usage,
 )
+from ua_memory.git.history import unified_file_diff
 from ua_memory.paths import make_private
 from ua_memory.store import swap
 from ua_memory.views.output import Screen, count, emit_json, note
@@ -183,17 +184,8 @@ class InstallStep:
         return "make" if self.before is None else "remove" if self.after is None else "change"
 
     def diff(self) -> str:
-        from difflib import unified_diff
-
-        old, new = (
-            (each or b"").decode("utf-8", "backslashreplace").splitlines(keepends=True)
-            for each in (self.before, self.after)
-        )
-        was, is_ = ("/dev/null" if each is None else str(self.file) for each in (self.before, self.after))
-        rows = unified_diff(old, new, was, is_)
-        return "".join(
-            row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows
-        )
+        path, how = str(self.file), "backslashreplace"
+        return unified_file_diff(path, self.before, self.after, sides=("", ""), errors=how)
 
 
 def plan_steps(pieces: Sequence[SettingsPiece], *, remove: bool = False) -> list[InstallStep]:

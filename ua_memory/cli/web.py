@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from ua_memory.mcp.tools import HOST, listen
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 from ua_memory.text import tokens
-from ua_memory.text.redaction import redact_lines
+from ua_memory.text.redaction import change_texts, redact_lines
 from ua_memory.views.hits import search_json
 from ua_memory.views.output import note, print_json, printable
 from ua_memory.web.app import IDLE, Served, serve
@@ -191,7 +192,8 @@ class WebBank:
                 return {}
             raise Failed(code, error)
         if argv[0] not in MASKED_COMMANDS:
-            found = _mask(found, self._opened().config.redact)
+            masked = partial(_mask, patterns=self._opened().config.redact)
+            found = change_texts(found, masked, UNMASKED_KEYS)
         if version:
             while len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
@@ -478,11 +480,5 @@ def _parse_output(out: str, err: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return json.loads(out or "{}"), json.loads(error)["error"] if error else {}
 
 
-def _mask(value: Any, patterns: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return redact_lines(value, patterns) if len(value) > 8 else value
-    if isinstance(value, list):
-        return [_mask(each, patterns) for each in value]
-    if isinstance(value, dict):
-        return {key: each if key in UNMASKED_KEYS else _mask(each, patterns) for key, each in value.items()}
-    return value
+def _mask(text: str, patterns: Mapping[str, str]) -> str:
+    return redact_lines(text, patterns) if len(text) > 8 else text

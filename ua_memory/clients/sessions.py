@@ -21,6 +21,7 @@ from ua_memory import discovery
 from ua_memory.clients.settings import CLIENTS, folders
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN
+from ua_memory.text.redaction import change_texts
 from ua_memory.transcripts.databases import open_database
 from ua_memory.transcripts.reader import Transcript, sniff
 
@@ -353,7 +354,7 @@ def _remove_blocks(text: bytes) -> bytes | None:
     if not isinstance(wanted, dict):
         return None
     for holder, key in list(_injected_parts(wanted)):
-        holder[key] = _without_block(holder[key])
+        holder[key] = change_texts(holder[key], partial(_RECALL_BLOCK.sub, PRUNED_TEXT))
     if wanted == record:
         return None
     new = _RECALL_BLOCK.sub(PRUNED_TEXT, text.decode("utf-8", "surrogateescape")).encode(
@@ -378,11 +379,3 @@ def _injected_parts(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], st
         for message in (payload, *(history if isinstance(history, list) else ())):
             if isinstance(message, dict) and message.get("role") == "developer" and "content" in message:
                 yield message, "content"
-
-
-def _without_block(value: Any) -> Any:
-    if isinstance(value, str):
-        return _RECALL_BLOCK.sub(PRUNED_TEXT, value)
-    if isinstance(value, list):
-        return [_without_block(each) for each in value]
-    return {key: _without_block(each) for key, each in value.items()} if isinstance(value, dict) else value

@@ -1047,13 +1047,15 @@ class History(Remotes):
         return loose > max(1 << 20, _folder_size(objects / "pack") // 8)
 
 
-def unified_file_diff(path: str, old: bytes | None, new: bytes | None, context: int = 3) -> str:
-    """A unified diff of two contents of a file; None: no file."""
-    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
-    one, other = (
-        [line.decode("utf-8", "replace") for line in BytesIO(data or b"").readlines()] for data in (old, new)
-    )
-    rows = unified_diff(one, other, *names, n=context)
+def unified_file_diff(
+    path: str, old: bytes | None, new: bytes | None, context: int = 3, *,
+    sides: tuple[str, str] = ("a/", "b/"), errors: str = "replace",
+) -> str:  # fmt: skip
+    """A unified diff of two contents of a file; None: no file. `sides` begin the paths."""
+    both = tuple(zip(sides, (old, new), strict=True))
+    was, now = ("/dev/null" if data is None else f"{side}{path}" for side, data in both)
+    one, other = ([line.decode("utf-8", errors) for line in BytesIO(data or b"")] for _, data in both)
+    rows = unified_diff(one, other, was, now, n=context)
     return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from ua_memory.errors import Conflict, GitFailed, Usage, writing
 from ua_memory.git import process
 from ua_memory.git.process import NO_FSYNC, NO_NETWORK, OBJECT_ID, TEMP_PREFIX, Lock, Process, read_loose
-from ua_memory.git.repository import NOBODY, Repository
+from ua_memory.git.repository import NOBODY, Repository, parse_ls_tree
 
 REMOTE = "origin"
 INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
@@ -135,9 +135,8 @@ class Remotes(Repository):
 
     def sizes(self, rev: str) -> dict[str, int]:
         """{path: bytes} of a revision's files."""
-        out = self.run("ls-tree", "-r", "-l", "-z", rev).decode("utf-8", "surrogateescape")
-        rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
-        return {path: int(size) for meta, path in rows if (size := meta.split()[3]).isdigit()}
+        found = parse_ls_tree(self.run("ls-tree", "-r", "-l", "-z", rev), 3)
+        return {path: int(size) for path, size in found.items()}
 
     # -- remotes -----------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, writing
 from ua_memory.git.process import OBJECT_ID, Process, read_text
-from ua_memory.paths import is_truth, make_private
+from ua_memory.paths import is_truth, make_private, sync_path
 
 # -- revisions ---------------------------------------------------------------------------------------------
 # Commits, revisions and blame as values, and git's formats for them.
@@ -108,11 +107,11 @@ def is_id(name: str) -> bool:
     return bool(OBJECT_ID.fullmatch(name))
 
 
-def parse_ls_tree(out: bytes) -> dict[str, str]:
-    """{path: blob id} of the regular files in the output of `ls-tree -r -z`."""
+def parse_ls_tree(out: bytes, column: int = 2) -> dict[str, str]:
+    """{path: blob id, or what another column has} of the regular files in the output of `ls-tree -r -z`."""
     rows = (entry.split("\t", 1) for entry in out.decode("utf-8", "surrogateescape").split("\0") if entry)
     # Without links (120000) and submodules (160000).
-    return {path: meta.split()[2] for meta, path in rows if meta.startswith("100")}
+    return {path: meta.split()[column] for meta, path in rows if meta.startswith("100")}
 
 
 def in_header(text: str) -> str:
@@ -430,7 +429,8 @@ class Repository(Process):
             self.run("config", "core.worktree", str(self.root))
         # `git init` does not fsync: after a power cut, the first commit could be in no repository.
         for name in ("HEAD", "config", "objects", "refs/heads", "refs", "", ".."):
-            _sync(self.git_dir / name)
+            with suppress(OSError):  # a file system that cannot: nothing is promised there
+                sync_path(self.git_dir / name)
 
     def ref(self) -> str:
         """The branch to commit to. GitFailed for a detached HEAD, or during a merge or rebase."""
@@ -560,12 +560,3 @@ class Repository(Process):
         with suppress(GitFailed):
             return self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
         return None
-
-
-def _sync(path: Path) -> None:
-    with suppress(OSError):  # a file system that cannot: nothing is promised there
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

@@ -27,8 +27,7 @@ from zlib import crc32
 from ua_memory.errors import Usage
 from ua_memory.index import embedding as index_embedding
 from ua_memory.index.generations import lock_exclusively
-from ua_memory.paths import make_private
-from ua_memory.store import swap
+from ua_memory.paths import make_private, sync_path
 from ua_memory.store.files import RACY_NS
 
 if TYPE_CHECKING:
@@ -250,7 +249,7 @@ def take_checksums(folder: Path) -> Checksums:
     except FileNotFoundError:
         return {}
     with contextlib.suppress(OSError):  # some file systems cannot fsync a folder
-        swap.sync_folder(file.parent)
+        sync_path(file.parent)
     return {name: row for name, row in (known or {}).items() if max(row[1:3]) < written - RACY_NS}
 
 

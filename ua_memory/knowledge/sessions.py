@@ -20,7 +20,7 @@ from pathlib import Path
 from ua_memory.errors import NotFound, Usage, writing
 from ua_memory.markdown.blocks import Header, read_header, write_value
 from ua_memory.markdown.lines import closes_fence, fence_of, interrupts_paragraph, split
-from ua_memory.paths import make_private, project_of
+from ua_memory.paths import make_private, project_of, sync_path
 from ua_memory.store import swap
 from ua_memory.store.draft import Draft
 from ua_memory.store.lock import locked
@@ -675,7 +675,7 @@ class SessionFiles:
     def _unlink(self, path: Path) -> None:
         with writing(path):
             path.unlink(missing_ok=True)
-            swap.sync_folder(self.folder)
+            sync_path(self.folder)
 
     def _revision(self, found: SessionFile) -> AbstractContextManager[Draft]:
         return self._store.revision("forget", door="sessions", session=found.session)

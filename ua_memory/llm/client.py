@@ -26,7 +26,7 @@ from ua_memory.llm.ledger import Entry, Meter, parse_entry
 from ua_memory.llm.model import DEFAULT_URLS, Block, Endpoint, Message, Reply, Stop, TokenUsage, ToolCall
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.patterns import late
-from ua_memory.text.redaction import NO_PATTERNS, redact
+from ua_memory.text.redaction import NO_PATTERNS, change_texts, redact
 
 if TYPE_CHECKING:
     import openai
@@ -520,7 +520,7 @@ def _redact_block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
     if kind == "text":
         return {**block, "text": clean(block["text"])}
     if kind == "tool_use":
-        return {**block, "input": _redact_value(block["input"], clean)}
+        return {**block, "input": change_texts(block["input"], clean)}
     if kind == "tool_result":
         content = block.get("content", "")
         is_text = isinstance(content, str)
@@ -531,16 +531,6 @@ def _redact_block(block: Block, clean: Callable[[str], str]) -> dict[str, Any]:
     if kind in ("thinking", "redacted_thinking"):
         return dict(block)
     raise ValueError(f"a block of type {kind!r} is never sent: nothing can take secrets out of it")
-
-
-def _redact_value(value: Any, clean: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list | tuple):
-        return [_redact_value(item, clean) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _redact_value(item, clean) for key, item in value.items()}
-    return value
 
 
 def _redact_descriptions(tool: Any, clean: Callable[[str], str]) -> Any:

@@ -19,7 +19,7 @@ from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
 from ua_memory.llm.model import Message, Model, Reply, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
-from ua_memory.paths import make_private
+from ua_memory.paths import make_private, sync_path
 from ua_memory.records import Fact
 from ua_memory.reflect.proposals import (
     KnownObservation,
@@ -85,7 +85,7 @@ class Answers:
             with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
                 append_rows(file, [asdict(answer)])
             if new:
-                swap.sync_folder(self.file.parent)
+                sync_path(self.file.parent)
 
     def keep_only(self, answers: Iterable[BatchOutcome]) -> None:
         """Remove all answers but these. CannotWrite."""

@@ -27,7 +27,7 @@ from ua_memory.errors import (
     UaMemoryError,
     Usage,
 )
-from ua_memory.paths import make_private
+from ua_memory.paths import make_private, sync_path
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain.extractor import ExtractedChunk, Mode
 from ua_memory.store import swap
@@ -384,7 +384,7 @@ class TurnQueue:
                 lines.append({"recalled": fresh})
             put: Row = {"put": at.isoformat(), "size": size, "model": for_model}
             append_rows(file, [*lines, {**put, "open": True} if is_open else put])
-            swap.sync_folder(self.folder)
+            sync_path(self.folder)
         return self.get(key)
 
     def get(self, key: str) -> QueueEntry:
@@ -505,7 +505,7 @@ class TurnQueue:
         path = self._path(key)
         if not rows:
             path.unlink(missing_ok=True)
-            swap.sync_folder(self.folder)  # else they are queued again after a loss of power
+            sync_path(self.folder)  # else they are queued again after a loss of power
             return
         swap.replace_file(path, encode_rows(rows), path.with_suffix(".rest"))
 
@@ -514,7 +514,7 @@ class TurnQueue:
         gone = self.get(key)
         with self.claim(key, 0):
             self._path(key).unlink(missing_ok=True)
-            swap.sync_folder(self.folder)
+            sync_path(self.folder)
         return gone
 
     @contextmanager
@@ -642,7 +642,7 @@ class TextQueue(TurnQueue):
             if not any("item" in row for row in read_rows(file)):
                 put = {"put": at.isoformat(), "size": None, "model": for_model}
                 append_rows(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
-                swap.sync_folder(self.folder)
+                sync_path(self.folder)
 
     def has(self, key: str) -> bool:
         """Whether anything is queued under a key."""

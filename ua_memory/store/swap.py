@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from ua_memory.errors import writing
+from ua_memory.paths import sync_path
 from ua_memory.store.files import read
 
 TEMP_PREFIX, SWAP_PREFIX = ".ua-fresh-", ".ua-out-"
@@ -58,16 +59,7 @@ def replace_file(file: Path, data: bytes, fresh: Path, *, mode: int = 0o600, dur
     write_new(fresh, data, mode=mode, durably=durably)
     fresh.replace(file)
     if durably:
-        sync_folder(file.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable (fsync)."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        sync_path(file.parent)
 
 
 def stage(file: Path, data: bytes, out: Path) -> None:
@@ -104,7 +96,7 @@ def sync_swapped(folder: Path) -> None:
     """Make the renames of `swap_in` in a folder durable."""
     with writing(folder):
         if folder.exists():
-            sync_folder(folder)
+            sync_path(folder)
 
 
 def swapped_out(file: Path, out: Path) -> bytes | None:
@@ -133,7 +125,7 @@ def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
+        sync_path(folder.parent)
 
 
 def _swap(out: Path, file: Path) -> None:

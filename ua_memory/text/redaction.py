@@ -7,13 +7,14 @@ from base64 import b64decode, urlsafe_b64decode
 from binascii import Error as BadBase64
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
 from math import log2
 from re import Match, Pattern
 from types import MappingProxyType
+from typing import Any
 
 from ua_memory.errors import Malformed
 from ua_memory.text.patterns import late, table
@@ -708,6 +709,17 @@ def redact_lines(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> str:
         pieces += [text[at : secret.start], f"[redacted: {secret.kind}]{lines}"]
         at = secret.end
     return redact("".join((*pieces, text[at:])), patterns).text
+
+
+def change_texts(value: Any, change: Callable[[str], str], but: Collection[str] = ()) -> Any:
+    """A value as of JSON with each string in it changed, except below the keys `but`."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [change_texts(each, change, but) for each in value]
+    if isinstance(value, Mapping):
+        return {key: each if key in but else change_texts(each, change, but) for key, each in value.items()}
+    return value
 
 
 def find(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> tuple[Secret, ...]:

@@ -23,9 +23,8 @@ from ua_memory.git.repository import blob_id
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.sessions import MEMBER, SessionFile, SessionFiles, parse, show
 from ua_memory.knowledge.statements import Progress
-from ua_memory.paths import is_truth
+from ua_memory.paths import is_truth, sync_path
 from ua_memory.retain.queue import Jobs
-from ua_memory.store import swap
 from ua_memory.store.files import MAX_FILE
 from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
@@ -231,7 +230,7 @@ def _write(
                 out.flush()
                 os.fsync(fd)
             named()
-        swap.sync_folder(file.parent)
+        sync_path(file.parent)
         return file.stat().st_size
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -377,17 +377,8 @@ def redact_row(row: Mapping[str, Any], needles: Sequence[Needle]) -> dict[str, A
         return dict(row)
     if "drawn" in row:
         return None
-    return {key: _mask_all(value, needles) for key, value in row.items()}
-
-
-def _mask_all(value: Any, needles: Sequence[Needle]) -> Any:
-    if isinstance(value, str):
-        for needle in needles:
-            value = needle.mask(value)
-        return value
-    if isinstance(value, Mapping):
-        return {key: _mask_all(each, needles) for key, each in value.items()}
-    return [_mask_all(each, needles) for each in value] if isinstance(value, list) else value
+    masked = redaction.change_texts(row, lambda text: reduce(lambda t, needle: needle.mask(t), needles, text))
+    return dict(masked)
 
 
 def _drop_answers(store: Store, needles: Sequence[Needle], ids: Collection[str]) -> bool:
