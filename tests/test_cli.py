@@ -573,7 +573,7 @@ def test_config_shows_values_and_where_they_come_from(shell: Shell) -> None:
     assert re.search(r"^enabled +UA_MEMORY_ENABLED +false$", done.out, re.M)
     assert re.search(r"^core\.tokens +default +4000$", done.out, re.M)
     assert "limmit" in done.err
-    assert shell.ok("config", "search.limit").out == "3\n"
+    assert shell.ok("config", "search.limit").out == shell.ok("config", "get", "search.limit").out == "3\n"
     assert shell("config", "nonsense").code == 4
     shell.write("ua-memory.toml", settings.replace("limit = 3", "limit = 0"))
     assert shell("config").code == 9
@@ -585,6 +585,11 @@ def test_index_rebuild(shell: Shell) -> None:
 
 
 # -- errors --------------------------------------------------------------------------------------------
+
+
+def test_a_word_for_a_number_is_refused_in_plain_words(shell: Shell) -> None:
+    assert "'x' is not an integer" in shell("search", "a", "--limit", "x").err
+    assert "'x' is not a number" in shell("search", "a", "--min-score", "x").err
 
 
 def test_each_cause_has_its_exit_code(shell: Shell) -> None:

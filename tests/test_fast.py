@@ -221,6 +221,8 @@ def test_one_may_insist_on_it(place: Place) -> None:
     failed = place.run("search", "heroku", "--json", daemon="require")
     assert failed.code == 5 and json.loads(failed.err)["error"]["type"] == "Busy"
     assert place.run("search", "heroku", daemon="auto").code == 0
+    failed = place.run("search", "heroku", daemon="OFF")
+    assert failed.code == 9 and "'OFF' is not one of auto, off, require" in failed.err
 
 
 def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:

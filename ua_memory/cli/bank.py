@@ -339,9 +339,10 @@ def probes(
 
 
 class ConfigGroup(app.Family):
-    """The group `config`, in which `config` and `config KEY` mean `config list`."""
+    """The group `config`, in which `config`, `config KEY` and `config get KEY` mean `config list`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        args = args[1:] if args[:1] == ["get"] else args
         words = [word for word in args if not word.startswith("-")]
         if not {"-h", "--help"} & {*args} and (not words or words[0] not in self.commands):
             args = ["list", *args]

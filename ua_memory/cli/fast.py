@@ -68,6 +68,12 @@ def main(argv: list[str] | None = None) -> NoReturn:
         from ua_memory.cli import app
 
         app.main(words)  # help, a server over HTTP, or what is wrong with these words
+    if mode not in ("auto", "off", "require"):
+        from ua_memory.cli import app
+        from ua_memory.errors import Malformed
+
+        wrong = f"UA_MEMORY_DAEMON: {mode!r} is not one of auto, off, require"
+        app.exit_with_error(words, Malformed(wrong, hint="correct UA_MEMORY_DAEMON, or unset it"))
     data: bytes | None = None
     interactive = verb == "search" and not INTERACTIVE_OPTIONS.isdisjoint(words)  # at this process's terminal
     by_daemon = verb in DAEMON_VERBS and not interactive and words[:2] != ["hook", "shell"]

@@ -19,6 +19,7 @@ from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import ensure_started, is_running
 from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
+from ua_memory.retain.documents import is_read
 from ua_memory.views import output
 from ua_memory.views import retain as views
 from ua_memory.views.output import Screen, confirm, count, emit_json, note, progress, show_result
@@ -145,9 +146,11 @@ def _read_item(call: Call, memory: Memory, words: list[str] | None, common: dict
 
 
 def _named_file(call: Call, words: list[str] | None) -> Path | None:
-    """The file that the words name; None if they are a text."""
+    """The file that the words name, also if it does not exist; None if they are a text."""
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     try:
+        if path and path.suffix and is_read(path.name) and words and len(words[0].split()) == 1:
+            return path
         return path if path and path.exists() and not path.is_dir() else None  # the reader refuses a pipe
     except (OSError, ValueError):  # a sentence is too long for a path
         return None

@@ -634,6 +634,7 @@ def _is_usage_error(error: Exception) -> bool:
 
 def _report_usage_error(call: Call, error: Exception) -> int:
     what = str(getattr(error, "format_message", lambda: error)()).rstrip(".")
+    what = what.replace("a valid int range", "an integer").replace("a valid float range", "a number")
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "ua-memory"
     if type(error).__name__ == "NoArgsIsHelpError" and ctx is not None:
