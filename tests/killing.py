@@ -156,11 +156,11 @@ def _with_race(store: Store, acknowledged: bool) -> None:
 
 
 def _core(store: Store) -> None:
-    core.replace(store, "User", "first value", door="test")
+    core.CoreMemory(store, "test").replace("User", "first value")
 
 
 def _core_replaced(store: Store, acknowledged: bool) -> None:
-    value = core.block(store, "User").value
+    value = core.CoreMemory(store, "test").get("User").value
     assert value in ("killed value",) if acknowledged else ("first value", "killed value")
     path = core.core_path(store)
     assert first_author(store, "first value", path) == MACHINE
@@ -196,7 +196,7 @@ SCENARIOS = {
     "with a racing save": Scenario(lambda s: bool(insert(s, "first")) or None, racing_insert, _with_race),
     "adopting a hand edit": Scenario(_hand_edit, lambda s: s.adopt(), lambda s, done: _with_hand(s, False)),
     "core replace": Scenario(
-        _core, lambda s: core.replace(s, "User", "killed value", door="test"), _core_replaced
+        _core, lambda s: core.CoreMemory(s, "test").replace("User", "killed value"), _core_replaced
     ),
     "undo": Scenario(_two, lambda s: undo.BankHistory(s, "test").undo("HEAD~1"), _undone),
     "undo of a whole file": Scenario(

@@ -53,7 +53,7 @@ def there(tmp_path: Path) -> Bank:
 
 
 def replaced(bank: Bank, name: str, value: str, **more: object) -> BlockChange:
-    return core.replace(bank.store, name, value, door="test", **more)  # type: ignore[arg-type]
+    return core.CoreMemory(bank.store, "test").replace(name, value, **more)  # type: ignore[arg-type]
 
 
 def values(bank: Bank) -> dict[str, str]:
@@ -70,13 +70,13 @@ def test_list_and_get(there: Bank) -> None:
         ("PERSONA", True),
         ("Work", False),
     ]
-    assert core.block(there.store, "User").value == "Ann, in Kyiv.\n\n- likes tea"
+    assert core.CoreMemory(there.store, "test").get("User").value == "Ann, in Kyiv.\n\n- likes tea"
     for name in ("user", "USER", " User ", "## User"):
-        assert core.block(there.store, name).name == "User"
+        assert core.CoreMemory(there.store, "test").get(name).name == "User"
     for name in ("PERSONA", "persona", "[PERSONA]", "## [Persona]"):
-        assert core.block(there.store, name).value == "Curt."
+        assert core.CoreMemory(there.store, "test").get(name).value == "Curt."
     with pytest.raises(NotFound, match="there are: Me, User, PERSONA, Work"):
-        core.block(there.store, "Mood")
+        core.CoreMemory(there.store, "test").get("Mood")
 
 
 def test_without_a_file(there: Bank) -> None:
@@ -84,7 +84,7 @@ def test_without_a_file(there: Bank) -> None:
     assert core.blocks(there.store) == []
     assert core.CoreMemory(there.store, "test").budgets()[0].used == 0
     with pytest.raises(NotFound, match="none"):
-        core.block(there.store, "User")
+        core.CoreMemory(there.store, "test").get("User")
     done = replaced(there, "User", "Ann")
     assert done.before is None
     assert there.text(CORE) == "# Memory\n\n## User\n\nAnn\n"
@@ -105,7 +105,7 @@ def test_only_the_block_changes(there: Bank) -> None:
     done = replaced(there, "persona", "Warm.\n\nAnd long.")
     assert there.text(CORE) == TEXT.replace("[PERSONA]\nCurt.\n", "[PERSONA]\n\nWarm.\n\nAnd long.\n")
     assert done.before and done.before.value == "Curt."
-    assert done.after == core.block(there.store, "PERSONA")
+    assert done.after == core.CoreMemory(there.store, "test").get("PERSONA")
     assert done.after.labelled
     assert there.ops()[:2] == ["core replace", "edit"]
     assert there.log()[0][2] == "core: replace persona"
@@ -114,11 +114,11 @@ def test_only_the_block_changes(there: Bank) -> None:
 
 @pytest.mark.parametrize("name", ["User", "PERSONA", "Work"])
 def test_to_and_fro_changes_nothing_else(there: Bank, name: str) -> None:
-    was = core.block(there.store, name).value
+    was = core.CoreMemory(there.store, "test").get(name).value
     replaced(there, name, "x")
     replaced(there, name, was)
     once = there.text(CORE)
-    assert core.block(there.store, name).value == was
+    assert core.CoreMemory(there.store, "test").get(name).value == was
     replaced(there, name, "x")
     replaced(there, name, was)
     assert there.text(CORE) == once
@@ -189,7 +189,7 @@ def test_names_that_are_none(there: Bank, name: str) -> None:
 
 def test_the_first_of_two_blocks_with_one_name(there: Bank) -> None:
     there.write("## A\n\none\n\n## A\n\ntwo\n\n## a\n\nthree\n", CORE)
-    assert core.block(there.store, "A").value == "one"
+    assert core.CoreMemory(there.store, "test").get("A").value == "one"
     replaced(there, "A", "new")
     assert there.text(CORE) == "## A\n\nnew\n\n## A\n\ntwo\n\n## a\n\nthree\n"
     replaced(there, "a", "newer")
@@ -243,7 +243,7 @@ def test_what_stands_in_no_section_is_a_block(there: Bank, data: bytes, held: di
     assert values(there) == held
     assert {b.name for b in core.CoreMemory(there.store, "test").budgets()} == {"", *held}
     for name in held:
-        assert core.block(there.store, name.upper()).value == held[name]
+        assert core.CoreMemory(there.store, "test").get(name.upper()).value == held[name]
     replaced(there, "New", "x")
     assert values(there) == {**held, "New": "x"} and there.bytes(CORE).startswith(data)
 
@@ -301,7 +301,7 @@ def test_crlf(there: Bank) -> None:
     replaced(there, "New", "d\ne")
     data = there.bytes(CORE)
     assert data.count(b"\n") == data.count(b"\r\n")
-    assert core.block(there.store, "PERSONA").value == "a\nb\nc"
+    assert core.CoreMemory(there.store, "test").get("PERSONA").value == "a\nb\nc"
     assert b"&#13;" not in data
 
 

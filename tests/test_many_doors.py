@@ -101,7 +101,7 @@ class Doors(RuleBasedStateMachine):
     @rule(door=doors)
     def replace(self, door: int) -> None:
         value = self._next("Block")
-        core.replace(self.stores[door], "User", value, door="test")
+        core.CoreMemory(self.stores[door], "test").replace("User", value)
         self.block = {value}
 
     @rule(door=doors)

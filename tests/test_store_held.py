@@ -115,13 +115,13 @@ def test_undo_restores_it_with_what_was_added(store: Store) -> None:
 
 
 def test_the_whole_memory_and_its_settings_come_back(store: Store) -> None:
-    core.replace(store, "User", "value", door="test")
+    core.CoreMemory(store, "test").replace("User", "value")
     before = {f.path: store.read(f.path) for f in store.files()}
     shutil.rmtree(store.bank.root / "memory")
     for name in ("MEMORY.md", "ua-memory.toml"):
         (store.bank.root / name).unlink()
     assert set(store.survey().held) == set(before)
-    assert core.block(store, "User").value == "value"
+    assert core.CoreMemory(store, "test").get("User").value == "value"
     undo.BankHistory(store, "test").undo(None)
     assert {f.path: store.read(f.path) for f in store.files()} == before
     whole(store)

@@ -129,27 +129,27 @@ def test_more_than_a_few_from_an_old_buffer_are_put_back_and_not_held(store: Sto
 
 
 def test_a_block_of_core_memory_that_an_old_buffer_has_is_not_put_back_in_place(store: Store) -> None:
-    core.replace(store, "User", "old value", door="test")
-    core.replace(store, "Project", "stays", door="test")
+    core.CoreMemory(store, "test").replace("User", "old value")
+    core.CoreMemory(store, "test").replace("Project", "stays")
     path = core.core_path(store)
     old = buffer(store, path)
-    core.replace(store, "User", "new value", door="test")
+    core.CoreMemory(store, "test").replace("User", "new value")
     write(store, path, old.replace("stays", "stays, by hand"))
     store.adopt()
     assert {b.name: b.value for b in core.blocks(store)} == {"User": "new value", "Project": "stays, by hand"}
     write(store, path, old)
     store.adopt()
-    assert core.block(store, "User").value == "old value"
+    assert core.CoreMemory(store, "test").get("User").value == "old value"
     whole(store)
 
 
 @pytest.mark.parametrize("before", [[], ["Water the trees on Friday.\nPrune in May."]])
 def test_a_block_that_a_person_corrects_is_no_old_buffer(store: Store, before: list[str]) -> None:
     for value in [*before, "Water the trees on Monday.\nPrune in March."]:
-        core.replace(store, "Plan", value, door="test")
+        core.CoreMemory(store, "test").replace("Plan", value)
     path = core.core_path(store)
     write(store, path, buffer(store, path).replace("March", "April"))
-    core.replace(store, "Other", "a block", door="test")
+    core.CoreMemory(store, "test").replace("Other", "a block")
     assert [(b.name, b.value) for b in core.blocks(store)] == [
         ("Plan", "Water the trees on Monday.\nPrune in April."),
         ("Other", "a block"),
@@ -316,11 +316,11 @@ def test_an_edit_that_was_taken_back_is_none_that_was_never_committed(store: Sto
 
 
 def test_every_line_of_a_block_that_was_put_back_is_named(store: Store) -> None:
-    core.replace(store, "Me", "tea", door="test")
+    core.CoreMemory(store, "test").replace("Me", "tea")
     old = buffer(store, "MEMORY.md")
-    core.replace(store, "Work", "Fly\nby train", door="test")
+    core.CoreMemory(store, "test").replace("Work", "Fly\nby train")
     write(store, "MEMORY.md", buffer(store, "MEMORY.md") + "a sentence of mine\n")
-    core.replace(store, "Place", "Graz", door="test")
+    core.CoreMemory(store, "test").replace("Place", "Graz")
     write(store, "MEMORY.md", old + "on the old one\n")
     (note,) = store.adopt().notes
     assert "5 lines and 1 line of yours restored" in note

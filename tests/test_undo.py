@@ -200,11 +200,11 @@ def test_a_fact_that_was_seen_again(there: Bank) -> None:
 
 
 def test_a_core_block(there: Bank) -> None:
-    core.replace(there.store, "User", "Ann", door="test")
-    core.replace(there.store, "Mood", "fine", door="test")
+    core.CoreMemory(there.store, "test").replace("User", "Ann")
+    core.CoreMemory(there.store, "test").replace("Mood", "fine")
     there.clock.later(minutes=1)
-    changed = core.replace(there.store, "User", "Bob", door="test")
-    core.replace(there.store, "Mood", "tired", door="test")
+    changed = core.CoreMemory(there.store, "test").replace("User", "Bob")
+    core.CoreMemory(there.store, "test").replace("Mood", "tired")
     back(there, changed.result.revision)
     assert {b.name: b.value for b in core.blocks(there.store)} == {"User": "Ann", "Mood": "tired"}
 
@@ -216,9 +216,9 @@ def test_what_was_undone_comes_back_beside_other_facts_and_not_beside_another_va
     again(there)
     assert facts(there) == ["one", "two"]
     assert there.bytes().count(b"# 2026") == 1
-    core.replace(there.store, "User", "Lena, Berlin", door="test")
+    core.CoreMemory(there.store, "test").replace("User", "Lena, Berlin")
     back(there)
-    core.replace(there.store, "User", "Lena, Hamburg", door="test")
+    core.CoreMemory(there.store, "test").replace("User", "Lena, Hamburg")
     there.write("mission = 'a'\n", "ua-memory.toml")
     before = there.log()
     with pytest.raises(Conflict, match="now:    Lena, Hamburg"):

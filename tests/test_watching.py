@@ -49,7 +49,7 @@ def test_a_file_is_retained_when_it_rests_and_again_when_it_was_saved(
 ) -> None:
     path = notes("hosting.md", SAID)
     memory.watches.add(path.parent)
-    assert memory.watches.run().young == (str(path),) and not memory.watches.due(modelled=True)
+    assert memory.watches.run().young == [str(path)] and not memory.watches.due(modelled=True)
     clock.later(seconds=31)
     assert memory.watches.due(modelled=False)
     (done,) = memory.watches.run().done
@@ -80,10 +80,10 @@ def test_a_vanished_file_keeps_its_facts_until_it_is_let_go(
     (file, _) = [memory.store.bank.root / one.path for one in memory.watches.run(now=True).done]
     path.unlink()
     assert memory.watches.due(modelled=False)  # once, to tell
-    assert memory.watches.run().gone == (str(path),) and file.exists()
+    assert memory.watches.run().gone == [str(path)] and file.exists()
     assert not memory.watches.due(modelled=False) and memory.watches.list()[0][1].gone == (str(path),)
     caught = memory.watches.run(accept=True)
-    assert caught.let_go == (str(path),) and not file.exists() and len(caught.done[0].removed) == 1
+    assert caught.let_go == [str(path)] and not file.exists() and len(caught.done[0].removed) == 1
     assert "remove 1 fact with" in memory.history.log(limit=1)[0].subject
 
 
@@ -94,7 +94,7 @@ def test_what_a_person_wrote_into_it_outlives_the_file(memory: Memory, notes: Ca
     file.write_text(file.read_text("utf-8") + "- mine, too\n", "utf-8")
     path.unlink()
     caught = memory.watches.run(accept=True)
-    assert caught.missing == (str(path),) and not caught.let_go  # the path itself is not there
+    assert caught.missing == [str(path)] and not caught.let_go  # the path itself is not there
     memory.watches.remove(str(path))
     memory.watches.add(path.parent)
     assert "- mine, too" in file.read_text("utf-8")
@@ -106,7 +106,7 @@ def test_a_folder_that_is_not_there_makes_no_file_gone(memory: Memory, notes: Ca
     memory.watches.run(now=True)
     folder.rename(folder.with_name("unmounted"))
     caught = memory.watches.run(accept=True)
-    assert caught.missing == (str(folder),) and not caught.gone and not caught.let_go
+    assert caught.missing == [str(folder)] and not caught.gone and not caught.let_go
     folder.with_name("unmounted").rename(folder)
     assert not memory.watches.run(now=True).done
 

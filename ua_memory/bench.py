@@ -595,9 +595,9 @@ class _Tally:
     """The figures of one ranking, question by question."""
 
     def __init__(self) -> None:
-        self.totals: dict[str, list[Mapping[str, float]]] = defaultdict(list)
-        self.categories: dict[str, list[Mapping[str, float]]] = defaultdict(list)
-        self.curves: dict[str, list[list[float]]] = defaultdict(list)
+        self.figures: dict[tuple[int, str], list[Mapping[str, float]]] = defaultdict(list)
+        """By the row's place and name: all, adversarial questions, each category."""
+        self.curves: dict[tuple[int, str], list[list[float]]] = defaultdict(list)
         self.ms: list[float] = []
 
     def add(self, dialogue: Dialogue, ranks: Ranks, limit: int) -> None:
@@ -609,20 +609,18 @@ class _Tally:
         sessions, sizes = dialogue.session_of, {turn.id: turn.tokens for turn in dialogue.turns}
         for question, found in zip(dialogue.questions, answers, strict=True):
             scored = QuestionScore(found, question.evidence, sessions, sizes)
-            total = "adversarial" if question.adversarial else "all"
-            figures = scored.figures()
-            self.totals[total].append(figures)
-            if not question.adversarial:
-                self.categories[question.category].append(figures)
-            self.curves[total].append(scored.curve())
+            figures, rows = scored.figures(), [(0, "all"), (2, question.category)]
+            for row in [(1, "adversarial")] if question.adversarial else rows:
+                self.figures[row].append(figures)
+                self.curves[row].append(scored.curve())
 
     def ranking(self, name: str) -> Ranking:
-        totals = [(row, self.totals[row]) for row in ("all", "adversarial") if row in self.totals]
-        means = [statistics.fmean(values) for values in zip(*self.curves[totals[0][0]], strict=True)]
+        rows = sorted(self.figures)
+        means = [statistics.fmean(values) for values in zip(*self.curves[rows[0]], strict=True)]
         return Ranking(
             name,
             round(statistics.median(self.ms), 2),
-            tuple(_row(*each) for each in [*totals, *sorted(self.categories.items())]),
+            tuple(_row(row[1], self.figures[row]) for row in rows),
             tuple((budget, round(100 * mean, 1)) for budget, mean in zip(BUDGETS, means, strict=True)),
         )
 

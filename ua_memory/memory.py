@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ua_memory.recall.search import ListResult, RecallResult, Searching, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations
     from ua_memory.reflect.reflection import Directives, Reflection
-    from ua_memory.reflect.refresh import MentalModels, Pages, RefreshView
+    from ua_memory.reflect.refresh import MentalModels, Pages
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.extractor import Mode
     from ua_memory.retain.flush import Flush, OnFlushed
@@ -611,14 +611,14 @@ class Memory:
         """Knowledge pages, and their refreshes."""
         from ua_memory.reflect.refresh import Pages
 
-        return Pages(self.store, self.door, self.access, lambda: self._refresh_view)
+        return Pages(self.store, self.door, self.access, lambda: self.facts, self.search, self.refresh)
 
     @cached_property
     def models(self) -> MentalModels:
         """Mental models."""
         from ua_memory.reflect.refresh import MentalModels
 
-        return MentalModels(self.store, self.door, self.access, lambda: self._refresh_view)
+        return MentalModels(self.store, self.door, self.access, lambda: self.facts, self.search, self.refresh)
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -706,9 +706,3 @@ class Memory:
         from ua_memory.llm.providers import ModelAccess
 
         return ModelAccess(self.store)
-
-    @cached_property
-    def _refresh_view(self) -> RefreshView:
-        from ua_memory.reflect.refresh import view_of
-
-        return view_of(self.store, self.facts, self.search, self.refresh)

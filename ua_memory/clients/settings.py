@@ -152,7 +152,7 @@ def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, An
 
     def theirs(text: str) -> bool:
         found = edit.read_table(text, name)
-        return found is not None and not is_our_command(found)
+        return found is not None and not our_arguments(found)
 
     def add(text: str | None) -> str | None:
         if text and theirs(text):
@@ -223,12 +223,12 @@ def mcp_server(
         there = document.at(path)
         if there is None:
             document.put(path, entry)
-        elif is_our_command(there.value):
+        elif our_arguments(there.value):
             _update_entry(document, path, entry)
 
     def remove(document: JsonDocument) -> None:
         there = document.at(path)
-        if there is not None and is_our_command(there.value):
+        if there is not None and our_arguments(there.value):
             document.cut(path)
 
     return json_piece(file, "MCP server", add, remove, loose=loose)
@@ -241,11 +241,6 @@ def _update_entry(document: JsonDocument, path: tuple[str | int, ...], entry: di
     for key, value in entry.items():
         if key not in there.value or (key in COMMAND_PLACEHOLDER and there.value[key] != value):
             document.put((*path, key), value)
-
-
-def is_our_command(entry: Any) -> bool:
-    """Whether the `command` and `args` of a settings entry run ua-memory."""
-    return bool(our_arguments(entry))
 
 
 def our_arguments(entry: Any) -> list[str]:
@@ -378,11 +373,8 @@ sessions), and all did with it (40 of 40)."""
 
 def agents_text(client: str) -> str:
     """The line for agents with the tool names of the client."""
-    return (
-        AGENTS_LINE.replace("archival_memory_search", "memory_search")
-        if client == "openclaw"
-        else AGENTS_LINE
-    )
+    name = "memory_search" if client == "openclaw" else "archival_memory_search"
+    return AGENTS_LINE.replace("archival_memory_search", name)
 
 
 def agents_line_piece(file: str, client: str) -> SettingsPiece:
@@ -497,27 +489,22 @@ def _other_hooks(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...
 
 def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
     """Claude Code's user settings; `home` is ~/.claude, `state` the file .claude.json."""
-    server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL), "env": {}}
-    return ClientTarget(
-        "claude-code",
-        (
-            hooks_piece(f"{home}/settings.json", _claude_hooks(command)),
-            mcp_server(state, ("mcpServers",), server),
-        ),
-        ("restart open sessions; /hooks and /mcp show it there",),
-    )
+    note = "restart open sessions; /hooks and /mcp show it there"
+    return _claude_target(f"{home}/settings.json", state, command, note, env={})
 
 
 def claude_project(folder: str, command: Sequence[str]) -> ClientTarget:
     """A project's settings, which are committed and shared."""
-    server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL)}
-    pieces = (
-        hooks_piece(f"{folder}/.claude/settings.json", _claude_hooks(command)),
-        mcp_server(f"{folder}/.mcp.json", ("mcpServers",), server),
-    )
-    return ClientTarget(
-        "claude-code", pieces, ("Claude Code asks once in each checkout whether to use .mcp.json",)
-    )
+    note = "Claude Code asks once in each checkout whether to use .mcp.json"
+    return _claude_target(f"{folder}/.claude/settings.json", f"{folder}/.mcp.json", command, note)
+
+
+def _claude_target(
+    hooks: str, servers: str, command: Sequence[str], note: str, **more: dict[str, Any]
+) -> ClientTarget:
+    server = {"type": "stdio", **command_entry(command, "mcp", *EVERY_TOOL), **more}
+    pieces = hooks_piece(hooks, _claude_hooks(command)), mcp_server(servers, ("mcpServers",), server)
+    return ClientTarget("claude-code", pieces, (note,))
 
 
 def claude_plugin(folder: str, command: Sequence[str]) -> ClientTarget:

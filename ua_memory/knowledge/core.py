@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as change
+from dataclasses import dataclass, replace
 
 from ua_memory.discovery import CORE_NAMES
 from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
@@ -77,50 +76,9 @@ def blocks(store: Store) -> list[CoreBlock]:
     return _parse_blocks(_read_core(store, path), path)
 
 
-def block(store: Store, name: str) -> CoreBlock:
-    """One block by name, ignoring case and brackets. NotFound lists the names."""
-    there = blocks(store)
-    found = find_block(there, bare_name(name))
-    if found is None:
-        known = ", ".join(b.name for b in there) or "none"
-        raise NotFound(
-            f"no core block {name!r} (there are: {known})", where=core_path(store), hint="ua-memory core list"
-        )
-    return found
-
-
-def replace(
-    store: Store,
-    name: str,
-    value: str,
-    *,
-    door: str,
-    expect: str | None = None,
-    request: str | None = None,
-    session: str | None = None,
-    by_person: bool = False,
-    trailers: Mapping[str, str] | None = None,
-) -> BlockChange:
-    """Replace one block's value, or add the block at the end of the file. The rest of the file is unchanged.
-
-    Blank lines around the value are dropped. `[NAME]` makes a new block labelled. `trailers` are added to the
-    commit. ChangedOnDisk if the value is not `expect`, the one that the caller read. TooLarge if a budget is
-    exceeded, and by more than before. Usage for a value that would end the block or start another.
-    """
-    with store.revision("core replace", door=door, request=request, session=session) as draft:
-        if draft.already_done is None:
-            draft.by_person = by_person
-            draft.even_if_empty = request is not None
-            done = put(store, draft, name, value, expect=expect)
-            draft.trailers |= {key: [said] for key, said in (trailers or {}).items()}
-    if draft.already_done is not None:
-        return _repeated_change(store, draft, _new_block(name))
-    return change(done, result=draft.result)
-
-
 def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
-    """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises, and
-    leaves the draft unchanged then."""
+    """Replace a block's value, or add the block, in an open revision. Raises what `CoreMemory.replace`
+    raises, and leaves the draft unchanged then."""
     value = _check_value(value)
     new_block = _new_block(name)
     path = core_path(store)
@@ -129,7 +87,7 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     _check_expected(before, expect, path)
     if not draft.by_person and draft.op != "import":
         trust.require_trusted(store, value, before.value if before else "")
-    new = _replace_value(data, path, before, change(new_block, value=value))
+    new = _replace_value(data, path, before, replace(new_block, value=value))
     warnings = _check_block_budget(store, path, data, new, before, new_block.name)
     draft.write(path, new, removes=[before] if before else [])
     draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
@@ -143,7 +101,7 @@ def check_values(store: Store, values: Mapping[str, str]) -> None:
     path = core_path(store)
     data = _read_core(store, path)
     for name, value in values.items():
-        block = change(_new_block(name), value=strip_blank(_check_value(value)))
+        block = replace(_new_block(name), value=strip_blank(_check_value(value)))
         before = find_block(_parse_blocks(data, path), block.name)
         trust.require_trusted(store, block.value, before.value if before else "")
         new = _replace_value(data, path, before, block)
@@ -166,40 +124,52 @@ class CoreMemory:
 
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
-        self._counted: tuple[bytes, Sequence[Budget]] | None = None
 
     def list(self) -> Sequence[CoreBlock]:
         """The blocks of MEMORY.md, in file order."""
         return blocks(self._store)
 
     def get(self, name: str) -> CoreBlock:
-        """One block. NotFound lists those there are."""
-        return block(self._store, name)
+        """One block by name, ignoring case and brackets. NotFound lists the names."""
+        there, where = blocks(self._store), core_path(self._store)
+        if (found := find_block(there, bare_name(name))) is None:
+            known = ", ".join(b.name for b in there) or "none"
+            what = f"no core block {name!r} (there are: {known})"
+            raise NotFound(what, where=where, hint="ua-memory core list")
+        return found
 
     def replace(
         self, name: str, value: str, *, expect: str | None = None, request: str | None = None,
-        session: str | None = None, by_person: bool = False,
+        session: str | None = None, by_person: bool = False, trailers: Mapping[str, str] | None = None,
     ) -> BlockChange:  # fmt: skip
-        """Replace or add a block: see `replace` of this module."""
-        return replace(
-            self._store, name, value, door=self._door, expect=expect, request=request, session=session,
-            by_person=by_person,
-        )  # fmt: skip
+        """Replace one block's value, or add the block at the end of the file. The rest of the file is
+        unchanged.
+
+        Blank lines around the value are dropped. `[NAME]` makes a new block labelled. `trailers` are added to
+        the commit. ChangedOnDisk if the value is not `expect`, the one that the caller read. TooLarge if a
+        budget is exceeded, and by more than before. Usage for a value that would end the block or start
+        another.
+        """
+        store = self._store
+        with store.revision("core replace", door=self._door, request=request, session=session) as draft:
+            if draft.already_done is None:
+                draft.by_person = by_person
+                draft.even_if_empty = request is not None
+                done = put(store, draft, name, value, expect=expect)
+                draft.trailers |= {key: [said] for key, said in (trailers or {}).items()}
+        if draft.already_done is not None:
+            return _repeated_replace(store, draft, _new_block(name))
+        return replace(done, result=draft.result)
 
     def budgets(self) -> Sequence[Budget]:
-        """Token counts and limits: MEMORY.md first, then its blocks. Cached until the file changes."""
+        """Token counts and limits: MEMORY.md first, then its blocks."""
         path, config = core_path(self._store), self._store.config
-        data = _read_core(self._store, path)
-        if self._counted is None or self._counted[0] != data:
-            each = [
-                Budget(b.name, tokens.count(b.value), config.core_block_tokens)
-                for b in _parse_blocks(data, path)
-            ]
-            self._counted = data, [Budget("", _count_tokens(data), config.core_tokens), *each]
-        return self._counted[1]
+        data, limit = _read_core(self._store, path), config.core_block_tokens
+        each = [Budget(b.name, tokens.count(b.value), limit) for b in _parse_blocks(data, path)]
+        return [Budget("", _count_tokens(data), config.core_tokens), *each]
 
 
-def _repeated_change(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
+def _repeated_replace(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
     done = draft.already_done
     if done and done.trailer("Memory-Op") != "core replace":
         raise Usage("this request id was already used for something else", where=done.subject)

@@ -154,7 +154,7 @@ class CoreProposals:
 
         An edit that repeats a tool's output and not the person's words is saved as a proposal. One that could
         not be checked in full, or empties the block, is made, and its commit has the trailer `BY_AGENT`.
-        Raises what `core.replace` raises, and Usage for an edit that the person rejected.
+        Raises what `CoreMemory.replace` raises, and Usage for an edit that the person rejected.
         """
         store, value = self._store, self._store.redacted(value)
         core.check_values(store, {section: value})
@@ -164,7 +164,8 @@ class CoreProposals:
         if not found:
             checked = words is not None and words.complete and bool(value.strip())
             trailers = {} if checked else {BY_AGENT: " ".join(section.split())}
-            return core.replace(store, section, value, door=self._door, session=session, trailers=trailers)
+            memory = core.CoreMemory(store, self._door)
+            return memory.replace(section, value, session=session, trailers=trailers)
         at = store.now().isoformat(timespec="minutes")
         made = WaitingEdit(section, value, before, store.redacted(found), client, session or "", at)
         if made.id in self._names(REJECTED):

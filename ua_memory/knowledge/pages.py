@@ -21,7 +21,7 @@ from ua_memory.store.store import Store
 
 PageKind = Literal["page", "model"]
 FOLDERS: dict[PageKind, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}
-_KINDS: Mapping[type[Page | MentalModel], PageKind] = {Page: "page", MentalModel: "model"}
+KINDS: Mapping[type[Page | MentalModel], PageKind] = {Page: "page", MentalModel: "model"}
 P = TypeVar("P", Page, MentalModel)
 MAX_TOKENS = 2048
 """Most tokens of a page's body, if its header has no `max_tokens`."""
@@ -54,12 +54,12 @@ def path_of(sort: PageKind, name: str) -> str:
 
 def all_records(store: Store, kind: type[P]) -> list[P]:
     """All pages, or mental models, in order of their paths; empty files are skipped."""
-    return [record for _, record in _records(store, _KINDS[kind]) if isinstance(record, kind)]
+    return [record for _, record in _records(store, KINDS[kind]) if isinstance(record, kind)]
 
 
 def get_record(store: Store, kind: type[P], name: str) -> P:
     """One page, or mental model, by its file name or the id in its header, ignoring case. NotFound."""
-    found = _find_record(store, _KINDS[kind], name)
+    found = _find_record(store, KINDS[kind], name)
     assert isinstance(found, kind)
     return found
 

@@ -249,7 +249,7 @@ class FileProofs:
     said: dict[str, tuple[str, ...]] = field(default_factory=dict)
     buried: dict[str, str] = field(default_factory=dict)
     cited: list[tuple[str, int, Proof]] = field(default_factory=list)
-    bare: list[BrokenLink] = field(default_factory=list)
+    bare: list[Problem] = field(default_factory=list)
     loose: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Per page, the paragraphs that cite nothing."""
     _files: dict[str, set[str]] = field(default_factory=dict)
@@ -264,14 +264,9 @@ class FileProofs:
                 if record.id:
                     self._say(record)
                 if lacks_proof(record):
-                    what = (
-                        "an observation without a proof"
-                        if isinstance(record, Observation)
-                        else "an opinion without a reason"
-                    )
-                    self.bare.append(
-                        BrokenLink(path, record.place.line, "unproved", f"^{record.id} is {what}")
-                    )
+                    kind = "an observation without a proof"
+                    what = kind if isinstance(record, Observation) else "an opinion without a reason"
+                    self.bare.append(Problem(path, record.place.line, f"^{record.id} is {what}"))
                 for proof in () if getattr(record, "retired", None) else proofs_of(record):
                     self.cited.append((path, citing_line(document.lines, record.place, proof.id), proof))
         if markdown_lines.kind_of(path) is FileKind.PAGE:
@@ -292,21 +287,17 @@ class FileProofs:
         elif block != ref:
             self.said.pop(block, None)
 
-    def breaks(self, store: Store) -> list[BrokenLink]:
+    def problems(self, store: Store) -> Iterator[Problem]:
         """The broken links, in the order in which they were read."""
         missing = (
             {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
         )
         elsewhere = _prose_block_ids(store, missing) if missing else set()
-        found = [*self.bare]
+        yield from self.bare
         for path, line, proof in self.cited:
             why = None if proof.ref in elsewhere else broken_reason(proof, self.said, self.buried)
-            found += [BrokenLink(path, line, *why)] if why else []
-        return found
-
-    def problems(self, store: Store) -> Iterator[Problem]:
-        """The broken links as problems."""
-        yield from (Problem(one.path, one.line, one.message) for one in self.breaks(store))
+            if why:
+                yield Problem(path, line, why[1])
 
 
 def _prose_block_ids(store: Store, ids: set[str]) -> set[str]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Self
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Self, get_args
 from urllib.parse import urlsplit
 
 from ua_memory.errors import (
@@ -38,14 +39,8 @@ if TYPE_CHECKING:
 # input, which would become a false memory.
 
 
-_STOPS: Mapping[str, Stop] = {
-    "end_turn": "end_turn",
-    "tool_use": "tool_use",
-    "max_tokens": "max_tokens",
-    "stop_sequence": "stop_sequence",
-    "pause_turn": "pause_turn",
-    "model_context_window_exceeded": "window",
-}
+_STOPS: dict[str, Stop] = {each: each for each in get_args(Stop) if each != "unknown"}
+_STOPS |= {"model_context_window_exceeded": "window"}
 
 
 class MalformedStream(Exception):
@@ -459,8 +454,7 @@ class RedactedTexts:
     request."""
 
     def __init__(self, patterns: Mapping[str, str] = NO_PATTERNS) -> None:
-        self._patterns = patterns
-        self._cache: dict[str, tuple[str, int]] = {}
+        self._clean_and_count = lru_cache(_CACHED_TEXTS)(partial(_clean_and_count, patterns))
 
     def clean(self, text: str) -> str:
         """The text without secrets, and without lone surrogates, which JSON cannot carry."""
@@ -470,13 +464,10 @@ class RedactedTexts:
         """The tokens of the clean text."""
         return self._clean_and_count(text)[1]
 
-    def _clean_and_count(self, text: str) -> tuple[str, int]:
-        if text not in self._cache:
-            if len(self._cache) >= _CACHED_TEXTS:
-                self._cache.clear()
-            clean = redact(text.encode("utf-8", "replace").decode(), self._patterns).text
-            self._cache[text] = clean, text_tokens.count(clean)
-        return self._cache[text]
+
+def _clean_and_count(patterns: Mapping[str, str], text: str) -> tuple[str, int]:
+    clean = redact(text.encode("utf-8", "replace").decode(), patterns).text
+    return clean, text_tokens.count(clean)
 
 
 def build_request(
@@ -779,19 +770,18 @@ class MeteredModel(ABC):
         """The chunks, until the time for an answer is over. Errors while bytes are read count as a cut: the
         SDK passes them on as classes of another library."""
         until = time.monotonic() + self._timeouts.answer
-        while True:
-            try:
-                chunk = next(chunks, None)
-            except Exception as error:
-                slow = "Timeout" in type(error).__name__
-                what = "stopped coming" if slow else "was cut off"
-                raise TransientFailure(f"the model's answer {what}", sent=True, slow=slow) from error
-            if chunk is None:
-                return
-            yield chunk
-            if time.monotonic() > until:  # pings and comments alone would keep us here for ever
-                what = f"the model's answer took longer than {self._timeouts.answer:g} s"
-                raise _model_unavailable(what, self._endpoint)
+        try:
+            for chunk in chunks:
+                yield chunk
+                if time.monotonic() > until:  # pings and comments alone would keep us here for ever
+                    what = f"the model's answer took longer than {self._timeouts.answer:g} s"
+                    raise _model_unavailable(what, self._endpoint)
+        except UaMemoryError:
+            raise
+        except Exception as error:
+            slow = "Timeout" in type(error).__name__
+            what = "stopped coming" if slow else "was cut off"
+            raise TransientFailure(f"the model's answer {what}", sent=True, slow=slow) from error
 
     def _http_arguments(self) -> dict[str, Any]:
         """The arguments of the SDK's HTTP client."""

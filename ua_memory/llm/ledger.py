@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import uuid
@@ -120,7 +121,7 @@ class Ledger:
         except OSError as error:
             raise self._cannot_write(error) from error
         try:
-            _lock(lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
             os.close(lock)
@@ -240,14 +241,6 @@ class Ledger:
             where=str(self.file),
             hint=f"free disk space, or make it writable: {self.file.parent}",
         )
-
-
-def _lock(lock: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows, where one process works alone
-        return
-    fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def parse_entry(row: Mapping[str, Any]) -> Entry:

@@ -6,8 +6,9 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache
+from operator import add
 from typing import Any, Literal, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -136,12 +137,7 @@ class TokenUsage:
         return self.prompt + self.output
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-        )
+        return TokenUsage(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)

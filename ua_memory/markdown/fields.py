@@ -275,7 +275,7 @@ def _choice_field(key: str, words: Sequence[str], default: str | None = None) ->
 
 
 def _many_values(
-    key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], Iterable[str]]
+    key: str, attribute: str, read: Callable[[str], Iterable[Any]], write: Callable[[Any], Iterable[str]]
 ) -> Field:
     """A field with several values; `write` returns the lines for all of them."""
     return Field(
@@ -283,15 +283,9 @@ def _many_values(
     )
 
 
-def _one_per_line(
-    key: str, attribute: str, read: Callable[[str], tuple[Any, ...]], write: Callable[[Any], str]
-) -> Field:
+def _one_per_line(key: str, attribute: str, read: Callable[[str], Any], write: Callable[[Any], str]) -> Field:
     """A field with several values, one per line."""
-    return _many_values(key, attribute, read, lambda values: map(write, values))
-
-
-def _as_sequence(read: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
-    return lambda value: (read(value),)
+    return _many_values(key, attribute, lambda value: (read(value),), lambda values: map(write, values))
 
 
 def _traced_origin(value: str) -> dict[str, Any]:
@@ -311,9 +305,9 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
         _one_value("importance", read_count, str),
         _ENTITIES,
         _TAGS,
-        _one_per_line("quote", "quotes", _as_sequence(read_quote), write_quote),
+        _one_per_line("quote", "quotes", read_quote, write_quote),
         _many_values("seen", "seen", read_list, lambda values: filter(None, [write_list(values)])),
-        _one_per_line("was", "was", _as_sequence(read_was), write_was),
+        _one_per_line("was", "was", read_was, write_was),
         Field("origin", _traced_origin, lambda r: filter(None, [write_origin(r.origin, r.trail)])),
         *_ENDING,
     ),
@@ -323,12 +317,12 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
             lambda value: {"count": read_count(value)},
             lambda r: [str(len(r.proofs))][: len(r.proofs)],
         ),
-        _one_per_line("proof", "proofs", _as_sequence(read_proof), write_proof),
+        _one_per_line("proof", "proofs", read_proof, write_proof),
         _time_field("since"),
         _time_field("last"),
         _text_field("trend"),
         _text_field("scope"),
-        _one_per_line("was", "was", _as_sequence(read_was), write_was),
+        _one_per_line("was", "was", read_was, write_was),
         _ENTITIES,
         _TAGS,
         _choice_field("origin", ORIGINS),
@@ -337,15 +331,15 @@ FIELDS: Mapping[type, tuple[Field, ...]] = {
     Opinion: (
         _choice_field("kind", OPINION_KINDS, "opinion"),
         _one_value("confidence", read_confidence, lambda number: repr(abs(float(number)))),
-        _one_per_line("because", "because", _as_sequence(read_proof), write_proof),
+        _one_per_line("because", "because", read_proof, write_proof),
         _time_field("when"),
         _ENTITIES,
         _TAGS,
         *_ENDING,
     ),
     Entity: (
-        _one_per_line("alias", "aliases", read_names, write_name),
-        _one_per_line("not", "nots", read_names, write_name),
+        _many_values("alias", "aliases", read_names, lambda names: map(write_name, names)),
+        _many_values("not", "nots", read_names, lambda names: map(write_name, names)),
     ),
     Tombstone: (_text_field("hash"), _time_field("on")),
 }

@@ -7,7 +7,7 @@ with a blank in it, an unknown kind) is refused with Malformed before anything r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ua_memory.errors import Malformed
@@ -94,23 +94,18 @@ def _tombstone(record: Tombstone) -> str:
 # files with a front matter
 
 
-def _file(values: Mapping[str, Any], body: str) -> str:
-    kept = {key: value for key, value in values.items() if value}
-    return "\n".join([*write_header(kept), *(["", readable(body)] if body else [])])
+_FRONT = {
+    Page: ("id", "name", "source_query", "tags"),
+    MentalModel: ("id", "name", "tags"),
+    SourceDocument: ("document_id", "source", "chunks"),
+}
+"""The keys of the front matter, in order; empty ones are left out."""
 
 
-def _page(record: Page) -> str:
-    values = {"id": record.id, "name": record.name, "source_query": record.source_query}
-    return _file({**values, "tags": record.tags}, record.body)
-
-
-def _model(record: MentalModel) -> str:
-    return _file({"id": record.id, "name": record.name, "tags": record.tags}, record.body)
-
-
-def _document(record: SourceDocument) -> str:
-    values = {"document_id": record.document_id, "source": record.source, "chunks": record.chunks}
-    return _file(values, "")
+def _file(record: Page | MentalModel | SourceDocument) -> str:
+    values = {key: value for key in _FRONT[type(record)] if (value := getattr(record, key))}
+    body = "" if isinstance(record, SourceDocument) else readable(record.body)
+    return "\n".join([*write_header(values), *(["", body] if body else [])])
 
 
 # core memory
@@ -183,9 +178,9 @@ PRINTERS: dict[type, Callable[[Any], str]] = {
     Opinion: _statement,
     Entity: _entity,
     Tombstone: _tombstone,
-    Page: _page,
-    MentalModel: _model,
-    SourceDocument: _document,
+    Page: _file,
+    MentalModel: _file,
+    SourceDocument: _file,
     CoreBlock: _core,
     Passage: _passage,
 }

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.retain.queue import TextItem
     from ua_memory.retain.retain import RetainResult
+    from ua_memory.store.draft import Result
     from ua_memory.transcripts.reader import TranscriptWords
 
 
@@ -196,10 +197,10 @@ def _normalize_id(text: str) -> str:
     return f"^{bare}" if is_generated(bare) else text.strip()
 
 
-def result_notes(redacted: Mapping[str, int], notes: Sequence[str]) -> list[str]:
-    """What was redacted, and the notes of a revision, as sentences."""
-    taken = ", ".join(redacted)
-    return [*([f"Removed before writing: {taken}."] if taken else []), *(f"{note}." for note in notes)]
+def with_result(said: str, done: Result | RetainResult, separator: str = " ") -> str:
+    """A reply, with what was redacted and the notes of a revision behind it."""
+    taken = [f"Removed before writing: {', '.join(done.redacted)}."] if done.redacted else []
+    return separator.join([said, *taken, *(f"{note}." for note in done.notes)])
 
 
 def with_notes(text: str, notes: Sequence[str]) -> str:
@@ -223,14 +224,12 @@ def _insert(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     )
     fact = done.fact
     did = "Already known; today was added to the days on which it was seen" if done.sighting else "Remembered"
-    said = [f"{did}: ^{fact.id} in {fact.place.path}, line {fact.place.line}."]
-    return " ".join([*said, *result_notes(done.result.redacted, done.result.notes)])
+    return with_result(f"{did}: ^{fact.id} in {fact.place.path}, line {fact.place.line}.", done.result)
 
 
 def _retire(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     fact, result = memory.retire(given["id"], by=given.get("by", ""), why=given.get("why", ""))
-    said = [f"Retired ^{fact.id} in {fact.place.path}: {fact.retired}."]
-    return " ".join([*said, *result_notes(result.redacted, result.notes)])
+    return with_result(f"Retired ^{fact.id} in {fact.place.path}: {fact.retired}.", result)
 
 
 def _correct(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
@@ -238,8 +237,8 @@ def _correct(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     if not isinstance(found, Fact):
         raise Usage("not a fact", where=given["id"], hint="only facts can be corrected")
     fact, result = knowledge_facts.correct(memory.store, found, given["content"], door=memory.door)
-    said = [f"Corrected ^{fact.id} in {fact.place.path}; what it said before stands below it."]
-    return " ".join([*said, *result_notes(result.redacted, result.notes)])
+    said = f"Corrected ^{fact.id} in {fact.place.path}; what it said before stands below it."
+    return with_result(said, result)
 
 
 LIST_LIMIT = 20
@@ -284,10 +283,8 @@ def _replace(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
             " They decide with `ua-memory core proposals`; tell them so."
         )
     did = "Replaced" if done.before else "Added"
-    return " ".join(
-        [f"{did} core block {done.after.name!r}.", *(f"{each}." for each in done.warnings),
-         *result_notes(done.result.redacted, done.result.notes)]
-    )  # fmt: skip
+    said = " ".join([f"{did} core block {done.after.name!r}.", *(f"{each}." for each in done.warnings)])
+    return with_result(said, done.result)
 
 
 PROPOSAL_REASON = "Its words stand in what a tool printed in this session, and the person has not said them."
@@ -459,7 +456,7 @@ def _retain_reply(done: RetainResult) -> str:
         lines.append(
             "No model is configured, and no sentence was selected; archival_memory_insert saves one."
         )
-    return "\n".join([*lines, *result_notes(done.redacted, done.notes)])
+    return with_result("\n".join(lines), done, "\n")
 
 
 # -- openclaw ----------------------------------------------------------------------------------------------

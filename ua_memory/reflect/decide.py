@@ -29,7 +29,7 @@ from ua_memory.reflect.proposals import (
     fact_mark,
     group_related,
 )
-from ua_memory.retain.queue import append_rows, encode_rows, read_rows, to_row
+from ua_memory.retain.queue import append_rows, encode_rows, from_row, read_rows, to_row
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
 from ua_memory.text.noise import escape_tags
@@ -99,9 +99,11 @@ class Answers:
 
 def _answer_from_row(row: Mapping[str, Any]) -> BatchOutcome | None:
     try:
-        operations = tuple(Operation.from_row(each) for each in row["operations"])
-        facts, refused = tuple(map(str, row["facts"])), tuple(map(str, row["refused"]))
-        return BatchOutcome(facts, operations, refused, str(row["aside"]), str(row["by"]), bool(row["held"]))
+        operations = [
+            from_row(Operation, {**each, "proofs": [*map(tuple, each["proofs"])]})
+            for each in row["operations"]
+        ]
+        return from_row(BatchOutcome, {**row, "operations": operations})
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -537,10 +539,7 @@ class BatchFile:
         """The pending batch; None if there is none, or if it is so old that its answers have expired."""
         try:
             row = json.loads(self.file.read_bytes())
-            shown = tuple(
-                DecisionPrompt(one["scope"], tuple(one["facts"]), tuple(one["portion"]), dict(one["beliefs"]))
-                for one in row["shown"]
-            )
+            shown = tuple(from_row(DecisionPrompt, one) for one in row["shown"])
             found = PendingBatch(BatchHandle(**row["post"]), datetime.fromisoformat(row["at"]), shown)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None

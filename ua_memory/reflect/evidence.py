@@ -405,7 +405,7 @@ def unsupported_claims(
     return missing or ()
 
 
-def bounded_confidence(confidence: float, pieces: Sequence[EvidencePiece], checked: Collection[int]) -> float:
+def bounded_confidence(confidence: float, pieces: Sequence[EvidencePiece]) -> float:
     """A confidence, bounded by the citations: the number of independent proofs, staleness, disputes."""
     proofs = {proof for piece in pieces for proof in piece.proofs}
     cap = CAPS[len(proofs)] if len(proofs) < len(CAPS) else 0.95

@@ -74,13 +74,6 @@ class Operation:
         """Whether an observation is to be retired since it has no proof left."""
         return self.do == "retire" and not self.proofs
 
-    @staticmethod
-    def from_row(row: Mapping[str, Any]) -> Operation:
-        """Parse a row of JSON. KeyError, TypeError, ValueError."""
-        proofs = tuple((str(mark), str(quote)) for mark, quote in row["proofs"])
-        names = (str(row["do"]), str(row["observation"]), str(row["text"]))
-        return Operation(*names, proofs, tuple(map(str, row["others"])))
-
 
 def check_proposal(
     given: Mapping[str, Any],

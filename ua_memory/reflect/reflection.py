@@ -124,7 +124,7 @@ def _proposed_confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece
     given = one.get("confidence", 0.5 if one["change"] == "form" else None)
     if given is None:
         return None
-    return bounded_confidence(float(given), because, ())
+    return bounded_confidence(float(given), because)
 
 
 def write_opinions(
@@ -535,7 +535,7 @@ class ReflectRun:
         shown = checked.text if holds or (not found and checked.text) else NOT_SUPPORTED
         self.answer = Reflection(
             self.asked.question, shown, holds,
-            bounded_confidence(confidence, cited, self.checked) if holds else 0.0,
+            bounded_confidence(confidence, cited) if holds else 0.0,
             cited if holds or not found else (), structured=structured, notes=tuple(notes),
         )  # fmt: skip
         return [*faults, *wrong]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from ua_memory.errors import (
     BudgetSpent,
@@ -27,7 +27,7 @@ from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import pages, statements
 from ua_memory.knowledge.facts import FindEqual, Provenance
-from ua_memory.knowledge.pages import PageChange
+from ua_memory.knowledge.pages import P, PageChange
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.ledger import MODEL_TOKENS, Estimate, cached_requests, estimate_of
 from ua_memory.llm.model import Endpoint, Message, Model, ModelOrEndpoint, prompt, user
@@ -103,10 +103,6 @@ class Evidence:
     def name(self) -> str:
         """`^id`, or `path#texthash` of a line without an id."""
         return statements.name_of(self.record)
-
-    @property
-    def digest(self) -> str:
-        return digest(self.record)
 
     @property
     def day(self) -> str:
@@ -373,9 +369,9 @@ def staleness_of(
         if name not in last.seen and nameless in last.seen:  # its line got an id, which is no edit
             renamed.add(nameless)
         elif name not in last.seen:
-            known = last.passed.get(name, last.passed.get(nameless)) in ("", each.digest)
+            known = last.passed.get(name, last.passed.get(nameless)) in ("", digest(each.record))
             new += [name] if each.recalled and not known else []
-        elif last.seen[name] not in ("", each.digest):
+        elif last.seen[name] not in ("", digest(each.record)):
             edited.append(name)
     wanted = {*last.seen, *(f"^{block}" for block in cited)} - set(now) - renamed
     gone = [name for name in sorted(wanted) if not alive(name)]
@@ -856,33 +852,6 @@ OnEstimate = Callable[[Estimate], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshView:
-    """What a refresh uses of memory: recall (facts and observations only), statements by id, facts by exact
-    text, and redaction."""
-
-    recall: Callable[[str], Recalled]
-    find: Callable[[str], Statement]
-    equal: FindEqual
-    clean: Callable[[str], str]
-
-
-def view_of(
-    store: Store, facts: Facts, search: Callable[..., SearchResult], update: Callable[[], object]
-) -> RefreshView:
-    """The `RefreshView` of a bank. `update` brings its index up to date."""
-    wanted = Filters(kinds=KINDS, retired=False)
-
-    def recall(question: str) -> Recalled:
-        found = search(question, limit=HITS_LOOKED_AT, filters=wanted)
-        if found.stale:  # the index was not up to date, so evidence may be missing
-            update()
-            found = search(question, limit=HITS_LOOKED_AT, filters=wanted)
-        return [hit for hit in found.hits if hit.match >= LEAST_PASSED_SCORE], found.notes
-
-    return RefreshView(recall, facts.get, facts.equal, store.redacted)
-
-
-@dataclass(frozen=True, slots=True)
 class RefreshResult:
     """What a refresh did to a page. `by` is the model's name, '' without one; `why` it was done; `diff` the
     changes in all files; `learnt` facts from a person's text, `flagged` those that the page contradicts;
@@ -922,17 +891,21 @@ class Refresher:
     """Refreshes pages of one bank."""
 
     def __init__(
-        self,
-        store: Store,
-        view: RefreshView,
-        *,
-        door: str,
-        model: Model | None = None,
-        at: ModelOrEndpoint = None,
-    ) -> None:
-        self.store, self.view, self.door, self.model = store, view, door, model
-        self.at = at or model
-        """The model or its endpoint, by which prices are estimated."""
+        self, store: Store, facts: Facts, search: Callable[..., SearchResult], update: Callable[[], object],
+        *, door: str, model: Model | None = None, at: ModelOrEndpoint = None,
+    ) -> None:  # fmt: skip
+        self.store, self.facts, self._search, self._update = store, facts, search, update
+        self.door, self.model, self.at = door, model, at or model
+        """`at`: the model or its endpoint, by which prices are estimated."""
+
+    def recall(self, question: str) -> Recalled:
+        """The facts and observations for a question, and the notes of the search."""
+        wanted = Filters(kinds=KINDS, retired=False)
+        found = self._search(question, limit=HITS_LOOKED_AT, filters=wanted)
+        if found.stale:  # the index was not up to date, so evidence may be missing
+            self._update()
+            found = self._search(question, limit=HITS_LOOKED_AT, filters=wanted)
+        return [hit for hit in found.hits if hit.match >= LEAST_PASSED_SCORE], found.notes
 
     def why_stale(self, page: Page) -> StaleReasons:
         """Whether a page is out of date, and why. A page without text is not searched for."""
@@ -950,7 +923,7 @@ class Refresher:
         editor = PageEditor(data, path, owners(self.store, path, data), pages.max_tokens(data, path))
         last = last_refresh(self.store, page)
         cited = [id for unit in editor.units if unit.owner == "ours" for s in unit.sentences for id in s.ids]
-        hits, notes = self.view.recall(page.source_query)
+        hits, notes = self.recall(page.source_query)
         evidence, passed = self._evidence(page, hits, cited)
         edits = PageEdits(self.store, page, editor, last)
         why = staleness_of(page, last, evidence, cited, self._alive, len(edits.words))
@@ -994,7 +967,7 @@ class Refresher:
             return PageDraft(), list_evidence(state.editor, state.evidence, state.page.source_query, rebuild)
         if not state.evidence:
             return PageDraft(), 0  # only sentences without evidence are removed
-        asked = (state.editor, state.page.source_query, state.evidence, self.view.clean)
+        asked = (state.editor, state.page.source_query, state.evidence, self.store.redacted)
         if tell:
             tell(estimate(self.at or self.model, *asked))
         written = write_with_model(self.model, *asked)
@@ -1012,18 +985,18 @@ class Refresher:
     ) -> tuple[list[Evidence], Records]:
         records, passed = statements_of_hits(self.store, hits, f"[[{pages.stem(page)}]]")
         known = {record.ref for record, _ in records}
-        more = [find_living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
+        more = [find_living(self.facts.get, one) for one in dict.fromkeys(cited) if one not in known]
         whole = [(record, True, score) for record, score in records]
         whole += [(record, False, 0.0) for record in more if record]
         evidence = [
-            Evidence(number, record, is_recalled, self.view.clean, score=score)
+            Evidence(number, record, is_recalled, self.store.redacted, score=score)
             for number, (record, is_recalled, score) in enumerate(whole, 1)
         ]
         return evidence, passed
 
     def _alive(self, name: str) -> bool:
         if name.startswith("^"):
-            return find_living(self.view.find, name[1:]) is not None
+            return find_living(self.facts.get, name[1:]) is not None
         return line_exists(self.store, name)
 
     # -- writing -----------------------------------------------------------------------------------------
@@ -1048,7 +1021,7 @@ class Refresher:
                 _check_same_header(state, new)
                 draft.write(path, new, removes=[state.page])
             learnt = state.edits.write_facts(draft)
-            flagged = state.edits.flag(draft, _contradictions(written, links), self.view.equal)
+            flagged = state.edits.flag(draft, _contradictions(written, links), self.facts.equal)
             self._describe(draft, state, rebuild, links, learnt)
         result, diff = draft.result, draft.diff(path)
         done = RefreshResult(
@@ -1065,7 +1038,7 @@ class Refresher:
         seen = {}
         for each in state.evidence:
             block = named.get(each.number) or each.record.ref
-            seen[f"^{block}" if block else each.name] = each.digest
+            seen[f"^{block}" if block else each.name] = digest(each.record)
         seen |= {f"^{fact.id}": digest(fact) for fact in learnt}
         if state.last and not rebuild:  # seen before and not found now: not new if it is found later
             before = {n: said for n, said in state.last.seen.items() if n not in state.why_stale.gone}
@@ -1165,14 +1138,14 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
     data = refresher.store.read(path)
     editor = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
     question = readable(f"{model.name}\n{model.body}")[:QUERY_LENGTH]
-    hits, notes = refresher.view.recall(question)
+    hits, notes = refresher.recall(question)
     found, _ = statements_of_hits(refresher.store, hits, "")
-    evidence = [Evidence(n, record, True, refresher.view.clean) for n, (record, _) in enumerate(found, 1)]
+    evidence = [Evidence(n, record, True, refresher.store.redacted) for n, (record, _) in enumerate(found, 1)]
     written = PageDraft()
     if refresher.model is None:
         list_evidence(editor, evidence[:PROPOSED_FACTS], question, True)
     elif evidence:
-        written = write_with_model(refresher.model, editor, model.name, evidence, refresher.view.clean)
+        written = write_with_model(refresher.model, editor, model.name, evidence, refresher.store.redacted)
     new = editor.data(preview_links(evidence, refresher.store.link_names.renew()))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
@@ -1188,11 +1161,39 @@ _FATAL_ERRORS = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
 """Errors that every other page would have, too."""
 
 
-class Pages:
-    """The knowledge pages of one bank; `view` is a refresh's access to memory."""
+class _PageFiles(Generic[P]):
+    """The knowledge pages or mental models of one bank; `update` brings its index up to date."""
 
-    def __init__(self, store: Store, door: str, models: ModelAccess, view: Callable[[], RefreshView]) -> None:
-        self._store, self._door, self._models, self._view = store, door, models, view
+    kind: type[P]
+
+    def __init__(
+        self, store: Store, door: str, models: ModelAccess, facts: Callable[[], Facts],
+        search: Callable[..., SearchResult], update: Callable[[], object],
+    ) -> None:  # fmt: skip
+        self._store, self._door, self._models = store, door, models
+        self._facts, self._search, self._update = facts, search, update
+
+    def list(self) -> Sequence[P]:
+        """All of them."""
+        return pages.all_records(self._store, self.kind)
+
+    def get(self, id: str) -> P:
+        """One of them. NotFound."""
+        return pages.get_record(self._store, self.kind, id)
+
+    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
+        """Delete one. NotFound; Usage for a mental model unless `by_person`."""
+        return pages.delete(self._store, pages.KINDS[self.kind], id, door=self._door, by_person=by_person)
+
+    def _refresher(self, model: Model | None, at: ModelOrEndpoint) -> Refresher:
+        memory = (self._store, self._facts(), self._search, self._update)
+        return Refresher(*memory, door=self._door, model=model, at=at)
+
+
+class Pages(_PageFiles[Page]):
+    """The knowledge pages of one bank."""
+
+    kind = Page
 
     def create(
         self, id: str, name: str, source_query: str, tags: Sequence[str] = (), *, by_person: bool = False
@@ -1212,18 +1213,6 @@ class Pages:
         changes: dict[str, Any] = {k: pages.check_line(new, k) for k, new in keys.items() if new is not None}
         changes |= {"tags": [*pages.check_tags(tags)] or None} if tags is not None else {}
         return pages.update(self._store, "page", id, changes, None, self._door, by_person)
-
-    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
-        """Delete a page. NotFound."""
-        return pages.delete(self._store, "page", id, door=self._door, by_person=by_person)
-
-    def list(self) -> Sequence[Page]:
-        """All pages."""
-        return pages.all_records(self._store, Page)
-
-    def get(self, id: str) -> Page:
-        """One page. NotFound."""
-        return pages.get_record(self._store, Page, id)
 
     def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
@@ -1276,15 +1265,11 @@ class Pages:
             note.result = f"{counted(sum(bool(one.revision) for one in all_done), 'page')} refreshed"
         return all_done
 
-    def _refresher(self, model: Model | None, at: ModelOrEndpoint) -> Refresher:
-        return Refresher(self._store, self._view(), door=self._door, model=model, at=at)
 
-
-class MentalModels:
+class MentalModels(_PageFiles[MentalModel]):
     """The mental models of one bank: written by a person; memory only proposes changes."""
 
-    def __init__(self, store: Store, door: str, models: ModelAccess, view: Callable[[], RefreshView]) -> None:
-        self._store, self._door, self._models, self._view = store, door, models, view
+    kind = MentalModel
 
     def create(
         self, id: str, name: str, body: str, tags: Sequence[str] = (), *, by_person: bool = False
@@ -1303,22 +1288,9 @@ class MentalModels:
             self._store, "model", id, changes, text, self._door, pages.require_person(by_person)
         )
 
-    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
-        """Delete a mental model. NotFound, Usage."""
-        return pages.delete(self._store, "model", id, door=self._door, by_person=by_person)
-
-    def list(self) -> Sequence[MentalModel]:
-        """All mental models."""
-        return pages.all_records(self._store, MentalModel)
-
-    def get(self, id: str) -> MentalModel:
-        """One mental model. NotFound."""
-        return pages.get_record(self._store, MentalModel, id)
-
     def propose(self, id: str, *, model: ModelOrEndpoint = None) -> Proposal:
         """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's
         errors."""
         one = self.get(id)
         with self._models.open(model) as opened:
-            refresher = Refresher(self._store, self._view(), door=self._door, model=opened, at=model)
-            return propose(refresher, one)
+            return propose(self._refresher(opened, model), one)

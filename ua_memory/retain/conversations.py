@@ -217,7 +217,7 @@ class WaitQueue:
 
     def is_text(self, key: str) -> bool:
         """Whether a key is that of a text rather than a conversation."""
-        return self._retainer().items.has(key)
+        return self._retainer().items.find(key) is not None
 
     def retry_conversations(
         self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Progress | None = None,
@@ -266,7 +266,7 @@ class WaitQueue:
     def drop(self, key: str) -> QueueEntry:
         """Remove an entry and return it. NotFound, Busy."""
         items = self._retainer().items
-        return (items if items.has(key) else self._flusher().queue).drop(key)
+        return (items if items.find(key) else self._flusher().queue).drop(key)
 
 
 # -- incremental capture -----------------------------------------------------------------------------------

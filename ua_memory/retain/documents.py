@@ -216,10 +216,8 @@ def _strip_chunk(
                 done.kept.append(fact.text)
     rest = [line for n, line in enumerate(section.lines, section.first) if n not in out]
     rest = [line for line in rest if not _CHUNK_MARK.match(line)]
-    if any(line.strip() and not _HEADING.match(line) for line in rest):
-        section.lines, section.name = rest, ""
-    else:
-        section.lines, section.name = [], ""
+    in_use = any(line.strip() and not _HEADING.match(line) for line in rest)
+    section.lines, section.name = rest if in_use else [], ""
 
 
 def _written_facts(store: Store, path: str) -> set[Fact] | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import fcntl
 import hashlib
 import json
 import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import IO, Any, TypeVar, cast
 
 from ua_memory.errors import (
     Busy,
-    CannotWrite,
     Malformed,
     ModelMisbehaved,
     ModelRefused,
@@ -26,6 +25,7 @@ from ua_memory.errors import (
     TooLarge,
     UaMemoryError,
     Usage,
+    writing,
 )
 from ua_memory.paths import make_private, sync_path
 from ua_memory.records import Fact, Origin, Quote, Was
@@ -42,19 +42,6 @@ Row = dict[str, Any]
 TIME_KEYS = {"at", "started", "again"}
 """Keys whose values are times, as ISO text."""
 T = TypeVar("T")
-
-
-def lock_file(fd: int, *, wait: bool) -> bool:
-    """Lock a file until it is closed. Without `wait`, False if another process has the lock."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where one process works alone
-        return True
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
 
 
 def append_rows(file: IO[bytes], rows: Iterable[Row]) -> None:
@@ -582,31 +569,28 @@ class TurnQueue:
             raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list")
         return self.folder / f"{self.prefix}{key}{SUFFIX}"
 
-    @contextmanager
-    def _locked_record(self, key: str) -> Iterator[IO[bytes]]:
-        with self._locked(self._path(key), retry=None, key=key) as file:
-            yield file
+    def _locked_record(self, key: str) -> AbstractContextManager[IO[bytes]]:
+        return self._locked(self._path(key), retry=None, key=key)
 
     @contextmanager
     def _locked(self, path: Path, *, retry: Callable[[], bool] | None, key: str) -> Iterator[IO[bytes]]:
         """The locked file, made if it is missing. `retry` says whether to retry; None: for ever."""
-        try:
+        with writing(path):
             make_private(self.folder)
             while True:
-                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fd, locked = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), False
                 with os.fdopen(fd, "r+b") as file:
-                    got = lock_file(fd, wait=retry is None)
+                    with contextlib.suppress(BlockingIOError):
+                        fcntl.flock(fd, fcntl.LOCK_EX | (fcntl.LOCK_NB if retry else 0))
+                        locked = True
                     # It may have been drained and removed, or replaced, between our open and our lock.
-                    if got and path.exists() and os.path.samestat(path.stat(), os.fstat(fd)):
+                    if locked and path.exists() and os.path.samestat(path.stat(), os.fstat(fd)):
                         yield file
                         return
-                if not got:
+                if not locked:
                     if retry is not None and not retry():
                         raise Busy("another process is flushing this session", where=key, hint="try again")
                     time.sleep(0.05)
-        except OSError as error:
-            what = error.strerror or str(error)
-            raise CannotWrite(what, where=str(path), hint="check owner, mode and free space") from None
 
 
 def queue_key(session: Session) -> str:
@@ -641,19 +625,12 @@ class TextQueue(TurnQueue):
         with self._locked_record(key) as file:
             if not any("item" in row for row in read_rows(file)):
                 put = {"put": at.isoformat(), "size": None, "model": for_model}
-                append_rows(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
+                append_rows(file, [{"item": to_row(clean)}, put])
                 sync_path(self.folder)
-
-    def has(self, key: str) -> bool:
-        """Whether anything is queued under a key."""
-        try:
-            return self._path(key).exists()
-        except NotFound:
-            return False
 
     def add_chunk(self, key: str, name: str, drawn: ExtractedChunk) -> None:
         """Save the facts of one chunk until all chunks are read."""
-        facts = [dataclasses.asdict(replace(fact)) for fact in drawn.facts]
+        facts = [asdict(fact) for fact in drawn.facts]
         causes = [[n, cause] for n, cause in drawn.causes.items()]
         self._append(key, {"drawn": name, "facts": facts, "causes": causes, "refused": list(drawn.refused)})
 

@@ -46,7 +46,6 @@ class RetainResult:
     and nothing was done; `removed` are the facts of removed chunks, `kept` a person's lines in these, which
     stayed; `refused` is what a model proposed and the text does not support."""
 
-    key: str
     item: TextItem
     path: str = ""
     by: str = ""
@@ -130,7 +129,7 @@ class Retainer:
             done = documents.clear(self.store, draft, known, item) if known.exists else Upsert()
             draft.subject = f"retain: remove {counted(len(done.removed), 'fact')} with {known.path}"
         return RetainResult(
-            "", item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
+            item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
             revision=draft.result.revision, notes=draft.result.notes,
         )  # fmt: skip
 
@@ -138,22 +137,20 @@ class Retainer:
         before = self.store.find_request(item.request) or self._seen_before(item)
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
-            return RetainResult(
-                entry.key, item, paths[0] if paths else "", repeated=True, revision=before.id or None
-            )
+            return RetainResult(item, paths[0] if paths else "", repeated=True, revision=before.id or None)
         chunks = split_text(item.text)
         known = documents.find(self.store, item.document_id) if item.document_id else None
         # In another mode other facts are extracted, so known chunks are read again.
         known_chunks = () if known is None or item.redo or known.mode != item.mode else known.chunks
         todo = list({chunk.name: chunk for chunk in chunks if chunk.name not in known_chunks}.values())
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
-            return RetainResult(entry.key, item, known.path, chunks=len(chunks))
+            return RetainResult(item, known.path, chunks=len(chunks))
         found, usage = self._read(entry, item, todo)
         who = entities.entity_records(self.store)
         forgotten = tombstones.read(self.store)
         extracted = {name: one.settle_names(who).without(forgotten.matches) for name, one in found.items()}
         lost = sum(len(one.facts) - len(extracted[name].facts) for name, one in found.items())
-        done = self._write(entry, item, known, chunks, extracted)
+        done = self._write(item, known, chunks, extracted)
         talked = sum(each.talked for each in extracted.values())
         notes = []
         if talked and self.model:
@@ -202,7 +199,7 @@ class Retainer:
     # -- writing -----------------------------------------------------------------------------------
 
     def _write(
-        self, entry: QueueEntry, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
+        self, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
         extracted: Mapping[str, ExtractedChunk],
     ) -> RetainResult:  # fmt: skip
         with self.store.revision(
@@ -213,12 +210,12 @@ class Retainer:
                 draft.even_if_empty = True  # so that the text is not read again
                 for_model = self.model is not None and item.mode in ("concise", "custom")
                 if known is None:
-                    done = self._write_to_log(draft, entry, item, extracted, for_model)
+                    done = self._write_to_log(draft, item, extracted, for_model)
                 else:
-                    done = self._write_to_document(draft, entry, item, known, chunks, extracted, for_model)
+                    done = self._write_to_document(draft, item, known, chunks, extracted, for_model)
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
         if before is not None:
-            return RetainResult(entry.key, item, repeated=True, revision=before.id or None)
+            return RetainResult(item, repeated=True, revision=before.id or None)
         placed = tuple(knowledge_facts.find_committed(self.store, fact) for fact in done.facts)
         result = draft.result
         return replace(
@@ -227,12 +224,7 @@ class Retainer:
         )  # fmt: skip
 
     def _write_to_log(
-        self,
-        draft: Draft,
-        entry: QueueEntry,
-        item: TextItem,
-        extracted: Mapping[str, ExtractedChunk],
-        for_model: bool,
+        self, draft: Draft, item: TextItem, extracted: Mapping[str, ExtractedChunk], for_model: bool
     ) -> RetainResult:
         at, heading = (item.at.astimezone(self.store.now().tzinfo), _heading_origin(item.origin, for_model))
         where = (*item.said_in, *item.metadata)
@@ -256,13 +248,10 @@ class Retainer:
         draft.trailers[TEXT_TRAILER] = [self._hash(item)]
         path = new[0].place.path if new else again[0].place.path if again else ""
         draft.subject = f"retain: {_summary(new, again)}{f' into {path}' if path else ''}"
-        return RetainResult(
-            entry.key, item, path, facts=tuple(new), seen_again=tuple(again), notes=tuple(notes)
-        )
+        return RetainResult(item, path, facts=tuple(new), seen_again=tuple(again), notes=tuple(notes))
 
     def _write_to_document(
-        self, draft: Draft, entry: QueueEntry, item: TextItem, known: KnownDocument,
-        chunks: Sequence[Chunk],
+        self, draft: Draft, item: TextItem, known: KnownDocument, chunks: Sequence[Chunk],
         extracted: Mapping[str, ExtractedChunk], for_model: bool,
     ) -> RetainResult:  # fmt: skip
         heading = _heading_origin(item.origin, for_model)
@@ -275,7 +264,7 @@ class Retainer:
         gone = f", {len(done.removed)} gone" if done.removed else ""
         draft.subject = f"retain: {_summary(done.added)}{gone} in {known.path}"
         return RetainResult(
-            entry.key, item, known.path, facts=tuple(done.added), removed=tuple(done.removed),
+            item, known.path, facts=tuple(done.added), removed=tuple(done.removed),
             kept=tuple(done.kept), notes=tuple(done.notes),
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
 from ua_memory.retain.flush import FlushedSession, estimate, filter_turns
 from ua_memory.retain.ledger import ReadMarks
-from ua_memory.retain.queue import TextItem, TurnQueue, queue_key
+from ua_memory.retain.queue import TextItem, TurnQueue, from_row, queue_key
 from ua_memory.store import swap
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
@@ -355,7 +355,7 @@ def load_watched(store: Store) -> list[WatchedPath]:
     file = store.bank.local / WATCHED_FILE
     try:
         rows = json.loads(file.read_bytes())
-        return [_path_from_row(row) for row in rows]
+        return [from_row(WatchedPath, {**row, "files": _files_from_rows(row["files"])}) for row in rows]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -375,7 +375,7 @@ def save_watched(store: Store, watched: list[WatchedPath]) -> None:
         swap.replace_file(file, data.encode("utf-8", "surrogatepass"), file.with_suffix(".new"))
 
 
-def watched_files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
+def watched_files(path: Path) -> Iterator[tuple[str, Stamp]]:
     """The files of a watched path that are read, with their stamps: none hidden, no symbolic links, no bank's
     files. TooLarge if there are too many."""
     if path.is_file():
@@ -414,7 +414,7 @@ def find_changes(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges
     ready: dict[str, Stamp] = {}
     young = []
     there = set()
-    for name, stamp in watched_files(store, path):
+    for name, stamp in watched_files(path):
         there.add(name)
         known = one.files.get(name)
         if known is not None and known.stamp == stamp and not known.gone:
@@ -431,31 +431,25 @@ def _stamp(found: os.stat_result) -> Stamp:
     return found.st_mtime_ns, found.st_size
 
 
-def _path_from_row(row: dict[str, Any]) -> WatchedPath:
-    stood = {
-        str(name): WatchedFile(
-            (int(each["stamp"][0]), int(each["stamp"][1])), each["error"], bool(each["gone"])
-        )
-        for name, each in row["files"].items()
-    }
-    return WatchedPath(str(row["path"]), bool(row["modelled"]), stood)
+def _files_from_rows(rows: Mapping[str, Any]) -> dict[str, WatchedFile]:
+    return {name: from_row(WatchedFile, row) for name, row in rows.items()}
 
 
 _CLAIM_KEY = "watched"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WatchResult:
     """What a run over watched paths did. `young` were saved too recently, `failed` could not be read (file
     and why), `gone` vanished, and their facts stay. The facts of `let_go` were removed. `missing` are watched
     paths that do not exist."""
 
-    done: tuple[RetainResult, ...] = ()
-    young: tuple[str, ...] = ()
-    failed: tuple[tuple[str, str], ...] = ()
-    gone: tuple[str, ...] = ()
-    let_go: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    done: list[RetainResult] = field(default_factory=list)
+    young: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    let_go: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 class Watches:
@@ -479,7 +473,7 @@ class Watches:
             raise Usage("not a regular file or folder", where=str(path))
         if path.is_file() and not is_read(path.name):
             raise Usage(f"{path.suffix} files are not read", where=str(path))
-        for _ in watched_files(self._store, path):  # TooLarge now, and not in the daemon's log
+        for _ in watched_files(path):  # TooLarge now, and not in the daemon's log
             pass
         watched = load_watched(self._store)
         known = next((one for one in watched if one.path == str(path)), None)
@@ -526,19 +520,20 @@ class Watches:
             keys: list[str] = []
             for one in mine:
                 changes = find_changes(self._store, one, 0 if now else self._store.config.watch_seconds)
-                after, items, result = self._read_changed_files(one, changes, result, accept)
+                after, items = self._read_changed_files(one, changes, result, accept)
                 keys += [retainer.enqueue(item, for_model=model is not None) for item in items]
                 known[known.index(one)] = after
             save_watched(self._store, known)
-            gone = tuple(map(retainer.drop_document, result.let_go))
+            gone = [retainer.drop_document(name) for name in result.let_go]
             done = self._queue.retry_texts(keys, model=model, tell=tell) if keys else []
-        return replace(result, done=(*done, *gone))
+        result.done += [*done, *gone]
+        return result
 
     def _read_changed_files(
         self, one: WatchedPath, changes: WatchedChanges, result: WatchResult, accept: bool
-    ) -> tuple[WatchedPath, Sequence[TextItem], WatchResult]:
-        """The new state of a watched path, the texts to be retained, and the result so far."""
-        files, items, failed = dict(one.files), [], []
+    ) -> tuple[WatchedPath, Sequence[TextItem]]:
+        """The new state of a watched path, and the texts to be retained; adds to the result."""
+        files, items = dict(one.files), []
         for name, stamp in changes.ready.items():
             try:
                 item = self._documents.read(Path(name), origin="import", client="watch")
@@ -546,18 +541,16 @@ class Watches:
                 files[name] = WatchedFile(stamp)
             except UaMemoryError as error:  # tried again when it is saved again
                 files[name] = WatchedFile(stamp, error.what)
-                failed.append((name, error.what))
+                result.failed.append((name, error.what))
         for name in changes.gone:
             if accept:
                 del files[name]
             else:
                 files[name] = replace(files[name], gone=True)
-        return replace(one, files=files), items, WatchResult(
-            (), (*result.young, *changes.young), (*result.failed, *failed),
-            result.gone if accept else (*result.gone, *changes.gone),
-            (*result.let_go, *changes.gone) if accept else result.let_go,
-            (*result.missing, one.path) if changes.missing else result.missing,
-        )  # fmt: skip
+        result.young += changes.young
+        (result.let_go if accept else result.gone).extend(changes.gone)
+        result.missing += [one.path] if changes.missing else []
+        return replace(one, files=files), items
 
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would save and cost; see `Documents.preview`."""

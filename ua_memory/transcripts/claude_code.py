@@ -19,6 +19,7 @@ from ua_memory.transcripts.format import (
     Tree,
     all_texts,
     blocks,
+    call_result,
     claude_usage,
     id_hash,
     join_texts,
@@ -26,7 +27,6 @@ from ua_memory.transcripts.format import (
 )
 from ua_memory.transcripts.turns import (
     Boundary,
-    CallResult,
     Event,
     Record,
     Turn,
@@ -34,7 +34,6 @@ from ua_memory.transcripts.turns import (
     as_str,
     as_time,
     as_tokens,
-    git_subject,
     is_ours,
 )
 
@@ -213,8 +212,7 @@ class ClaudeCode(Format):
         for block in blocks(content):
             if block.get("type") == "tool_result":
                 key = as_str(block.get("tool_use_id"))
-                output = "\n".join(texts(block.get("content")))
-                yield CallResult(key, block.get("is_error") is True, git_subject(output))
+                yield call_result(key, block.get("is_error") is True, block.get("content"))
                 if key in asked and (text := _answers_of_person(record)) and not results_only:
                     yield entry.next(text=text)
         if results_only or record.get("isMeta"):
@@ -224,9 +222,8 @@ class ClaudeCode(Format):
                 text = "\n\n".join(texts(content)).strip()
                 yield entry.next(role="assistant", text=text, summary=True)
             return
-        own = not record.get("isVisibleInTranscriptOnly") and _is_by_person(record)
-        if own and (text := join_texts(texts(content), typed_text)):  # a sub-agent's user is the main agent
-            yield entry.next(text=text, role="assistant" if self.session.agent else "person")
+        if not record.get("isVisibleInTranscriptOnly") and _is_by_person(record):
+            yield from self.typed(entry, texts(content))
 
     def _queued_turns(self, line: int, record: Record, queue: deque[str]) -> Iterator[Event]:
         """Turns that were typed while the agent worked, and given to it in mid-turn.

@@ -77,7 +77,7 @@ class Codex(Format):
             self._roll_back(line, as_tokens(item.get("num_turns")))
         elif kind == "response_item" and inner == "message":
             self._first_message = self._first_message or line
-            if item.get("role") == "user" and _text_of_person(item):
+            if item.get("role") == "user" and join_texts(texts(item.get("content")), typed_text):
                 self._person_lines.append(line)
 
     def _head(self, record: Record, item: Record) -> None:
@@ -132,8 +132,8 @@ class Codex(Format):
                 yield CallResult(as_str(item.get("call_id")), failed, git_subject(output))
 
     def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
-        if item.get("role") == "user" and (text := _text_of_person(item)):
-            yield entry.next(text=text, role="assistant" if self.session.agent else "person")
+        if item.get("role") == "user":
+            yield from self.typed(entry, texts(item.get("content")))
         elif item.get("role") == "assistant" and (
             text := join_texts(texts(item.get("content")), assistant_text)
         ):
@@ -186,10 +186,6 @@ def _payload(record: Record) -> tuple[str, Record]:
     if not kind and "id" in record and "timestamp" in record:
         return "session_meta", record
     return "response_item", record
-
-
-def _text_of_person(item: Record) -> str:
-    return join_texts(texts(item.get("content")), typed_text)
 
 
 def _result(output: object) -> tuple[str, bool]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ua_memory import discovery
 from ua_memory.text.noise import assistant_text, typed_text
-from ua_memory.transcripts.format import EntryIds, Format, all_texts, join_texts, texts
+from ua_memory.transcripts.format import EntryIds, Format, all_texts, texts
 from ua_memory.transcripts.turns import (
     CallResult,
     Event,
@@ -67,7 +67,7 @@ class Hermes(Format):
     def survey(self, line: int, record: Record) -> None:
         if not _is_message(record):
             if not self.session.session:
-                self.session = _session(record)
+                self._head(record)
             return
         words, at = _identity(record), record.get("timestamp")
         again = words in self._seen and (self._seen[words] == at or len("".join(words)) > _LONG_TEXT)
@@ -75,6 +75,19 @@ class Hermes(Format):
             self._dropped.add(line)
         self._seen[words] = at
         self._compacted = self._compacted or bool(record.get("compacted"))
+
+    def _head(self, record: Record) -> None:
+        settings = as_dict(decode(record.get("model_config")))
+        source = as_str(record.get("source"))
+        self.session = replace(
+            self.session,
+            session=as_str(record.get("id")),
+            cwd=as_str(record.get("cwd")),
+            started=_time(record.get("started_at")),
+            parent=as_str(record.get("parent_session_id")),
+            agent="subagent" if settings.get("_delegate_from") else source if source in MACHINES else "",
+            title=as_str(record.get("title")),
+        )
 
     def close(self, lines: int) -> None:
         super().close(lines)
@@ -119,21 +132,6 @@ class Hermes(Format):
         if _is_message(record) and record.get("active") != 0:
             yield from _texts_of(record)
             yield as_str(record.get("tool_calls"))
-
-
-def _session(record: Record) -> Any:
-    settings = as_dict(decode(record.get("model_config")))
-    source = as_str(record.get("source"))
-    agent = "subagent" if settings.get("_delegate_from") else source if source in MACHINES else ""
-    return replace(
-        Hermes().session,
-        session=as_str(record.get("id")),
-        cwd=as_str(record.get("cwd")),
-        started=_time(record.get("started_at")),
-        parent=as_str(record.get("parent_session_id")),
-        agent=agent,
-        title=as_str(record.get("title")),
-    )
 
 
 def _is_message(record: Record) -> bool:
@@ -214,8 +212,7 @@ class OpenCode(Format):
             data, at = as_dict(decode(record.get("data"))), as_time(record.get("time_created"))
             entry = self.entry(line, record, at)
             if data.get("role") == "user":
-                if text := join_texts(map(_unquoted, _texts(record)), typed_text):
-                    yield entry.next(text=text, role="assistant" if self.session.agent else "person")
+                yield from self.typed(entry, map(_unquoted, _texts(record)))
             elif data.get("role") == "assistant" and not data.get("summary"):
                 yield from self._assistant(entry, record)
 

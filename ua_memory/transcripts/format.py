@@ -17,9 +17,10 @@ from typing import IO, Any, ClassVar, cast
 
 from ua_memory.errors import Malformed
 from ua_memory.records import Problem
-from ua_memory.text.noise import RECALL_OPEN, assistant_text, block_lines
+from ua_memory.text.noise import RECALL_OPEN, assistant_text, block_lines, typed_text
 from ua_memory.transcripts.turns import (
     Boundary,
+    CallResult,
     ContextUsage,
     Event,
     Record,
@@ -29,6 +30,7 @@ from ua_memory.transcripts.turns import (
     as_str,
     as_tokens,
     decode,
+    git_subject,
     is_ours,
     pending_call,
 )
@@ -393,6 +395,11 @@ class Format(ABC):
         """The turns of a record; the speaker is a person unless said otherwise."""
         return EntryIds(Turn(self.name(line, record), "person", "", at, agent, line=line))
 
+    def typed(self, entry: EntryIds, said: Iterable[str]) -> Iterator[Event]:
+        """What a person typed. A sub-agent's user is the main agent."""
+        if text := join_texts(said, typed_text):
+            yield entry.next(text=text, role="assistant" if self.session.agent else "person")
+
     @abstractmethod
     def survey(self, line: int, record: Record) -> None:
         """Look at a record in the first pass."""
@@ -458,6 +465,11 @@ class EntryIds:
             elif block.get("type") in ("tool_use", "toolCall"):
                 given = block.get("input", block.get("arguments"))
                 yield from self.call(as_str(block.get("id")), as_str(block.get("name")), given, cwd)
+
+
+def call_result(key: object, failed: bool, content: object) -> CallResult:
+    """The result of a call with this content."""
+    return CallResult(as_str(key), failed, git_subject("\n".join(texts(content))))
 
 
 class ContextGauge:

@@ -20,15 +20,14 @@ from ua_memory.transcripts.format import (
     Unreadable,
     all_texts,
     blocks,
+    call_result,
     claude_usage,
-    join_texts,
     json_lines,
     parse_object,
     recalled_lines,
     texts,
 )
 from ua_memory.transcripts.turns import (
-    CallResult,
     Event,
     Record,
     Role,
@@ -36,7 +35,6 @@ from ua_memory.transcripts.turns import (
     as_dict,
     as_str,
     as_time,
-    git_subject,
 )
 
 # -- message lists -----------------------------------------------------------------------------------------
@@ -96,21 +94,18 @@ class Messages(Format):
                 yield from entry.said(content, "")
                 yield from entry.calls(record.get("tool_calls"), "")
             elif role == "tool":
-                yield CallResult(
-                    as_str(record.get("tool_call_id")), False, git_subject("\n".join(texts(content)))
-                )
+                yield call_result(record.get("tool_call_id"), False, content)
 
     def _user(self, entry: EntryIds, line: int, content: object) -> Iterator[Event]:
         for block in blocks(content):
             if block.get("type") == "tool_result":
-                output = "\n".join(texts(block.get("content")))
-                key = as_str(block.get("tool_use_id"))
-                yield CallResult(key, block.get("is_error") is True, git_subject(output))
+                failed = block.get("is_error") is True
+                yield call_result(block.get("tool_use_id"), failed, block.get("content"))
         said = "\n\n".join(texts(content)).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
-        elif text := join_texts(texts(content), typed_text):
-            yield entry.next(text=text)
+        else:
+            yield from self.typed(entry, texts(content))
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         yield from all_texts(record.get("content"))

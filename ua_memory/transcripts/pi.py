@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from ua_memory.text.noise import typed_text, without_envelope
-from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, all_texts, join_texts, texts
+from ua_memory.text.noise import without_envelope
+from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, all_texts, call_result, texts
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
@@ -23,7 +23,6 @@ from ua_memory.transcripts.turns import (
     as_str,
     as_time,
     as_tokens,
-    git_subject,
     is_ours,
 )
 
@@ -148,17 +147,12 @@ class Pi(Format):
         role = message.get("role")
         if role == "user":
             said = texts(message.get("content"))
-            if self.channels:
-                said = map(without_envelope, said)
-            if text := join_texts(said, typed_text):
-                yield entry.next(text=text)
+            yield from self.typed(entry, map(without_envelope, said) if self.channels else said)
         elif role == "assistant":
             yield from entry.said(message.get("content"), self.session.cwd)
         elif role == "toolResult":
-            output = "\n".join(texts(message.get("content")))
-            yield CallResult(
-                as_str(message.get("toolCallId")), message.get("isError") is True, git_subject(output)
-            )
+            failed = message.get("isError") is True
+            yield call_result(message.get("toolCallId"), failed, message.get("content"))
         elif role == "bashExecution" and not message.get("excludeFromContext"):
             yield from entry.call("!", "bash", {"command": message.get("command")}, self.session.cwd)
             yield CallResult("!", bool(message.get("exitCode")) or message.get("cancelled") is True)

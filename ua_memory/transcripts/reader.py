@@ -21,7 +21,7 @@ from ua_memory.text.noise import has_envelope
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
 from ua_memory.transcripts.databases import Hermes, OpenCode
-from ua_memory.transcripts.format import ByteSource, Format, Unreadable, parse_object
+from ua_memory.transcripts.format import ByteSource, Format, Unreadable, blocks, parse_object, texts
 from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_conversation, is_markdown
 from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
 from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, as_dict, as_str, settle
@@ -129,10 +129,7 @@ def _client_of(record: Record, records: list[Record]) -> str:
 
 
 def _has_input_text(record: Record) -> bool:
-    content = record.get("content")
-    return isinstance(content, list) and any(
-        as_str(as_dict(block).get("type")) in ("input_text", "output_text") for block in content
-    )
+    return any(block.get("type") in ("input_text", "output_text") for block in blocks(record.get("content")))
 
 
 def _pi_variant(header: Record, records: list[Record]) -> str:
@@ -146,15 +143,7 @@ def _pi_variant(header: Record, records: list[Record]) -> str:
     for record in records:
         message = as_dict(record.get("message"))
         if message.get("role") == "user":
-            content = message.get("content")
-            first = (
-                content
-                if isinstance(content, str)
-                else as_str(as_dict((content or [{}])[0]).get("text"))
-                if isinstance(content, list)
-                else ""
-            )
-            return "clawdbot" if has_envelope(first) else "pi"
+            return "clawdbot" if has_envelope(next(texts(message.get("content")), "")) else "pi"
     return "pi"
 
 
@@ -183,8 +172,7 @@ class TranscriptReading:
     def __init__(self, source: ByteSource, format: Format, since: Collection[str]) -> None:
         self._source, self._format = source, format
         report = Unreadable()
-        names = {id: max(1, int(part[2])) if (part := _PART_ID.match(id)) else 1 for id in since}
-        bases = {part[1] if (part := _PART_ID.match(id)) else id for id in since} | set(names)
+        bases = {*since, *(part[1] for id in since if (part := _PART_ID.match(id)))}
         found: dict[str, int] = {}
         last = 0
         for last, record in format.records(source, report):
