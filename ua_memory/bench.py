@@ -26,6 +26,7 @@ from ua_memory.paths import make_private
 from ua_memory.records import written_id
 from ua_memory.store import files, swap
 from ua_memory.text import tokens as text_tokens
+from ua_memory.text.calendar import MONTHS
 from ua_memory.upkeep.import_ import import_contents
 
 if TYPE_CHECKING:
@@ -198,11 +199,6 @@ HINT = "the formats are in docs/bench.md"
 LOCOMO = {1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop", 5: "5 adversarial"}
 """What LoCoMo's numbers stand for in its authors' code."""
 
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-
 
 def read(file: Path) -> list[Dialogue]:
     """The conversations of a file, whichever of the formats it has.
@@ -312,7 +308,7 @@ def _spoken(text: str) -> datetime:
         raise ValueError(f"not a valid time: {text!r}")
     hour, minute, half, day, month, year = found.groups()
     late = 12 if half == "p" else 0
-    return datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour) % 12 + late, int(minute))
+    return datetime(int(year), MONTHS[month], int(day), int(hour) % 12 + late, int(minute))
 
 
 # -- LongMemEval -----------------------------------------------------------------------------------------

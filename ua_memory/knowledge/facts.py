@@ -118,11 +118,10 @@ def reword(draft: Draft, known: Fact, fact: Fact, until: str) -> Fact | None:
     )  # fmt: skip
     path = known.place.path
     data = draft.read(path)
-    lines = markdown_lines.replace_lines(data, known.place, fact_lines(wanted, draft))
-    if _is_hand_written(draft, known, wholly=True) or find_fact(lines, path, known.id) != wanted:
+    if _is_hand_written(draft, known, wholly=True):
         return None
-    draft.write(path, lines, removes=[known])
-    return find_fact(draft.read(path), path, known.id)
+    lines = markdown_lines.replace_lines(data, known.place, fact_lines(wanted, draft))
+    return replace_fact(draft, known, wanted, [lines])
 
 
 def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Result]:
@@ -346,9 +345,15 @@ def _add_sighting(draft: Draft, known: Fact, stamp: str) -> Fact | None:
         for row in [known.place.line + n]
     ]
     tries.append(markdown_lines.insert_after(data, known.place.end, [f"  - seen: {stamp}"]))
-    for new in tries:
-        if find_fact(new, path, known.id) == wanted:
-            draft.write(path, new, removes=[known])
+    return replace_fact(draft, known, wanted, tries)
+
+
+def replace_fact(draft: Draft, known: Fact, wanted: Fact, tries: Iterable[bytes]) -> Fact | None:
+    """Write the first of these versions of a file that has the fact as it is wanted. None if none has."""
+    path = known.place.path
+    for data in tries:
+        if find_fact(data, path, known.id) == wanted:
+            draft.write(path, data, removes=[known])
             return find_fact(draft.read(path), path, known.id)
     return None
 

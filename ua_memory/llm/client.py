@@ -454,7 +454,7 @@ class RedactedTexts:
     request."""
 
     def __init__(self, patterns: Mapping[str, str] = NO_PATTERNS) -> None:
-        self._clean_and_count = lru_cache(_CACHED_TEXTS)(partial(_clean_and_count, patterns))
+        self._clean_and_count = lru_cache(maxsize=_CACHED_TEXTS)(partial(_clean_and_count, patterns))
 
     def clean(self, text: str) -> str:
         """The text without secrets, and without lone surrogates, which JSON cannot carry."""
@@ -783,9 +783,10 @@ class MeteredModel(ABC):
             what = "stopped coming" if slow else "was cut off"
             raise TransientFailure(f"the model's answer {what}", sent=True, slow=slow) from error
 
-    def _http_arguments(self) -> dict[str, Any]:
-        """The arguments of the SDK's HTTP client."""
-        return {
+    def _arguments(self, sdk: Any) -> dict[str, Any]:
+        """The arguments of an SDK's client."""
+        times = sdk.Timeout(self._timeouts.read, connect=self._timeouts.connect)
+        http = {
             "follow_redirects": False,
             # Reading the system's certificates takes 0.1 s, which a plain http URL has no use for.
             "verify": urlsplit(self._endpoint.url).scheme != "http",
@@ -793,6 +794,8 @@ class MeteredModel(ABC):
             # it from the environment even with trust_env=False; a mount overrides it.
             "mounts": {"http://": None, "https://": None, "all://": None} if self._endpoint.free else {},
         }
+        client = sdk.DefaultHttpxClient(timeout=times, **http)
+        return {"base_url": self._endpoint.url, "max_retries": 0, "timeout": times, "http_client": client}
 
     def _learn_ratio(self, counted: int, request: ModelRequest) -> None:
         """Learn the ratio of token counts; not from small prompts, which are mostly overhead."""
@@ -845,11 +848,8 @@ class OpenAIModel(MeteredModel):
                 raise ModelUnavailable(
                     "the provider openai needs the openai SDK", hint="pip install 'ua-memory[openai]'"
                 ) from error
-            times = openai.Timeout(self._timeouts.read, connect=self._timeouts.connect)
-            self._client = openai.OpenAI(
-                api_key=self._endpoint.api_key.strip() or "none", base_url=self._endpoint.url, max_retries=0,
-                timeout=times, http_client=openai.DefaultHttpxClient(timeout=times, **self._http_arguments()),
-            )  # fmt: skip
+            key = self._endpoint.api_key.strip() or "none"
+            self._client = openai.OpenAI(api_key=key, **self._arguments(openai))
         return self._client
 
 
@@ -875,17 +875,11 @@ class Claude(MeteredModel):
             _check_endpoint(self._endpoint)
             import anthropic
 
-            times = anthropic.Timeout(self._timeouts.read, connect=self._timeouts.connect)
             token = self._endpoint.auth_token.strip() or None
+            # One is set in any case: else the SDK looks in the environment and the home folder.
+            key = None if token else self._endpoint.api_key.strip() or "none"
             self._client = anthropic.Anthropic(
-                # One is set in any case: else the SDK looks in the environment and the home folder.
-                api_key=None if token else self._endpoint.api_key.strip() or "none",
-                auth_token=token,
-                base_url=self._endpoint.url,
-                max_retries=0,
-                timeout=times,
-                open_telemetry=False,
-                http_client=anthropic.DefaultHttpxClient(timeout=times, **self._http_arguments()),
+                api_key=key, auth_token=token, open_telemetry=False, **self._arguments(anthropic)
             )
         return self._client
 

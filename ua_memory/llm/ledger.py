@@ -247,13 +247,10 @@ def parse_entry(row: Mapping[str, Any]) -> Entry:
     """Parse a line's JSON. KeyError, TypeError, ValueError."""
     if row["state"] not in ("asked", "answered", "failed"):
         raise ValueError(row["state"])
+    texts: dict[str, Any] = {name: str(row[name]) for name in _TEXT_KEYS}
     return Entry(
         at=datetime.fromisoformat(row["at"]),
-        id=str(row["id"]),
-        state=row["state"],
-        run=str(row["run"]),
-        purpose=str(row["purpose"]),
-        model=str(row["model"]),
+        **texts,
         usage=TokenUsage(*(int(row[name]) for name in _TOKEN_KEYS)),
         usd=None if row["usd"] is None else float(row["usd"]),
         counted=float(row["counted"]),

@@ -486,11 +486,7 @@ def _add_flag(draft: Draft, fact: Fact, why: str) -> Fact | None:
     if now is None or now.flag:
         return None
     data = markdown_lines.insert_after(draft.read(path), now.place.end, [f"  - flag: {why}"])
-    there = knowledge_facts.find_fact(data, path, fact.id)
-    if there != replace(now, flag=why):
-        return None
-    draft.write(path, data, removes=[now])
-    return there
+    return knowledge_facts.replace_fact(draft, now, replace(now, flag=why), [data])
 
 
 # -- refresh with a model ----------------------------------------------------------------------------------
