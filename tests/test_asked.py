@@ -72,6 +72,28 @@ def test_what_stands_over_a_text_is_searched_as_its_words(index: Index, query: s
     assert any(text in one for one in found[:3]), found
 
 
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("what did the router update ruin", "in 2023 a router update ruined a sold-out evening"),
+        ("who pulled the plug", "pull the plug, it has to go on"),
+    ],
+)
+def test_a_fact_is_found_by_its_other_fields_and_shows_them(tmp_path: Path, query: str, field: str) -> None:
+    fact = """- Gregor wants no cloud service in the dome. #dome ^p02mxnvbaa
+  - why: in 2023 a router update ruined a sold-out evening
+  - quote: "pull the plug, it has to go on" (turn 4)
+"""
+    with indexed(tmp_path, {**FILES, "memory/2026-04-01.md": f"## 10:12\n\n{fact}"}) as index:
+        found = search(index, query)
+        assert (
+            found.answered
+            and found.hits[0].snippet == f"Gregor wants no cloud service in the dome. ({field})"
+        )
+        found = search(index, "cloud service in the dome")
+        assert found.hits[0].snippet == "Gregor wants no cloud service in the dome."
+
+
 def test_a_section_that_is_asked_for_by_its_title_is_in_its_own_order(tmp_path: Path) -> None:
     items = ["fill holes with Moltofill", "clean the oven", "photograph the meters", "balcony: leave as is"]
     page = "## Before handing over keys\n\n" + "".join(f"- {item}\n" for item in items)

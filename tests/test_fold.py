@@ -13,8 +13,9 @@ from terminal import new_shell
 from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import SESSION
-from ua_memory.recall.arms import Ranked
+from ua_memory.recall.arms import Ranked, parse_query
 from ua_memory.recall.dedupe import fold, newer_first, with_support
+from ua_memory.recall.fusion import calibrated
 from ua_memory.recall.search import Hit, SearchResult, search
 
 DAY = "memory/2026-11-21.md"
@@ -363,6 +364,19 @@ def test_only_what_has_the_kind_of_answer_asked_for_is_newer(
     found = [Ranked(items[0], 0.6, {"kind": 1.0}), Ranked(items[1], 0.4, {"kind": kind})]
     placed, replaced = newer_first(found)
     assert [one.item for one in placed] == (items[::-1] if lifted else items) and bool(replaced) == lifted
+
+
+def test_a_newer_value_with_fewer_of_the_words_is_as_likely_as_the_older_one(tmp_path: Path) -> None:
+    said = {"2026-10-01": ["the toll for lorries is 40 francs"], "2026-11-02": ["the toll is 45 now"]}
+    with an_index(a_bank(tmp_path, said_on(said)), Embedder()) as index:
+        index.refresh()
+        query = parse_query(index.words, "what do lorries pay")
+        items = [hit.item for hit in search(index, "toll").hits]
+    old, new = sorted(items, key=lambda item: item.day or "")
+    weak = {"every": 0.28, "names": 1.0, "rest": 0.2, "newer": 0.25}
+    hits = [Ranked(new, 0.9, weak), Ranked(old, 0.9, {"every": 0.7, "names": 1.0, "rest": 0.64})]
+    (newer,), (older,) = calibrated(query, hits[:1]), calibrated(query, hits[1:])
+    assert newer < older - 0.1 and calibrated(query, hits)[0] == pytest.approx(older, abs=0.05)
 
 
 @pytest.mark.parametrize(("record", "lifted"), [(SESSION, True), ("fact", False)])

@@ -172,6 +172,11 @@ class IndexItem:
     def place(self) -> Place:
         return Place(self.path, self.line, self.end)
 
+    @property
+    def fields(self) -> str:
+        """A fact's fields `where`, `who`, `why` and `cause`, and its quotes, a line each; '' for others."""
+        return self.context.partition("\n\n")[2]
+
     def digest(self) -> str:
         """A hash of everything but its position and vector; an equal digest needs no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
@@ -444,8 +449,7 @@ def _item(
     heading: Heading = found["heading"]
     text = clean(mask(found["text"]))
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags, *heading.tags, *document.tags)
-    topics = (tag for tag in dict.fromkeys(tags) if ":" not in tag)  # a colon marks provenance
-    context = clean(mask(_context(found) + " " + " ".join(topics)))
+    topics = [tag for tag in dict.fromkeys(tags) if ":" not in tag]  # a colon marks provenance
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     return IndexItem(
         **{name: found[name] for name in ("record", "kind", "id", "when", "retired", "proofs", "own")},
@@ -466,14 +470,16 @@ def _item(
         tags=tuple(dict.fromkeys(clean(mask(tag)).casefold() for tag in tags)),
         entities=tuple(clean(mask(name)) for name in found["entities"]),
         flag=found["flag"] and clean(mask(found["flag"])),
-        context=context.strip(),
+        context=clean(mask(_context(found, topics))).rstrip(),
         speaker=speaker,
     )
 
 
-def _context(found: dict[str, Any]) -> str:
-    """Text besides a record's own by which words find it: headings, names, tags, other fields."""
-    return "\n".join([*found["trail"], *found["entities"], *found["tags"], *found["more"]])
+def _context(found: dict[str, Any], topics: Sequence[str] = ()) -> str:
+    """Text besides a record's own by which words find it: headings, names and tags; after a blank line, the
+    other fields."""
+    named = dict.fromkeys((*found["trail"], *found["entities"], *found["tags"], *topics))
+    return "\n".join((*named, "", *found["more"]))
 
 
 def _hash(text: str) -> str:
@@ -486,7 +492,7 @@ def _hash(text: str) -> str:
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "17"
+SCHEMA_VERSION = "18"
 """Increment it with any change of the schema or of how items and terms are made: an index of another version
 is rebuilt."""
 

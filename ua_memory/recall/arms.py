@@ -148,17 +148,20 @@ def _query_stems(stem: str, wanted: Set[str], forms: Mapping[str, tuple[str, ...
 def heading_stems(
     words: WordIndex, items: Sequence[IndexItem], wanted: Set[str], forms: Mapping[str, tuple[str, ...]]
 ) -> dict[str, frozenset[str]]:
-    """{item key: the wanted stems in its headings, tags and names}, without items that have none. Sessions
-    are left out: their title is mostly their first words."""
+    """{item key: the wanted stems in its headings, tags, names, and other fields such as `why:`}, without
+    items that have none. Sessions are left out: their title is mostly their first words."""
     items = [item for item in items if item.record != index_items.SESSION]
-    headings = {item.key: (item.heading, (*item.tags, *item.entities)) for item in items}
-    texts = {heading: frozenset(index_items.heading_words(*heading)) for heading in set(headings.values())}
+    about = {item.key: (item.heading, (*item.tags, *item.entities), item.fields) for item in items}
+    texts = {
+        each: frozenset((*index_items.heading_words(each[0], each[1]), *words_of(each[2])))
+        for each in set(about.values())
+    }
     known = words.vocabulary.stems(set().union(*texts.values()))
     found = {
-        heading: frozenset(stem for word in text for stem in _query_stems(known[word], wanted, forms))
-        for heading, text in texts.items()
+        each: frozenset(stem for word in text for stem in _query_stems(known[word], wanted, forms))
+        for each, text in texts.items()
     }
-    return {key: found[heading] for key, heading in headings.items() if found[heading]}
+    return {key: found[each] for key, each in about.items() if found[each]}
 
 
 def coverage(words: WordIndex, weights: Weights, items: Sequence[IndexItem]) -> dict[str, float]:

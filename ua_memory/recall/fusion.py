@@ -566,7 +566,9 @@ def _same_number(one: str, other: str) -> bool:
 
 def calibrated(asked: ParsedQuery, hits: Sequence[Ranked]) -> list[float]:
     """The shown scores of these hits (best first), 0 to 1, not increasing: the first is its `chance`."""
-    top = chance(asked, hits)
+    # A newer value stands before the older one, which may match the query's words much better.
+    at = next((n for n, one in enumerate(hits[:CHECKED_HITS]) if not one.parts.get("newer")), 0)
+    top = max(chance(asked, hits), chance(asked, [*hits[at : at + 1], *hits[:at], *hits[at + 1 :]]))
     if not top:
         return [0.0] * len(hits)
     scores = [top]

@@ -560,7 +560,24 @@ def _hit(
     weights = asked.weights
     idf = {**{form: weights.idf[own[0]] for form, own in weights.forms.items()}, **weights.idf}
     shown = snippet(index.words, one.item.text, idf, length)
+    if field := _matched_field(index.words, asked, one.item):
+        shown += f" ({snippet(index.words, field, idf, SESSION_SNIPPET_LENGTH)})"
     return Hit(one.item, score, one.score, shown, by, one.parts, tuple(kept.under), replaced.get(key))
+
+
+def _matched_field(words: WordIndex, asked: ParsedQuery, item: IndexItem) -> str:
+    """The quote or field such as `why:` with most of the query's words that the fact's text lacks, '' if none
+    has any."""
+    fields = [one for one in item.fields.split("\n") if one and one not in item.text]
+    if not fields:
+        return ""
+
+    def stems(text: str) -> Set[str]:
+        return {*words.vocabulary.stems(words_of(text)).values()}
+
+    missing = {stem for word in asked.words if word.specific for stem in word.stems} - stems(item.text)
+    best = max(fields, key=lambda one: len(missing & stems(one)))
+    return best if missing & stems(best) else ""
 
 
 # -- tracing a missing hit ---------------------------------------------------------------------------------
