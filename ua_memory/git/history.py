@@ -399,8 +399,8 @@ class LineAuthors:
             some = before[at : at + FILES_AT_ONCE]
             for rev, data in zip(some, self.history.read_all([(each, path) for each in some]), strict=True):
                 there = _line_numbers((data or b"").decode("utf-8", "surrogateescape").split("\n"))
-                keys = {n: _matching_key(text, there) for n, text in left.items()}
-                here = {n: (rev, path, there[key]) for n, key in keys.items() if key}
+                keys = {n: (text if text in there else _strip_id(text)) for n, text in left.items()}
+                here = {n: (rev, path, there[key]) for n, key in keys.items() if key in there}
                 left = {n: text for n, text in left.items() if n not in here}
                 found |= here
                 if not left:
@@ -429,10 +429,6 @@ def _line_numbers(rows: Sequence[str]) -> dict[str, int]:
     """{text, and text without its id: the first line that has it}."""
     bare = {_strip_id(row): n for n, row in reversed([*enumerate(rows, 1)])}
     return bare | {row.rstrip(): n for n, row in reversed([*enumerate(rows, 1)])}
-
-
-def _matching_key(text: str, there: Mapping[str, int]) -> str:
-    return next((key for key in (text, _strip_id(text)) if key in there), "")
 
 
 def _strip_id(line: str) -> str:

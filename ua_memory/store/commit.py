@@ -172,11 +172,6 @@ def bytes_to_commit(data: bytes | None, touched: TouchedFile) -> bytes | None:
     return merge(touched.disk or b"", data, touched.trail or b"").data
 
 
-def is_own(commit: Commit, record: Pending) -> bool:
-    """Whether a commit is the revision's own, not one of a person's edit."""
-    return record.request in commit_trailers(commit).get("Request", ())
-
-
 def is_committed(record: Pending, history: History) -> bool:
     """Whether the record's own commit was made already."""
     if not record.commits:
@@ -189,15 +184,11 @@ def is_committed(record: Pending, history: History) -> bool:
 
 
 def commits_to_make(record: Pending, history: History, parent: str | None, *, moved: bool) -> list[Commit]:
-    """The commits to make for a record, rebased if HEAD has `moved` to another `parent`."""
-    commits = [*record.commits, *record.after]
-    nameless = any(commit.author == SOMEBODY for commit in commits)
-    return rebase_commits(record, history, parent) if moved or nameless else commits
-
-
-def rebase_commits(record: Pending, history: History, parent: str | None) -> list[Commit]:
-    """The record's commits rebased onto `parent`, and with the person's name if git had none before."""
-    wanted = (*record.commits, *record.after)
+    """The commits to make for a record: rebased if HEAD has `moved` to another `parent`, and with the
+    person's name if git had none before."""
+    wanted = [*record.commits, *record.after]
+    if not moved and all(commit.author != SOMEBODY for commit in wanted):
+        return wanted
     paths = sorted({path for commit in wanted for path in commit.files})
     there = history.blobs(paths, parent) if parent and paths else {}
     known = {c.path: c.trail for c in record.changes}
@@ -207,10 +198,10 @@ def rebase_commits(record: Pending, history: History, parent: str | None) -> lis
     for commit in wanted:
         files = {}
         for path, data in commit.files.items():
-            moved = data if tip[path] == base[path] else _rebase_content(base[path], tip[path], data)
-            if moved != tip[path]:
-                files[path] = moved
-            base[path], tip[path] = data, moved
+            new = data if tip[path] == base[path] else _rebase_content(base[path], tip[path], data)
+            if new != tip[path]:
+                files[path] = new
+            base[path], tip[path] = data, new
         if files or commit is record.commits[-1]:
             author = history.person() if commit.author == SOMEBODY else commit.author
             # The fetched commit may have been collected as garbage: the next sync fetches it again.
@@ -268,7 +259,8 @@ def merge_save(record: Pending, number: int, save: bytes, context: WriteContext)
         # An edit that came after ours, and is committed after it.
         newer = _merge_later_save(record, change, save, context)
         if record.commits and not (
-            saves.missing_lines(change.wanted, newer) and _is_held(change, newer, context)
+            saves.missing_lines(change.wanted, newer)
+            and context.inspect_save(change.path, newer, change.wanted, ()).held
         ):
             record = _set_edit_after(record, change, newer, context)
         record = _record_intermediate(record, change, save)
@@ -306,11 +298,6 @@ def merge_save_over_checkout(record: Pending, number: int, save: bytes, context:
     return merged.with_change(number, replace(merged.changes[number], placed=change.wanted))
 
 
-def _restores_checkout(record: Pending, change: FileChange, context: WriteContext) -> bool:
-    last = change.merged[-1:]
-    return last == (change.wanted,) and context.by_git(record, change.path, change.wanted)
-
-
 def _merge_later_save(record: Pending, change: FileChange, save: bytes, context: WriteContext) -> bytes:
     """The wanted content merged with a save that came after ours was in place.
 
@@ -324,10 +311,6 @@ def _merge_later_save(record: Pending, change: FileChange, save: bytes, context:
             return touched.start or b""
         save = touched.saved or b""
     return merge(base, change.wanted or b"", save).data
-
-
-def _is_held(change: FileChange, newer: bytes, context: WriteContext) -> bool:
-    return context.inspect_save(change.path, newer, change.wanted, ()).held
 
 
 def _intermediates(record: Pending, change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
@@ -556,7 +539,7 @@ def _merge_saves(record: Pending, number: int, context: WriteContext) -> Pending
             # Put it back: git may have written it while switching branches. Nothing is lost, since ours is in
             # the record.
             record = record.with_change(number, change.after_save(save, save))
-        elif _restores_checkout(record, change, context):
+        elif change.merged[-1:] == (change.wanted,) and context.by_git(record, change.path, change.wanted):
             record = merge_save_over_checkout(record, number, save, context)
         else:
             record = merge_save(record, number, save, context)

@@ -345,7 +345,8 @@ class Store:
                 )
                 kept = self.history.not_loose_objects(change.trail for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
-                own = next(n for n, c in enumerate(commits) if store_commit.is_own(c, record))
+                asked = [store_commit.commit_trailers(commit).get("Request", ()) for commit in commits]
+                own = next(n for n, requests in enumerate(asked) if record.request in requests)
                 done = self.history.commit(commits, target, parent)[own]
             except GitFailed as error:
                 trouble = error

@@ -372,6 +372,7 @@ class _SyncRun:
 
     def __post_init__(self) -> None:
         self.done = SyncResult(self.name, printable(self.url), self.trial)
+        self.subject = f"sync: bring in {self.name}"
 
     def run(self) -> SyncResult:
         store, history = self.store, self.store.history
@@ -456,16 +457,11 @@ class _SyncRun:
         done.notes += [*joined.notes, *(joined.result.notes if joined.result else ())]
 
     def _join(self, other: str) -> JoinResult:
-        subject, look = self._subject, self.trial
         done, newly_forgotten = join_and_clean(
-            self.store, other, self.index, door=self.door, subject=subject, dry_run=look
+            self.store, other, self.index, door=self.door, subject=self.subject, dry_run=self.trial
         )
         self.done.forgotten = newly_forgotten or self.done.forgotten
         return done
-
-    @property
-    def _subject(self) -> str:
-        return f"sync: bring in {self.name}"
 
     # -- purges ------------------------------------------------------------------------------------------
     # A rewritten history is verified first: up to the last commit that both agreed on, it may differ from
@@ -497,7 +493,7 @@ class _SyncRun:
         clearing = Cleanup(self.store, self.index)
         everything, gone = tuple(dict.fromkeys((*sought, *preview.needles))), {*ids, *preview.ids}
         with clearing.with_record(ids, gone, everything) as begun:
-            done = join_history(self.store, other, door=self.door, subject=self._subject, base=base)
+            done = join_history(self.store, other, door=self.door, subject=self.subject, base=base)
             self.store.require_settled()  # a commit that is not joined yet would be lost
             new = self._move_branch(other, base, parents, purged, sought)
             _, proof = clearing.clean_up(begun, everything, gone, objects=True)

@@ -52,6 +52,7 @@ OP_VERBS = {
     "purge": "Purged", "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored",
     "retain": "Retained", "retire": "Retired", "vouch": "Vouched for",
 }  # fmt: skip
+WHOLE_SENTENCES = {"sync": "Synced another machine's changes", "init": "Created the bank"}
 SUBJECT_VERBS = {
     "add": "Added", "change": "Changed", "create": "Created", "delete": "Deleted", "remove": "Removed",
     "set": "Set",
@@ -137,8 +138,8 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
             return _undo_sentence(logged, known)
         case "":
             return f"{logged.who} committed: {logged.one.subject}"
-        case "sync":
-            return _with_author(logged, "Synced another machine's changes")
+        case op if op in WHOLE_SENTENCES:
+            return _with_author(logged, WHOLE_SENTENCES[op])
         case "core replace":
             verb, _, name = logged.one.subject.removeprefix("core: ").partition(" ")
             return _with_author(logged, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
@@ -149,8 +150,6 @@ def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevisio
             ids = logged.one.trailers.get("Facts", ())
             named = f" ({', '.join(ids)})" if 0 < len(ids) < QUOTED_TEXTS else ""
             return _with_author(logged, f"Forgot {logged.one.subject.removeprefix('forget: ')}{named}")
-        case "init":
-            return _with_author(logged, "Created the bank")
     rest = logged.one.subject.partition(": ")[2] or logged.one.subject
     thing, (verb, _, name) = logged.one.subject.partition(": ")[0], rest.partition(" ")
     if logged.op in OP_VERBS:

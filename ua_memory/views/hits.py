@@ -251,17 +251,13 @@ def _cause_text(found: SearchTrace) -> str:
 
 def trace_json(query: str, found: SearchTrace) -> dict[str, Any]:
     """Why a search has or does not have an item, as JSON."""
-    arms = {name: {"rank": rank, "score": raw} for name, (rank, raw) in found.arms.items()}
+    arms = ("arms", lambda arm: {"rank": arm[0], "score": arm[1]})
+    known = ("rank", "score", "limit", "min_score", "depth", arms, "parts", ("by", _item_text_json))
     return {
         "query": query,
-        **({"target": _item_json(found.item, "text")} if found.item else {}),
-        **fields(found, "cause"),
+        **fields(found, ("item as target?", _item_text_json), "cause"),
         "says": _cause_text(found),
-        **fields(found, "rank", "score", "limit", "min_score", "depth"),
-        "arms": arms,
-        **fields(found, "parts"),
-        "by": _item_json(found.by, "text") if found.by else None,
-        **fields(found, "filters", "answer.answered", "answer.mode", "answer.notes"),
+        **fields(found, *known, "filters", "answer.answered", "answer.mode", "answer.notes"),
     }
 
 
@@ -277,21 +273,20 @@ def _item_json(item: IndexItem, *more: str) -> dict[str, Any]:
     return fields(item, "place") | source | fields(item, *more)
 
 
+def _item_text_json(item: IndexItem) -> dict[str, Any]:
+    return _item_json(item, "text")
+
+
 def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
-    folded = [_item_json(one, "kind?", "day?", "when?") for one in hit.folded]
-    found = {
+    folded = ("folded?", lambda one: _item_json(one, "kind?", "day?", "when?"))
+    arms = ("arms", lambda arm: {"rank": arm[0], "score": round(arm[1], 4)})
+    scores = (arms, ("parts", lambda value: round(value, 4))) if explain else ()
+    return {
         **_item_json(hit.item),
-        "score": round(hit.score, 4),
-        **fields(hit, "snippet"),
+        **fields(hit, ("score", lambda score: round(score, 4)), "snippet"),
         **fields(hit.item, *ITEM_FIELDS),
-        **fields(hit, "outside?"),
-        **({"folded": folded} if folded else {}),
-        **({"replaces": _item_json(hit.replaces)} if hit.replaces else {}),
+        **fields(hit, "outside?", folded, ("replaces?", _item_json), *scores),
     }
-    if explain:
-        found["arms"] = {key: {"rank": rank, "score": round(raw, 4)} for key, (rank, raw) in hit.arms.items()}
-        found["parts"] = {key: round(value, 4) for key, value in hit.parts.items()}
-    return found
 
 
 def explanation_json(found: QueryExplanation) -> dict[str, Any]:
