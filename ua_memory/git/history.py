@@ -72,13 +72,13 @@ class RepositoryState:
     """Differs after every switch, also after one back."""
 
 
-def read_state(trail: Repository) -> RepositoryState:
+def read_state(repo: Repository) -> RepositoryState:
     """The present state of a bank's own repository; of a history kept beside code, a constant."""
-    if not trail.own or not trail.exists:
+    if not repo.own or not repo.exists:
         return RepositoryState()
     # HEAD is read before the branch: if it changes in between, the states differ.
-    head = _file_state(trail.git_dir / "HEAD")
-    return RepositoryState(current_branch(trail), _file_state(trail.git_dir / "index"), head)
+    head = _file_state(repo.git_dir / "HEAD")
+    return RepositoryState(current_branch(repo), _file_state(repo.git_dir / "index"), head)
 
 
 def _file_state(file: Path) -> FileState:
@@ -88,43 +88,43 @@ def _file_state(file: Path) -> FileState:
     return None
 
 
-def current_branch(trail: Repository) -> str:
+def current_branch(repo: Repository) -> str:
     """The branch that HEAD names, even without a commit; '' if it is detached."""
     with contextlib.suppress(OSError, ValueError):
-        if not trail.reftable:
-            line = (trail.git_dir / "HEAD").read_text().strip()
+        if not repo.reftable:
+            line = (repo.git_dir / "HEAD").read_text().strip()
             return line[5:] if line.startswith("ref: ") else ""
     return ""
 
 
-def is_locked(trail: Repository) -> bool:
+def is_locked(repo: Repository) -> bool:
     """Whether git's index is locked, by a running git or a killed one."""
-    return trail.own and (trail.git_dir / "index.lock").exists()
+    return repo.own and (repo.git_dir / "index.lock").exists()
 
 
-def is_writing_files(trail: Repository) -> bool:
+def is_writing_files(repo: Repository) -> bool:
     """Whether a running git may be writing files."""
-    if not is_locked(trail):
+    if not is_locked(repo):
         return False
-    if is_running(trail, FILE_WRITING_COMMANDS):
+    if is_running(repo, FILE_WRITING_COMMANDS):
         return True
     with contextlib.suppress(OSError):
-        return filesystem_now(trail.git_dir) - (trail.git_dir / "index.lock").stat().st_mtime_ns < NEW_LOCK_NS
+        return filesystem_now(repo.git_dir) - (repo.git_dir / "index.lock").stat().st_mtime_ns < NEW_LOCK_NS
     return False
 
 
-def wait_until_idle(trail: Repository, seconds: float) -> bool:
+def wait_until_idle(repo: Repository, seconds: float) -> bool:
     """Wait until no git is writing files; False after a timeout of `seconds`."""
     until = time.monotonic() + seconds
     waited = False
-    while is_writing_files(trail):
+    while is_writing_files(repo):
         if time.monotonic() > until:
             return False
         waited = True
         time.sleep(PAUSE_SECONDS)
     # git writes HEAD after it releases the index.
     for _ in range(HEAD_CHECKS if waited else 0):
-        if not is_running(trail, FILE_WRITING_COMMANDS):
+        if not is_running(repo, FILE_WRITING_COMMANDS):
             break
         time.sleep(PAUSE_SECONDS)
     return True
@@ -134,19 +134,17 @@ def wait_until_idle(trail: Repository, seconds: float) -> bool:
 class OtherBranches:
     """The branches other than the current one, `here`."""
 
-    trail: Repository
+    repo: Repository
     here: str
     _trees: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property
     def tips(self) -> Sequence[tuple[str, str]]:
         """(name, commit) of each, newest first. git is not run if there is only one branch."""
-        if not self.trail.own or not (
-            self.trail.reftable or len(self.trail.ref_names("heads", "remotes")) > 1
-        ):
+        if not self.repo.own or not (self.repo.reftable or len(self.repo.ref_names("heads", "remotes")) > 1):
             return ()
         words = (f"--count={MOST_ASKED}", "--sort=-committerdate", "--format=%(refname) %(objectname)")
-        out = self.trail.run("for-each-ref", *words, "refs/heads", "refs/remotes").decode("utf-8", "replace")
+        out = self.repo.run("for-each-ref", *words, "refs/heads", "refs/remotes").decode("utf-8", "replace")
         named = (row.partition(" ") for row in out.splitlines())
         return [(name, commit) for name, _, commit in named if name != self.here]
 
@@ -160,7 +158,7 @@ class OtherBranches:
                 # An older content of the current branch, or a deletion, may also be a person's edit, unless
                 # git is at work.
                 apart = blob and not new and self._has_own_commits(commit)
-                if apart or is_locked(self.trail) or self._staged_blob(path) == blob:
+                if apart or is_locked(self.repo) or self._staged_blob(path) == blob:
                     return name
         return self.here if self.tips and blob and self._is_left_by_switch(path, blob) else ""
 
@@ -168,28 +166,28 @@ class OtherBranches:
         """Whether a checkout of the current branch wrote the file just before we committed to that branch:
         HEAD is newer than the commit and the file."""
         try:
-            moved = (self.trail.git_dir / "HEAD").stat().st_mtime_ns
-            committed = (self.trail.shared / self.here).stat().st_mtime_ns
-            written = (self.trail.root / path).stat().st_ctime_ns
+            moved = (self.repo.git_dir / "HEAD").stat().st_mtime_ns
+            committed = (self.repo.shared / self.here).stat().st_mtime_ns
+            written = (self.repo.root / path).stat().st_ctime_ns
         except OSError:
             return False
         if moved < max(committed, written):
             return False
         words = ("log", f"-n{MOST_ASKED}", "--format=", "--raw", "--no-abbrev", "--no-renames", "--", path)
-        return f" {blob} " in self.trail.run(*words).decode("utf-8", "replace")
+        return f" {blob} " in self.repo.run(*words).decode("utf-8", "replace")
 
     def _files(self, commit: str) -> Mapping[str, str]:
         if commit not in self._trees:
-            self._trees[commit] = repository.parse_ls_tree(self.trail.run("ls-tree", "-r", "-z", commit))
+            self._trees[commit] = repository.parse_ls_tree(self.repo.run("ls-tree", "-r", "-z", commit))
         return self._trees[commit]
 
     def _has_own_commits(self, commit: str) -> bool:
-        head = self.trail.head()
-        return not head or bool(self.trail.run("rev-list", "-n1", commit, f"^{head}").strip())
+        head = self.repo.head()
+        return not head or bool(self.repo.run("rev-list", "-n1", commit, f"^{head}").strip())
 
     def _staged_blob(self, path: str) -> str | None:
         with contextlib.suppress(GitFailed):
-            row = self.trail.run("ls-files", "-s", "-z", "--", path).decode("utf-8", "surrogateescape")
+            row = self.repo.run("ls-files", "-s", "-z", "--", path).decode("utf-8", "surrogateescape")
             return row.split()[1] if row.strip("\0") else None
         return ""
 

@@ -214,28 +214,28 @@ class LostBranch:
         return "ua-memory doctor --mend" if self.sure else f"if that is the last you know of: {by_hand}"
 
 
-def find_lost(trail: Process, branch: str) -> LostBranch | None:
+def find_lost(repo: Process, branch: str) -> LostBranch | None:
     """The last revision of a branch without a ref; None if there was none, or other branches contain it.
     GitFailed."""
-    if not _has_objects(trail.shared / "objects"):
+    if not _has_objects(repo.shared / "objects"):
         return None
-    commits = trail.run("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
+    commits = repo.run("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
     names = [line[7:] for line in commits.decode().splitlines() if line.startswith("commit ")]
     if not names:
         return None
     seen = ["log", "--no-walk=unsorted", "--stdin", f"--format={_LOG_FORMAT}", "--no-color"]
-    out = trail.run(*seen, stdin="\n".join(names).encode()).decode("utf-8", "replace")
+    out = repo.run(*seen, stdin="\n".join(names).encode()).decode("utf-8", "replace")
     rows = [row.lstrip("\n").split("\0") for row in out.split("\x01") if row.strip()]
     followed = {parent for row in rows for parent in row[2].split()}
-    within = set(trail.run("rev-list", "--branches").decode().split())
+    within = set(repo.run("rev-list", "--branches").decode().split())
     known = followed | within
     ends = [row for row in rows if row[3].strip() and row[0] not in known]
     ends.sort(key=lambda row: parse_time(row[1]), reverse=True)
     subjects = {row[0]: row[4] for row in rows}
-    here = _files_on_disk(trail.root)
+    here = _files_on_disk(repo.root)
     for end in ends[:SEARCHED_TIPS] if here else ():
-        for name in trail.run("rev-list", "--first-parent", f"-n{SEARCH_DEPTH}", end[0]).decode().split():
-            if _memory_files(trail, name) == here:
+        for name in repo.run("rev-list", "--first-parent", f"-n{SEARCH_DEPTH}", end[0]).decode().split():
+            if _memory_files(repo, name) == here:
                 return LostBranch(branch, name, subjects[name], name == end[0])
     return LostBranch(branch, ends[0][0], ends[0][4], False) if ends else None
 
@@ -245,9 +245,9 @@ def _has_objects(objects: Path) -> bool:
     return any(objects.glob("pack/*.pack")) or any(objects.glob("[0-9a-f][0-9a-f]/*"))
 
 
-def _memory_files(trail: Process, revision: str) -> dict[str, str]:
+def _memory_files(repo: Process, revision: str) -> dict[str, str]:
     """{path: blob id} of a revision's memory files."""
-    every = parse_ls_tree(trail.run("ls-tree", "-r", "-z", revision))
+    every = parse_ls_tree(repo.run("ls-tree", "-r", "-z", revision))
     return {path: blob for path, blob in every.items() if is_truth(path)}
 
 
@@ -286,10 +286,10 @@ UNCERTAIN_FILES = 6
 FSCK_KINDS = {"invalid": "commit"}
 
 
-def find_missing(trail: Process) -> dict[str, str]:
+def find_missing(repo: Process) -> dict[str, str]:
     """{id: kind} of every object that is referenced and missing or damaged; the kind is "object" if unknown.
     Reads the whole history (`git fsck`)."""
-    out, said = trail.ask("fsck", "--full", "--no-dangling", "--no-progress", ok=range(256))
+    out, said = repo.ask("fsck", "--full", "--no-dangling", "--no-progress", ok=range(256))
     found: dict[str, str] = {}
     for row in _FSCK_PROBLEM.finditer(f"{out.decode('utf-8', 'replace')}\n{said}"):
         one, other = filter(None, row.groups())  # a kind and an id, an id and what it is, or an id in two
@@ -299,14 +299,14 @@ def find_missing(trail: Process) -> dict[str, str]:
     return found
 
 
-def missing_from_head(trail: Process) -> str:
+def missing_from_head(repo: Process) -> str:
     """A message about objects that are missing from the newest revisions, '' if none are. Fast: objects are
     not verified, and older files not checked."""
     try:
         words = ("rev-list", "--objects", f"--max-count={CHECKED_REVISIONS}", "--missing=print", "HEAD")
-        rows = trail.run(*words).decode("utf-8", "replace").splitlines()
+        rows = repo.run(*words).decode("utf-8", "replace").splitlines()
         if sum(" " not in row for row in rows) >= CHECKED_REVISIONS:  # what has no name is a commit
-            trail.run("rev-list", "--count", "HEAD")
+            repo.run("rev-list", "--count", "HEAD")
     except GitFailed as error:
         return error.what
     gone = [row[1:] for row in rows if row.startswith("?")]
@@ -320,34 +320,34 @@ def missing_message(gone: Mapping[str, str]) -> str:
     return f"{'an object is' if len(gone) == 1 else f'{len(gone)} objects are'} missing: {first}{more}"
 
 
-def write_lost(trail: Process, contents: Mapping[str, bytes], listings: Iterable[Listing]) -> dict[str, str]:
+def write_lost(repo: Process, contents: Mapping[str, bytes], listings: Iterable[Listing]) -> dict[str, str]:
     """Write missing objects again, as far as they are in `contents` ({blob id: bytes}) or follow from
     listings; {id: kind} of those that are still missing."""
     held = {name: ("tree", data) for listing in listings for name, data in tree_objects(listing).items()}
     held |= {name: ("blob", data) for name, data in contents.items()}
-    gone = _set_invalid_aside(trail, find_missing(trail))
+    gone = _set_invalid_aside(repo, find_missing(repo))
     while there := [name for name in gone if name in held]:
         for name in there:
             kind, data = held.pop(name)
             with suppress(OSError):  # git would not overwrite a damaged file
-                (trail.shared / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
-            trail.run("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
+                (repo.shared / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
+            repo.run("hash-object", "-w", "-t", kind, "--stdin", stdin=data)
         # Objects below a missing tree were not checked before.
-        gone = _set_invalid_aside(trail, find_missing(trail))
+        gone = _set_invalid_aside(repo, find_missing(repo))
     return gone
 
 
-def _set_invalid_aside(trail: Process, gone: dict[str, str]) -> dict[str, str]:
+def _set_invalid_aside(repo: Process, gone: dict[str, str]) -> dict[str, str]:
     """Move invalid object files away, since git would not overwrite them; {id: kind} of what is missing then,
     since a pack may have the object too."""
-    files = [trail.shared / "objects" / name[:2] / name[2:] for name in gone]
+    files = [repo.shared / "objects" / name[:2] / name[2:] for name in gone]
     if not any(file.exists() for file in files):
         return gone
-    (trail.git_dir / BROKEN_FOLDER).mkdir(exist_ok=True)
+    (repo.git_dir / BROKEN_FOLDER).mkdir(exist_ok=True)
     for file in files:
         with suppress(FileNotFoundError):
-            file.replace(trail.git_dir / BROKEN_FOLDER / f"{file.parent.name}{file.name}")
-    return find_missing(trail)
+            file.replace(repo.git_dir / BROKEN_FOLDER / f"{file.parent.name}{file.name}")
+    return find_missing(repo)
 
 
 def guess_listings(index: Listing, disk: Listing, old: Listing, changed: Iterable[str]) -> Iterator[Listing]:

@@ -306,11 +306,11 @@ def _is_hand_written(draft: Draft, there: Fact, *, wholly: bool = False) -> bool
     start = find_fact(file.start or b"", path, there.id)
     if start is None:
         return False  # this revision itself brings it
-    was = find_fact(file.trail or b"", path, there.id)
+    was = find_fact(file.in_head or b"", path, there.id)
     if was is None or (wholly and was != start):
         return True
     rows = range(was.place.line, was.place.end + 1 if wholly else was.place.line + 1)
-    return any(draft.typed(path, file.trail or b"", row) for row in rows)
+    return any(draft.typed(path, file.in_head or b"", row) for row in rows)
 
 
 _COMPARED_FIELDS = frozenset(

@@ -58,10 +58,10 @@ def commit_trailers(commit: Commit) -> Mapping[str, tuple[str, ...]]:
 def compose_commits(draft: Draft, when: datetime, request: str, person: Person) -> list[Commit]:
     """The commits of a draft: the person's edits, lines put back after stale saves, then our own."""
     made = []
-    by_hand = [t for t in draft.touched.values() if t.saved != t.trail and not t.held]
+    by_hand = [t for t in draft.touched.values() if t.saved != t.in_head and not t.held]
     if by_hand:
-        disk, trail = {t.path: t.saved for t in by_hand}, {t.path: t.trail for t in by_hand}
-        made.append(edit_commit(disk, trail, when, person()))
+        disk, in_head = {t.path: t.saved for t in by_hand}, {t.path: t.in_head for t in by_hand}
+        made.append(edit_commit(disk, in_head, when, person()))
     put_back = [t for t in draft.touched.values() if t.is_stale]
     if put_back:
         made += put_back_commits(put_back, when, person)
@@ -82,21 +82,21 @@ def compose_commits(draft: Draft, when: datetime, request: str, person: Person) 
 
 def edit_commit(
     disk: Mapping[str, bytes | None],
-    trail: Mapping[str, bytes | None],
+    in_head: Mapping[str, bytes | None],
     when: datetime,
     author: tuple[str, str],
     *,
     naming: bool = True,
 ) -> Commit:
-    """A commit of a person's hand edits: `disk` and `trail` are {path: bytes} after and before.
+    """A commit of a person's hand edits: `disk` and `in_head` are {path: bytes} after and before.
 
     With `naming` its trailers name the new facts.
     """
     new, lost = list[str](), 0
     for path, data in disk.items():
         if naming and path != SETTINGS:
-            new += saves.names_of_new(trail[path], data, path)
-            lost += saves.lost_records({path: saves.Edit(path, trail[path], data)})[path]
+            new += saves.names_of_new(in_head[path], data, path)
+            lost += saves.lost_records({path: saves.Edit(path, in_head[path], data)})[path]
     what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
     if all(data is None for data in disk.values()):
         what = f"delete {what}"
@@ -169,7 +169,7 @@ def bytes_to_commit(data: bytes | None, touched: TouchedFile) -> bytes | None:
     """What our commit has of a file: our bytes; of a held file, our change applied to HEAD's content."""
     if not touched.held or data is None:
         return data
-    return merge(touched.disk or b"", data, touched.trail or b"").data
+    return merge(touched.disk or b"", data, touched.in_head or b"").data
 
 
 def is_committed(record: Pending, history: History) -> bool:
@@ -191,7 +191,7 @@ def commits_to_make(record: Pending, history: History, parent: str | None, *, mo
         return wanted
     paths = sorted({path for commit in wanted for path in commit.files})
     there = history.blobs(paths, parent) if parent and paths else {}
-    known = {c.path: c.trail for c in record.changes}
+    known = {c.path: c.in_head for c in record.changes}
     tip = {path: _read_blob(there.get(path), known.get(path), history) for path in paths}
     base = {path: known.get(path, tip[path]) for path in paths}
     made = []
@@ -239,7 +239,7 @@ SHOWN_BYTES = 1 << 20
 class WriteContext:
     """What writing a revision's files needs.
 
-    `inspect_save(path, bytes, trail, intermediate)` classifies a person's save
+    `inspect_save(path, bytes, in_head, intermediate)` classifies a person's save
     (`EditInspector.inspect_save`).
     """
 
@@ -267,7 +267,7 @@ def merge_save(record: Pending, number: int, save: bytes, context: WriteContext)
         return record.with_change(number, change.after_save(save, newer))
     own = record.commits[-1]
     earlier = record.commits[:-1]
-    before = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
+    before = [change.in_head, *(c.files[change.path] for c in earlier if change.path in c.files)]
     if change.start == change.aim and change.path in own.files:
         # The last one is a person's, too, or puts back what they dropped.
         before.append(own.files[change.path])
@@ -279,9 +279,9 @@ def merge_save(record: Pending, number: int, save: bytes, context: WriteContext)
     earlier = earlier[: len(earlier) - _count_superseded(earlier, change.path, save)]
     theirs = []
     if not touched.held:
-        edited = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
-        trail = {change.path: edited[-1]}
-        theirs.append(edit_commit({change.path: touched.saved}, trail, own.when, _person(record, context)))
+        edited = [change.in_head, *(c.files[change.path] for c in earlier if change.path in c.files)]
+        in_head = {change.path: edited[-1]}
+        theirs.append(edit_commit({change.path: touched.saved}, in_head, own.when, _person(record, context)))
     if touched.is_stale:
         theirs += put_back_commits([touched], own.when, lambda: _person(record, context))
     record = replace(record, commits=(*earlier, *theirs, own))
@@ -329,7 +329,7 @@ def _merge_base(record: Pending, change: FileChange, save: bytes) -> bytes:
     """
     contents = _intermediates(record, change, _committed_contents(record, change))
     contents += [
-        saves.partial_content(change.trail or b"", data, save) for data in (*contents, change.wanted or b"")
+        saves.partial_content(change.in_head or b"", data, save) for data in (*contents, change.wanted or b"")
     ]
     ordered = sorted(contents, key=lambda data: saves.edit_distance(data, save))
     fitting = (data for data in ordered if not _duplicates_record(data, change, save))
@@ -345,7 +345,7 @@ def _duplicates_record(base: bytes, change: FileChange, save: bytes) -> bool:
 def _committed_contents(record: Pending, change: FileChange) -> list[bytes | None]:
     """The file in HEAD, and in each commit of a person's save."""
     commits = (*record.commits[:-1], *record.after)
-    return [change.trail, *(c.files[change.path] for c in commits if change.path in c.files)]
+    return [change.in_head, *(c.files[change.path] for c in commits if change.path in c.files)]
 
 
 def _is_later_save(record: Pending, change: FileChange, save: bytes) -> bool:
@@ -373,8 +373,8 @@ def _make_edit_after(
     record: Pending, change: FileChange, data: bytes | None, author: tuple[str, str], *, naming: bool
 ) -> Commit:
     own, path = record.commits[-1], change.path
-    trail = {path: own.files.get(path, change.trail)}
-    return edit_commit({path: data}, trail, own.when, author, naming=naming)
+    in_head = {path: own.files.get(path, change.in_head)}
+    return edit_commit({path: data}, in_head, own.when, author, naming=naming)
 
 
 def name_facts_after(record: Pending, number: int) -> Pending:
@@ -511,7 +511,7 @@ def leave_files(record: Pending, context: WriteContext, there: Callable[[str], b
     for number, change in enumerate(record.changes):
         out = _out_path(change, record.key, context)
         save = read(out) if out.exists() and not swap.same_file(out, context.root / change.path) else None
-        known = (change.start, change.aim, change.trail, change.placed, change.wanted, there(change.path))
+        known = (change.start, change.aim, change.in_head, change.placed, change.wanted, there(change.path))
         if save and save not in known:
             record = merge_save(record, number, save, context)
         change = record.changes[number]
@@ -604,7 +604,7 @@ def _remove_leftover(record: Pending, number: int, out: Path, context: WriteCont
         if not is_unused(out):
             return record, False
         late = read(out)
-        known = (change.start, change.aim, change.trail, change.placed, change.wanted, *change.merged)
+        known = (change.start, change.aim, change.in_head, change.placed, change.wanted, *change.merged)
         if late and late.strip() and late not in known:
             if record.commits:
                 return record, False
@@ -624,7 +624,7 @@ def _merge_late_write(record: Pending, number: int, out: Path, late: bytes, cont
     base, taken[turn] = taken[turn], late
     now = read(context.root / change.path)
     wanted = merge(base or b"", now or b"", late).data
-    new = FileChange(change.path, now, now, change.trail, now, wanted, tuple(taken))
+    new = FileChange(change.path, now, now, change.in_head, now, wanted, tuple(taken))
     # The other files are done, so a later save of them is an ordinary hand edit.
     done = tuple(c if c.wanted == c.placed else c.after_save(c.placed, c.wanted) for c in record.changes)
     record = replace(record, changes=done, written=False).with_change(number, new)

@@ -36,7 +36,7 @@ from ua_memory.text import redaction
 
 @dataclass(frozen=True, slots=True)
 class TouchedFile:
-    """A file of a revision: its bytes on `disk`, in HEAD (`trail`), and those that the revision changes
+    """A file of a revision: its bytes on `disk`, in HEAD (`in_head`), and those that the revision changes
     (`start`).
 
     `start` differs from `disk` only if a stale save was merged. A hand edit of a `held` file is not
@@ -45,7 +45,7 @@ class TouchedFile:
 
     path: str
     disk: bytes | None
-    trail: bytes | None
+    in_head: bytes | None
     start: bytes | None
     held: bool = False
     restored: tuple[DroppedLine, ...] = ()
@@ -66,7 +66,7 @@ class TouchedFile:
     @property
     def saved(self) -> bytes | None:
         """What is committed of the person's save."""
-        return self.trail if self.other_branch else self.without_forgotten if self.forgotten else self.disk
+        return self.in_head if self.other_branch else self.without_forgotten if self.forgotten else self.disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ class EditInspector:
         """
         for _ in range(READ_ATTEMPTS):
             found = self._inspect(path, owed, adopting, accept)
-            if found.disk in (found.trail, bytes_on_disk(self._root / path)):
+            if found.disk in (found.in_head, bytes_on_disk(self._root / path)):
                 break
         return found
 
@@ -271,18 +271,18 @@ class EditInspector:
             if not adopt:
                 raise
             disk, file = None, None  # a link replaced the file
-        trail = owed[path] if path in owed else self._head_bytes(path, disk)
-        if disk is None and file and trail is not None:
+        in_head = owed[path] if path in owed else self._head_bytes(path, disk)
+        if disk is None and file and in_head is not None:
             disk = read(file, expected=True)
-        if trail == disk:
-            return TouchedFile(path, disk, trail, disk)
-        if path not in owed and not accept and (branch := self._other_branch(path, disk, trail)):
-            return TouchedFile(path, disk, trail, trail, other_branch=branch)
+        if in_head == disk:
+            return TouchedFile(path, disk, in_head, disk)
+        if path not in owed and not accept and (branch := self._other_branch(path, disk, in_head)):
+            return TouchedFile(path, disk, in_head, in_head, other_branch=branch)
         if path == SETTINGS:
             return TouchedFile(
-                path, disk, trail, disk, held=disk is None and not accept and path in self._survey().held
+                path, disk, in_head, disk, held=disk is None and not accept and path in self._survey().held
             )
-        return self._classify(Edit(path, trail, disk), accept=accept)
+        return self._classify(Edit(path, in_head, disk), accept=accept)
 
     @synchronized
     def read_position(self) -> RepositoryState:
@@ -291,12 +291,12 @@ class EditInspector:
         self._other_branches = OtherBranches(self._history, now.branch)
         return now
 
-    def _other_branch(self, path: str, disk: bytes | None, trail: bytes | None) -> str:
+    def _other_branch(self, path: str, disk: bytes | None, in_head: bytes | None) -> str:
         """Another branch that has exactly these bytes of a changed file, which a checkout has written; or
         ''."""
         with contextlib.suppress(GitFailed):
             blob = None if disk is None else blob_id(disk)
-            return self._other_branches.has(path, blob, new=trail is None)
+            return self._other_branches.has(path, blob, new=in_head is None)
         return ""
 
     @synchronized
@@ -336,15 +336,15 @@ class EditInspector:
         Only if HEAD is still `head`, which the edit was made on.
         """
         with contextlib.suppress(UaMemoryError, OSError):
-            trail = self._head_blob_id(path) if self._history.exists else None
+            in_head = self._head_blob_id(path) if self._history.exists else None
             known, name = self._seen_edits(), blob_id(disk)
-            if not trail or trail == name or known.get(path, [])[1:] == [trail, name]:
+            if not in_head or in_head == name or known.get(path, [])[1:] == [in_head, name]:
                 return
             revision = self._newest_revision(path)
             self._history.run("hash-object", "-w", "--stdin", stdin=disk)
             if self._history.head() != head:
                 return
-            rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
+            rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, in_head, name]}
             newest = json.dumps(dict([*rows.items()][-SEEN_EDITS_KEPT:])).encode()
             swap.replace_file(self._seen_file, newest, self._seen_file.with_suffix(".fresh"))
 
@@ -360,10 +360,10 @@ class EditInspector:
     def _stale_against_seen(self, edit: Edit) -> saves.StaleSave | None:
         """The merge of a stale save with a recorded hand edit that it has overwritten; None if it has not."""
         known = self._seen_edits().get(edit.path)
-        if not known or edit.trail is None or edit.disk is None:
+        if not known or edit.in_head is None or edit.disk is None:
             return None
-        revision, trail, name = known
-        if trail != blob_id(edit.trail) or name == blob_id(edit.disk):
+        revision, in_head, name = known
+        if in_head != blob_id(edit.in_head) or name == blob_id(edit.disk):
             return None
         if revision != self._newest_revision(edit.path):
             return None
@@ -395,18 +395,18 @@ class EditInspector:
 
     @synchronized
     def inspect_save(
-        self, path: str, save: bytes | None, trail: bytes | None, intermediate: Sequence[bytes] = ()
+        self, path: str, save: bytes | None, in_head: bytes | None, intermediate: Sequence[bytes] = ()
     ) -> TouchedFile:
         """Classify a save that came while the file was being written and had these `intermediate` contents.
         Whether it is held is decided without other files."""
-        return self._classify(Edit(path, trail, save), alone=True, intermediate=intermediate)
+        return self._classify(Edit(path, in_head, save), alone=True, intermediate=intermediate)
 
     def _classify(
         self, edit: Edit, *, accept: bool = False, alone: bool = False, intermediate: Sequence[bytes] = ()
     ) -> TouchedFile:
-        path, trail, disk = edit.path, edit.trail, edit.disk
+        path, in_head, disk = edit.path, edit.in_head, edit.disk
         if path == SETTINGS:
-            return TouchedFile(path, disk, trail, disk)
+            return TouchedFile(path, disk, in_head, disk)
         stale, start, forgotten = None, disk, frozenset[str]()
         with contextlib.suppress(GitFailed):
             # With `accept` the person has confirmed the deletions: it is not a stale save.
@@ -420,16 +420,15 @@ class EditInspector:
             theirs = saves.remove_ids((stale.theirs if stale else disk) or b"", path, forgotten)
             start = saves.remove_ids(start or b"", path, forgotten)
             restored = tuple(row for row in stale.restored if row.name[1:] not in forgotten) if stale else ()
-            return TouchedFile(
-                path, disk, trail, start, False, restored, theirs, tuple(sorted(forgotten)), without_forgotten
-            )
+            ids = tuple(sorted(forgotten))
+            return TouchedFile(path, disk, in_head, start, False, restored, theirs, ids, without_forgotten)
         held = bool(saves.paths_to_hold({path: edit}, self._few)) if alone else self._is_held(edit)
-        return TouchedFile(path, disk, trail, disk, held=held and not accept)
+        return TouchedFile(path, disk, in_head, disk, held=held and not accept)
 
     def _forgotten_ids(self, edit: Edit) -> frozenset[str]:
         """The forgotten ids that a save has again. A person who wants such a statement back undoes the
         forgetting, or writes it without the id."""
-        again = saves.by_key(edit.disk, edit.path).keys() - saves.by_key(edit.trail, edit.path).keys()
+        again = saves.by_key(edit.disk, edit.path).keys() - saves.by_key(edit.in_head, edit.path).keys()
         ids = {name for kind, name in again if kind == "id"}
         if not ids or edit.path == FORGOTTEN_FILE:
             return frozenset()

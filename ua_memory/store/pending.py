@@ -22,14 +22,14 @@ FIRST_LINE = b"ua-memory revision 1 sha256 "
 """The first line has a checksum: with a flipped bit in a text, the record would still be valid JSON."""
 UNREADABLE_SUFFIX = ".unreadable"
 TEMP_SUFFIX = ".fresh"
-CONTENTS = ("start", "aim", "trail", "placed", "wanted")
+CONTENTS = ("start", "aim", "in_head", "placed", "wanted")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """One file of a pending revision; None always means no file.
 
-    The revision changes `start` to `aim`; HEAD had `trail`. The file on disk should have `placed`, and is
+    The revision changes `start` to `aim`; HEAD had `in_head`. The file on disk should have `placed`, and is
     replaced with `wanted`: at first also `aim`, after a person's save the merge with it. `merged` are the
     contents that were swapped out in earlier turns, and are merged already.
     """
@@ -37,7 +37,7 @@ class FileChange:
     path: str
     start: bytes | None
     aim: bytes | None
-    trail: bytes | None
+    in_head: bytes | None
     placed: bytes | None
     wanted: bytes | None
     merged: tuple[bytes | None, ...] = ()

@@ -59,10 +59,10 @@ BY_TEXT = "text"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One file that differs from HEAD: its bytes in HEAD (`trail`) and on `disk`; None: no file."""
+    """One file that differs from HEAD: its bytes in HEAD (`in_head`) and on `disk`; None: no file."""
 
     path: str
-    trail: bytes | None
+    in_head: bytes | None
     disk: bytes | None
 
 
@@ -131,7 +131,7 @@ def names_of_new(before: bytes | None, after: bytes | None, path: str) -> tuple[
 
 def lost_records(edits: Mapping[str, Edit]) -> dict[str, int]:
     """{path: number of lost records} over all edits together; moved and reworded ones are not lost."""
-    before = {path: _qualify_ids(by_key(edit.trail, path), path) for path, edit in edits.items()}
+    before = {path: _qualify_ids(by_key(edit.in_head, path), path) for path, edit in edits.items()}
     after = {path: _qualify_ids(by_key(edit.disk, path), path) for path, edit in edits.items()}
     there = {key for found in after.values() for key in found}
     words = {_identifying_text(record) for found in after.values() for record in found.values()}
@@ -250,12 +250,12 @@ def detect_stale(edit: Edit, past: FileHistory, intermediate: Sequence[bytes] = 
     lines, and adds no new line, it is an ordinary edit: the person removes them. That does not hold if its
     base is one of the `intermediate` contents, or if lines of ours are dropped too.
     """
-    if edit.trail is None or edit.disk is None:
+    if edit.in_head is None or edit.disk is None:
         return None
-    then, now = by_key(edit.trail, edit.path), by_key(edit.disk, edit.path)
+    then, now = by_key(edit.in_head, edit.path), by_key(edit.disk, edit.path)
     dropped = then.keys() - now.keys()
     again = any(kind not in (BY_TEXT, "block") for kind, _ in now.keys() - then.keys())
-    if not again and not missing_lines(edit.trail, edit.disk):
+    if not again and not missing_lines(edit.in_head, edit.disk):
         return None
     if not intermediate and not any(_is_ours(r) or SHOWN_TRAILER in r.trailers for r in past.recent()):
         return None
@@ -272,7 +272,7 @@ def _merge_base(
 ) -> BaseCandidate | None:  # fmt: skip
     """The older content with the least edit distance to a save, the newest of several; None if the present
     one is nearer. It may not lack a later record that the save has."""
-    best, least = None, edit_distance(edit.trail or b"", edit.disk or b"")
+    best, least = None, edit_distance(edit.in_head or b"", edit.disk or b"")
     for option in _base_candidates(edit, past, intermediate):
         if until is not None and option.number > until:
             break
@@ -300,7 +300,7 @@ def _base_candidates(edit: Edit, past: FileHistory, intermediate: Sequence[bytes
     yield from (BaseCandidate(INTERMEDIATE, data, True) for data in intermediate)
     if intermediate:
         committed = past.content_after(0)
-        for data in (edit.trail or b"", *intermediate):
+        for data in (edit.in_head or b"", *intermediate):
             yield BaseCandidate(INTERMEDIATE, partial_content(committed, data, edit.disk), True)
     last: BaseCandidate | None = None
     for base in past.candidates():
@@ -327,7 +327,7 @@ def _acknowledged_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -
     Lines are put back in one write with what the revision adds. A save that lacks those too was read before:
     it is still the old buffer. A save that drops only what was put back, and adds no line, has seen it.
     """
-    lost = missing_lines(edit.trail, edit.disk)
+    lost = missing_lines(edit.in_head, edit.disk)
     fresh = _new_lines(edit, base)
     newest, added_with_it = past.recent(), frozenset[Key]()
     for number in range(base.number):
@@ -340,23 +340,23 @@ def _acknowledged_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -
             added_with_it = frozenset()
         now, before = past.content_after(number), past.content_after(number + 1)
         answered = missing_lines(now, before) & lost or missing_lines(before, now) & missing_lines(
-            edit.disk, edit.trail
+            edit.disk, edit.in_head
         )
-        if answered and not fresh and not added_with_it & by_key(edit.trail, edit.path).keys():
+        if answered and not fresh and not added_with_it & by_key(edit.in_head, edit.path).keys():
             return number
     return None
 
 
 def _new_lines(edit: Edit, base: BaseCandidate) -> Counter[bytes]:
     """The lines of a save that neither its base nor the present content has."""
-    return _absent_from(missing_lines(edit.disk, base.data), edit.trail)
+    return _absent_from(missing_lines(edit.disk, base.data), edit.in_head)
 
 
 def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> StaleSave | None:
-    trail, disk = edit.trail or b"", edit.disk or b""
+    in_head, disk = edit.in_head or b"", edit.disk or b""
     if missing_lines(base.data, disk) == missing_lines(base.data, b""):
         return None  # the save has nothing of it: the file was rewritten
-    merged = merge(base.data, trail, disk).data
+    merged = merge(base.data, in_head, disk).data
     restored, gone = missing_lines(merged, disk), missing_lines(disk, merged)
     own, removed = Counter[bytes](), Counter[bytes]()
     for number in range(base.number + 1 if base.shown else base.number):
@@ -364,9 +364,9 @@ def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> St
             now, before = past.content_after(number), past.content_after(number + 1)
             own |= missing_lines(now, before)
             removed |= missing_lines(before, now)
-    # What the trail has not yet is the person's, and is not committed yet with ours.
+    # What HEAD has not yet is the person's, and is not committed yet with ours.
     if base.number == INTERMEDIATE:
-        own |= missing_lines(trail, past.content_after(0))
+        own |= missing_lines(in_head, past.content_after(0))
     theirs_alone = not (base.shown or restored - own or gone - removed)
     uncommitted = bool(past.uncommitted) and base.number <= 1
     if not (restored or gone) or (theirs_alone and (uncommitted or not _new_lines(edit, base))):

@@ -172,15 +172,15 @@ def hash_file(root: Path, f: FileStat) -> Blob | None:
     return None
 
 
-def diff_to_head(root: Path, paths: Iterable[str], blobs: Blobs, trail: Mapping[str, str]) -> dict[str, int]:
-    """{path: mtime} of those that differ from HEAD; of a deleted file, its folder's mtime."""
+def diff_to_head(root: Path, paths: Iterable[str], blobs: Blobs, tree: Mapping[str, str]) -> dict[str, int]:
+    """{path: mtime} of those that differ from HEAD's `tree`; of a deleted file, its folder's mtime."""
     changed: dict[str, int] = {}
     for path in paths:
         row = blobs.get(path)
         if row is None:
-            if path in trail and is_truth(path):
+            if path in tree and is_truth(path):
                 changed[path] = _folder_mtime(root / path)
-        elif row[4] != trail.get(path):
+        elif row[4] != tree.get(path):
             changed[path] = max(row[1], row[2])
     return changed
 
@@ -200,8 +200,8 @@ def held_files(
     had = history.contents(mine[path] for path in words & mine.keys() - owed.keys())
     found = {}
     for path in words:
-        trail = owed[path] if path in owed else had[mine[path]] if path in mine else None
-        found[path] = Edit(path, trail, bytes_on_disk(bank.root / path))
+        in_head = owed[path] if path in owed else had[mine[path]] if path in mine else None
+        found[path] = Edit(path, in_head, bytes_on_disk(bank.root / path))
     held = {path for path in saves.paths_to_hold(found, few) if path in mine}
     held = {
         path for path in held if not saves.detect_stale(found[path], saves.FileHistory(path, history, None))
@@ -241,7 +241,7 @@ _COMMIT = re.compile("[0-9a-f]{40,64}")
 class Snapshot:
     """The files on disk compared with HEAD.
 
-    `racy` are names that may change again with the same time stamp. `blobs` and `trail` are {path: row} on
+    `racy` are names that may change again with the same time stamp. `blobs` and `in_head` are {path: row} on
     disk and {path: blob id} in HEAD; None if the diff was cached or is incomplete. `places` has the index in
     `diff.names` of each name that can be checked alone; `folders` are the names of folders.
     """
@@ -251,7 +251,7 @@ class Snapshot:
     rows: Sequence[discovery.Row]
     racy: frozenset[bytes]
     blobs: Blobs | None = field(default=None, repr=False)
-    trail: Mapping[str, str] | None = field(default=None, repr=False)
+    in_head: Mapping[str, str] | None = field(default=None, repr=False)
     places: Mapping[bytes, int] = field(default_factory=dict, repr=False)
     folders: frozenset[bytes] = frozenset()
     since: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -322,11 +322,11 @@ def full_scan(
     try:
         # By commit id, since the branch may move meanwhile.
         commit = head.partition(" ")[0]
-        trail = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
-        trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
-        unread |= _paths_in(store_files.unreadable_folders(bank.root, _folder_names(listed, rows)), trail)
+        in_head = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
+        in_head |= {path: blob_id(data) for path, data in owed.items() if data is not None}
+        unread |= _paths_in(store_files.unreadable_folders(bank.root, _folder_names(listed, rows)), in_head)
         out = {path for path, data in owed.items() if data is None} | unread
-        mine = {path: name for path, name in trail.items() if path not in out}
+        mine = {path: name for path, name in in_head.items() if path not in out}
         changed = diff_to_head(bank.root, blobs.keys() | mine.keys(), blobs, mine)
         held = held_files(bank, history, changed, mine, few, owed)
     except GitFailed:  # without git nothing can be compared, and nothing is cached
@@ -336,16 +336,16 @@ def full_scan(
     if waiting or unread or held or _has_hard_links(rows):
         return Snapshot(bank.root, seen, rows, unsure)
     places = {name: number for number, name in enumerate(listed)}
-    return Snapshot(bank.root, seen, rows, unsure, blobs, trail, places, _folder_names(listed, rows))
+    return Snapshot(bank.root, seen, rows, unsure, blobs, in_head, places, _folder_names(listed, rows))
 
 
 def _folder_names(names: Iterable[bytes], rows: Iterable[discovery.Row]) -> frozenset[bytes]:
     return frozenset(name for name, row in zip(names, rows, strict=True) if row and stat.S_ISDIR(row[0]))
 
 
-def _paths_in(closed: Collection[str], trail: Iterable[str]) -> set[str]:
-    """The paths of HEAD that are in unreadable folders."""
-    return {path for path in trail if any(path.startswith(f"{one}/") for one in closed)} if closed else set()
+def _paths_in(closed: Collection[str], paths: Iterable[str]) -> set[str]:
+    """The paths that are in unreadable folders."""
+    return {path for path in paths if any(path.startswith(f"{one}/") for one in closed)} if closed else set()
 
 
 def _has_hard_links(rows: Iterable[discovery.Row]) -> bool:
@@ -368,7 +368,7 @@ def incremental_scan(
 ) -> Snapshot | None:
     """The new snapshot, if only the files in `events` changed; None if a full scan is needed."""
     seen, again = last.diff, _names_to_check(last, events)
-    if again is None or last.blobs is None or last.trail is None or seen.held:
+    if again is None or last.blobs is None or last.in_head is None or seen.held:
         return None
     if not (_COMMIT.fullmatch(seen.head) and _COMMIT.fullmatch(head)):
         return None  # before the first revision, or while one is pending
@@ -387,10 +387,10 @@ def incremental_scan(
     blobs = {**last.blobs, **fresh}
     try:
         moved = history.moved(seen.head, head) if head != seen.head else {}
-        trail = {path: name for path, name in {**last.trail, **moved}.items() if name}
+        in_head = {path: name for path, name in {**last.in_head, **moved}.items() if name}
         judged = seen.changed.keys() | fresh.keys() | moved.keys()
-        changed = diff_to_head(bank.root, judged, blobs, trail)
-        if held_files(bank, history, changed, trail, seen.few, {}):
+        changed = diff_to_head(bank.root, judged, blobs, in_head)
+        if held_files(bank, history, changed, in_head, seen.few, {}):
             return None
     except GitFailed:
         return None
@@ -401,7 +401,7 @@ def incremental_scan(
     touched = frozenset(fresh)
     since = {last.name: touched} | {state: paths | touched for state, paths in last.since.items()}
     latest = dict([*since.items()][:STATES_REMEMBERED])
-    return Snapshot(bank.root, found, rows, unsure, blobs, trail, last.places, last.folders, latest)
+    return Snapshot(bank.root, found, rows, unsure, blobs, in_head, last.places, last.folders, latest)
 
 
 def _names_to_check(last: Snapshot, events: frozenset[bytes]) -> set[bytes] | None:
@@ -495,8 +495,8 @@ def survey(
     snapshot = snapshot or full_scan(bank, history, few, head, waiting, last)
     if cache:
         cache.store(snapshot, at)
-    if snapshot.trail is not None:
-        history.known = (snapshot.diff.head, snapshot.trail)
+    if snapshot.in_head is not None:
+        history.known = (snapshot.diff.head, snapshot.in_head)
     return FileSurvey(snapshot, _state_id(snapshot) if snapshot.diff.stamp or at is not None else "")
 
 

@@ -282,7 +282,7 @@ class Store:
                 for change in record.changes if away or moved or placed else ():
                     there = self.history.read("HEAD", change.path)
                     now = read(self.bank.root / change.path)
-                    ours = change.wanted if away else change.trail
+                    ours = change.wanted if away else change.in_head
                     if now != there and now in (ours, placed.get(change.path, ours)):
                         placed[change.path] = there
                         changes.append(FileChange(change.path, now, there, there, now, there))
@@ -305,8 +305,8 @@ class Store:
         changes = []
         for path, t in draft.touched.items():
             aim = draft.files.get(path, t.start)
-            if aim != t.disk or t.disk != t.trail:
-                changes.append(FileChange(path, t.start, aim, t.trail, t.disk, aim))
+            if aim != t.disk or t.disk != t.in_head:
+                changes.append(FileChange(path, t.start, aim, t.in_head, t.disk, aim))
         if not commits and all(c.wanted == c.placed for c in changes):
             return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
         began, head = self._began
@@ -343,7 +343,7 @@ class Store:
                 commits = store_commit.commits_to_make(
                     record, self.history, parent, moved=head is None or parent != head
                 )
-                kept = self.history.not_loose_objects(change.trail for change in record.changes)
+                kept = self.history.not_loose_objects(change.in_head for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
                 asked = [store_commit.commit_trailers(commit).get("Request", ()) for commit in commits]
                 own = next(n for n, requests in enumerate(asked) if record.request in requests)

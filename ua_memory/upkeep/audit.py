@@ -269,7 +269,7 @@ def _blame_target(store: Store, named: statements.Target) -> list[BlameLine]:
 def verify(store: Store, tell: Progress | None = None) -> list[Problem]:
     """Check all invariants that can be checked: syntax, ids, proofs, tombstones, held files, the history."""
     proofs = trust.FileProofs()
-    found = [*file_problems(store, proofs, tell), *_trail_problems(store)]  # held files are reported there
+    found = [*file_problems(store, proofs, tell), *_history_problems(store)]  # held files are reported there
     uncited = trust.uncited_by_refresh(store, proofs.loose)
     return [*found, *(Problem(one.path, one.line, one.message) for one in uncited)]
 
@@ -429,7 +429,7 @@ def _walk_names(root: Path, top: str) -> Iterator[str]:
             yield from (f"{below}/{name}" for name in (*folders, *files) if not name.startswith("."))
 
 
-def _trail_problems(store: Store) -> Iterator[Problem]:
+def _history_problems(store: Store) -> Iterator[Problem]:
     gone = "facts disappeared all at once: `ua-memory status --accept`, or `ua-memory undo`"
     for path in sorted(store.survey().held):
         yield Problem(path, 1, gone)

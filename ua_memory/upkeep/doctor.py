@@ -151,11 +151,11 @@ def _recoverable_objects(store: Store) -> tuple[dict[str, bytes], Iterator[repos
                 disk[path] = (index.get(path, ("100644", ""))[0], blob_id(data))
     for record in reversed(pending.read_records(store.bank.pending)):
         for one in record.changes:
-            for side in (one.start, one.aim, one.trail, one.placed, one.wanted, *one.merged):
+            for side in (one.start, one.aim, one.in_head, one.placed, one.wanted, *one.merged):
                 contents |= {blob_id(side): side} if side is not None else {}
             disk.pop(one.path, None)
-            if one.trail is not None:
-                disk[one.path] = ("100644", blob_id(one.trail))
+            if one.in_head is not None:
+                disk[one.path] = ("100644", blob_id(one.in_head))
     for path, (_, name) in _list_git(store, "ls-tree", "-r", "-z", "HEAD").items():
         if name not in contents and path in disk and (now := contents.get(disk[path][1])):
             contents |= {blob_id(was): was for was in _prefixes(now) if blob_id(was) == name}

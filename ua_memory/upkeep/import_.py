@@ -139,7 +139,7 @@ class NoteImport:
         touched = self.draft.touched[path]
         last = self.store.history.log([path], limit=1)
         ours = bool(last) and last[0].trailer("Memory-Op") == "import"
-        return ours and touched.disk == touched.trail == touched.start
+        return ours and touched.disk == touched.in_head == touched.start
 
     def _free_path(self, name: str) -> str:
         stem, number = name.removesuffix(".md"), 1

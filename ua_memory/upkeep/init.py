@@ -92,10 +92,10 @@ def _former_id(root: Path) -> str:
         return ""
     nameless = locate(root).state.name
     for state in sorted((place.common / "ua-memory").glob(f"*-{place.worktree}")):
-        trail = History(state / "trail.git", root, own=False)
+        earlier = History(state / "trail.git", root, own=False)
         with contextlib.suppress(GitFailed):
-            if trail.exists and state.name != nameless:
-                kept = trail.run("config", "--get", "core.worktree").rstrip(b"\n")
+            if earlier.exists and state.name != nameless:
+                kept = earlier.run("config", "--get", "core.worktree").rstrip(b"\n")
                 if os.fsdecode(kept) == str(root):
                     return state.name.removesuffix(f"-{place.worktree}")
     return ""

@@ -236,16 +236,16 @@ def _draft_restore(store: Store, draft: Draft) -> None:
     draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
 
 
-def _merge_held(trail: bytes, disk: bytes, path: str) -> bytes:
+def _merge_held(in_head: bytes, disk: bytes, path: str) -> bytes:
     """The committed lines with those that only the disk has; of a reworded fact, the disk's version."""
     kept = saves.by_key(disk, path)
     reworded = {
         number
-        for key, record in saves.by_key(trail, path).items()
+        for key, record in saves.by_key(in_head, path).items()
         if key in kept and kept[key] != record
         for number in range(record.place.line - 1, record.place.end)
     }
-    a, b = _lines(trail), _lines(disk)
+    a, b = _lines(in_head), _lines(disk)
     out: list[bytes] = []
     for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         out += [line for n, line in enumerate(a[i:j], i) if tag == "equal" or n not in reworded]
