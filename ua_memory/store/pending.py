@@ -7,8 +7,8 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from ua_memory.git.repository import Commit
 from ua_memory.paths import make_private
 from ua_memory.store import swap
 
-FIRST_LINE = b"ua-memory revision 1 sha256 "
+FIRST_LINE = b"ua-memory revision 2 sha256 "
 """The first line has a checksum: with a flipped bit in a text, the record would still be valid JSON."""
 UNREADABLE_SUFFIX = ".unreadable"
 TEMP_SUFFIX = ".fresh"
-CONTENTS = ("start", "aim", "in_head", "placed", "wanted")
+TEXT_KEY = "//"
+"""In a record `{"//": 3}` is its text number 3, so that each text is written once. No path is named so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,69 +172,39 @@ def _read_record(file: Path) -> Pending | None:
 def _serialize(record: Pending) -> bytes:
     texts: dict[bytes, int] = {}
 
-    def number(data: bytes | None) -> int | None:
-        return None if data is None else texts.setdefault(data, len(texts))
+    def plain(value: Any) -> object:
+        """A text's number, as `TEXT_KEY` has it, or a time as text."""
+        if isinstance(value, bytes):
+            return {TEXT_KEY: texts.setdefault(value, len(texts))}
+        return value.isoformat()
 
-    raw = {
-        "key": record.key,
-        "request": record.request,
-        "written": record.written,
-        "branch": record.branch,
-        "changes": [
-            [c.path, [number(t) for t in c.merged], *(number(getattr(c, side)) for side in CONTENTS)]
-            for c in record.changes
-        ],
-        "commits": [_commit_row(c, number) for c in record.commits],
-        "after": [_commit_row(c, number) for c in record.after],
-        "texts": [_encode_text(text) for text in texts],
-    }
-    rest = json.dumps(raw, indent=1).encode()
+    row = json.dumps(asdict(record), indent=1, default=plain)
+    rest = f'{{"texts": {json.dumps([*map(_encode_text, texts)], indent=1)},\n"record": {row}}}'.encode()
     return FIRST_LINE + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
 def _deserialize(raw: Mapping[str, Any]) -> Pending:
-    texts = [_decode_text(text) for text in raw["texts"]]
+    texts = [base64.b64decode(t["base64"]) if isinstance(t, dict) else t.encode() for t in raw["texts"]]
 
-    def text(number: int | None) -> bytes | None:
-        return None if number is None else texts[number]
+    def whole(value: Any) -> Any:
+        """A value with its texts, and tuples for lists."""
+        if isinstance(value, list):
+            return tuple(map(whole, value))
+        if isinstance(value, dict):
+            return texts[value[TEXT_KEY]] if TEXT_KEY in value else {k: whole(v) for k, v in value.items()}
+        return value
 
-    return Pending(
-        key=raw["key"],
-        request=raw["request"],
-        written=raw["written"],
-        changes=tuple(
-            FileChange(
-                path, **dict(zip(CONTENTS, map(text, numbers), strict=True)), merged=tuple(map(text, merged))
-            )
-            for path, merged, *numbers in raw["changes"]
-        ),
-        commits=tuple(_commit_from_row(row, text) for row in raw["commits"]),
-        after=tuple(_commit_from_row(row, text) for row in raw["after"]),
-        branch=raw.get("branch", ""),  # earlier versions wrote none
-    )
+    def commit(row: Mapping[str, Any]) -> Commit:
+        return Commit(**{**row, "when": datetime.fromisoformat(row["when"])})
+
+    row = whole(raw["record"])
+    commits = {name: tuple(map(commit, row[name])) for name in ("commits", "after")}
+    return Pending(**{**row, **commits, "changes": tuple(FileChange(**one) for one in row["changes"])})
 
 
-def _commit_row(commit: Commit, number: Callable[[bytes | None], int | None]) -> list[Any]:
-    files = {path: number(data) for path, data in commit.files.items()}
-    when = commit.when.isoformat()
-    row = [list(commit.author), when, commit.message, files, [number(blob) for blob in commit.blobs]]
-    return [*row, commit.joins] if commit.joins else row
-
-
-def _commit_from_row(row: list[Any], text: Callable[[int | None], bytes | None]) -> Commit:
-    (name, address), when, message, files, blobs, *joins = row
-    kept = tuple(text(number) or b"" for number in blobs)
-    contents = {path: text(number) for path, number in files.items()}
-    return Commit((name, address), datetime.fromisoformat(when), message, contents, kept, *joins)
-
-
-def _encode_text(data: bytes) -> Any:
+def _encode_text(data: bytes) -> object:
     """Text as a string, so that a person can read the record; other bytes in base64."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
-
-
-def _decode_text(raw: Any) -> bytes:
-    return base64.b64decode(raw["base64"]) if isinstance(raw, dict) else bytes(raw.encode("utf-8"))
