@@ -117,7 +117,10 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("Wir ziehen am 5. Dezember um.", "2026-12-05"), ("Anna hat am 3. Januar Geburtstag.", "2027-01-03"),
         ("公開は12月2日に延期になった。", "2026-12-02"), ("請求書は毎月25日に発行します。", None),
         ("El 5 de mayo o el 6 de mayo.", None), ("Son 12 servidores.", None), ("Jedes Jahr am 5. Mai.", None),
-        ("Am 31. Februar.", None),
+        ("Am 31. Februar.", None), ("Wir treffen uns nächsten Dienstag um 18 Uhr.", "2026-11-24"),
+        ("La semana pasada Marta cambió de trabajo.", "2026-11-09/2026-11-15"),
+        ("Una mañana fui al médico.", None), ("Marta vive en Porto desde hace dos años.", None),
+        ("Am nächsten Morgen war Jana krank.", None),
     ],
 )  # fmt: skip
 def test_when_a_text_is_about(text: str, when: str | None) -> None:

@@ -127,6 +127,8 @@ _PAST_ONLY = late(
     re.I,
 )
 """Words for what has lasted since a day or happened on it, in other languages than English."""
+_RELATIVE = late(rf"\b(?:yesterday|tomorrow|ago|(?:last|next) (?:week|month|year|weekend|{_DAYS}))\b")
+_LASTING = late(r"\b(?:seit|depuis|desde|(?:hace|il y a)\b.*\bque)\b", re.I)
 _REASON = late(r"\s(?:because(?!\s+of\b)|weil|parce\s+qu[e'’]|porque)\b(?:[^,.;]|[,.](?=\d))*", re.I)
 """A clause that says why: its day is not that of what it explains."""
 _FUTURE = late(r"\b(?:will|won't|going to|plans? to|planned for|due|'ll|shall|deadline|until|by)\b", re.I)
@@ -188,9 +190,14 @@ def _named_periods(text: str, said: date) -> Iterator[tuple[date, date]]:
 
 
 def _periods_in_other_languages(text: str, said: date) -> Iterator[tuple[date, date]]:
-    """The days that a text names in other languages by their month; without a year the nearest one is
-    meant."""
-    for year, month, first, last in foreign_dates.days_of_months(text):
+    """The days that a text names in other languages: by their month (without a year the nearest one is
+    meant), else by words such as `nächste Woche` and `ayer`."""
+    dated = foreign_dates.days_of_months(text)
+    code = None if dated or _LASTING.search(text) else foreign_dates.language(text)
+    english = " ".join(word for word, _, _ in foreign_dates.translated(text, code)) if code else ""
+    for part in filter(_RELATIVE.search, english.split(",")):
+        yield from _periods_in_english(part, said)
+    for year, month, first, last in dated:
         with suppress(ValueError):
             near = [date(year, month, last)] if year else text_calendar.in_nearby_years(said, month, last)
             near = [one for one in near if one <= said or not _PAST_ONLY.search(text)]

@@ -672,7 +672,7 @@ _MONTH_FIRST = word_tuple(TIME_WORDS["month_first"])
 """Zones, or their beginnings, where 3/5/2026 is the fifth of March."""
 
 _MAYBE_FOREIGN = late(
-    r"\b(?:gestern|vorgestern|heute|\w*woche\w*|\w*monat\w*|jahr\w*|januar|februar|mai|juni|juli|oktober|dezember"
+    r"\b(?:gestern|vorgestern|heute|morgen|anoche|\w*woche\w*|\w*monat\w*|jahr\w*|januar|februar|mai|juni|juli|oktober|dezember"
     r"|\w+tag|tagen?|mittwoch|sommer|herbst|weihnachten|im|am|seit|hier|demain|janvier|mars|avril|juin|juillet"
     r"|aout|septembre|octobre|novembre|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|semaines?|mois|jours?"
     r"|ans?|printemps|hiver|automne|ayer|anteayer|hoy|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
