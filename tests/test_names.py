@@ -61,6 +61,11 @@ def test_a_greeting_and_a_contraction_are_no_part_of_a_name() -> None:
     assert names("Hey John, I’ve met Maria; Wow, Hello Kitty!") == ("John", "Maria", "Kitty")
 
 
+def test_a_german_noun_after_an_article_is_no_name() -> None:
+    said = "Der Zug mit Jonas fährt um 7 Uhr 42 zum Flughafen, beim Zahnarzt war Giovanni."
+    assert names(said) == ("Jonas", "Giovanni")
+
+
 @pytest.mark.parametrize(
     ("said", "named"),
     [

@@ -39,10 +39,11 @@ NO_NAMES = frozenset(_LISTS["no_names"].split())
 NO_NAMES |= {*calendar.month_name, *calendar.month_abbr, *calendar.day_name, *calendar.day_abbr}
 NO_NAMES |= {f"{day}s" for day in calendar.day_name}
 NO_NAMES |= {word.upper() for word in ORDINARY if len(word) > 3}  # said AGAIN, loudly
-_OF_NOUNS = r"(?i:d(?:er|ie|as|en|em)|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?)"
+_OF_NOUNS = r"(?i:d(?:er|ie|as|en|em)|zu[mr]|beim|vom|ins|(?:[msd]?ein|kein|unser|ihr)(?:e[mnrs]?)?)"
 _GERMAN_NOUN = late(rf"{_OF_NOUNS} [A-ZÄÖÜ][a-zäöüß]+(?: |$)")
 _GERMAN_DETERMINER = late(rf"(?<!\w){_OF_NOUNS} $")
-"""A German article or possessive. The word after it is a noun, and all nouns are capitalised."""
+"""A German article (`zum` has one) or possessive. The word after it is a noun, and all nouns are
+capitalised."""
 
 LABELS = frozenset(_LISTS["labels"].split())
 """Words before a colon that are no speaker."""
