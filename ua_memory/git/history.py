@@ -494,9 +494,12 @@ class RevisionLog:
 
     def with_trailer(self, git: Process, head: str, key: str, start: str = "") -> list[Revision]:
         """The revisions with a trailer `key` whose value begins with `start`, newest first, without their
-        `paths` (see `with_paths`)."""
+        `paths`."""
+        with self._lock:
+            known = self._load(git, head)
+            self._read_rest(git, known)
         sought = f"\n{key}: {start}".encode()
-        return [_parse_revision(row) for row in self._load_all(git, head).rows if sought in row]
+        return [_parse_revision(row) for row in known.rows if sought in row]
 
     def find(self, git: Process, head: str, id: str) -> Revision | None:
         """The revision with this full id, if it is loaded."""
@@ -507,14 +510,6 @@ class RevisionLog:
             if found is None or found >= len(known.paths):
                 return None
             return _parse_revision(known.rows[found], known.paths[found].split(b"\0"))
-
-    def with_paths(self, git: Process, revisions: Sequence[Revision]) -> list[Revision]:
-        """The same revisions with their changed paths."""
-        if not revisions:
-            return []
-        names = _read_changed_paths(git, [each.id for each in revisions])
-        pairs = zip(revisions, names, strict=True)
-        return [replace(each, paths=_decode_paths(some.split(b"\0"))) for each, some in pairs]
 
     def touching(
         self, git: Process, head: str, paths: Sequence[str], limit: int | None = None
@@ -556,21 +551,12 @@ class RevisionLog:
     def _load(self, git: Process, head: str) -> _LoadedLog:
         """The log of a head, extended from the known one if possible."""
         if self._known.head != head:
-            self._known = _extend_log(git, self._known, head) or _LoadedLog(head)
+            known = _extend_log(git, self._known, head)
+            if not known:
+                rows, paths = _read_log(git, f"-n{FIRST}", "--name-only", head)
+                known = _LoadedLog(head, rows, paths, len(rows) < FIRST)
+            self._known = known
         return self._known
-
-    def _load_all(self, git: Process, head: str) -> _LoadedLog:
-        """All revisions, without the paths of older ones."""
-        with self._lock:
-            known = self._load(git, head)
-            self._read_first(git, known)
-            self._read_rest(git, known)
-            return known
-
-    def _read_first(self, git: Process, known: _LoadedLog) -> None:
-        if not known.rows and not known.whole:
-            known.rows, known.paths = _read_log(git, f"-n{FIRST}", "--name-only", known.head)
-            known.whole = len(known.rows) < FIRST
 
     def _read_rest(self, git: Process, known: _LoadedLog) -> None:
         if not known.whole:
@@ -580,7 +566,6 @@ class RevisionLog:
     def _read_paths(self, git: Process, known: _LoadedLog, count: int) -> bool:
         """Read the paths of `count` revisions; False if there are fewer."""
         with self._lock:
-            self._read_first(git, known)
             if count > len(known.paths) and not known.complete:
                 self._read_rest(git, known)
                 some = known.rows[len(known.paths) : max(count, len(known.paths) * GROWTH)]
@@ -590,7 +575,7 @@ class RevisionLog:
 
 def _extend_log(git: Process, known: _LoadedLog, head: str) -> _LoadedLog | None:
     """The known log with the revisions since; None if they are not a linear continuation."""
-    if not known.rows:
+    if not known.head:
         return None
     try:
         rows, paths = _read_log(git, "--name-only", f"{known.head}..{head}")
@@ -829,7 +814,9 @@ class History(Remotes):
 
     def with_paths(self, done: Sequence[Revision]) -> list[Revision]:
         """The same revisions with their changed paths."""
-        return self._log.with_paths(self, done)
+        names = _read_changed_paths(self, [one.id for one in done])
+        pairs = zip(done, names, strict=True)
+        return [replace(one, paths=_decode_paths(some.split(b"\0"))) for one, some in pairs]
 
     def undone_revisions(self) -> set[str]:
         """The ids of undone revisions, and of undos that were redone."""

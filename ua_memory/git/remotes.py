@@ -192,9 +192,7 @@ class Remotes(Repository):
 
     def offered(self, address: str) -> str | None:
         """The commit of the remote's branch, None if there is none. Nothing is fetched."""
-        out, _ = self._run_remote("ls-remote", "--refs", "--", address, self.ref())
-        rows = (line.split("\t") for line in out.decode().splitlines() if "\t" in line)
-        return next((sha for sha, ref in rows if ref == self.ref()), None)
+        return self.heads(address)[1].get(self.ref().removeprefix("refs/heads/"))
 
     def heads(self, address: str) -> tuple[str, dict[str, str]]:
         """(the branch that a remote's HEAD names, or '', {branch: commit})."""
