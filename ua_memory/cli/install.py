@@ -274,8 +274,8 @@ def show_steps(
         | ({"diff": step.diff()} if dry and step.action != "keep" else {})
         for step in steps
     ]
-    told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
-    emit_json(call, told | ({"line": settings.agents_text(target.client)} if line else {}))
+    shape = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
+    emit_json(call, shape | ({"line": settings.agents_text(target.client)} if line else {}))
     screen = Screen(call)
     if dry:
         for step in steps:

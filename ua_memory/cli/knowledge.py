@@ -218,8 +218,8 @@ def pages_list(call: Call, memory: Memory) -> None:
     """List the pages, what each tracks, and whether it is stale."""
     there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
     notes = dict.fromkeys(said for _, why in there for said in why.notes)
-    told = [{**views.page_json(one), "stale": views.stale_json(why)} for one, why in there]
-    emit_json(call, {"pages": told, "notes": list(notes)})
+    rows = [{**views.page_json(one), "stale": views.stale_json(why)} for one, why in there]
+    emit_json(call, {"pages": rows, "notes": list(notes)})
     screen = Screen(call)
     if not there:
         screen.line("No pages yet. Create one: ua-memory pages create ID --query QUESTION")

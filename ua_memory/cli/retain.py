@@ -104,7 +104,7 @@ def retain(
         "client": client or through, "session": session, "request": request, "redo": redo,
         "metadata": dict(each.partition("=")[::2] for each in metadata or ()),
     }  # fmt: skip
-    items = _read_items(call, memory, text, common) if batch else [_read_item(call, memory, text, common)]
+    items = _read_items(call, memory, text, common, batch=batch)
     retain_items(call, memory, items, wait=wait, dry_run=dry_run)
 
 
@@ -139,12 +139,6 @@ def _still_queued(call: Call, memory: Memory) -> Iterator[None]:
         raise
 
 
-def _read_item(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
-    if path := _named_file(call, words):
-        return memory.documents.read(path, **{**common, "origin": "import"})
-    return memory.documents.item(read_text(call, words), **common)
-
-
 def _named_file(call: Call, words: list[str] | None) -> Path | None:
     """The file that the words name, also if it does not exist; None if they are a text."""
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
@@ -157,13 +151,17 @@ def _named_file(call: Call, words: list[str] | None) -> Path | None:
 
 
 def _read_items(
-    call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]
+    call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any], *, batch: bool
 ) -> list[TextItem]:
-    """The texts of a file or of standard input, one JSON object a line. Usage, TooLarge."""
+    """The text, a file's or of standard input; of a `batch`, one JSON object a line. Usage, TooLarge."""
     path = _named_file(call, words)
-    if words and words != ["-"] and path is None:
+    if batch and words and words != ["-"] and path is None:
         raise Usage("--batch needs a file or standard input", hint="ua-memory retain --batch FILE")
-    return memory.documents.read_lines(given(call, path), **common)
+    if batch:
+        return memory.documents.read_lines(given(call, path), **common)
+    if path:
+        return [memory.documents.read(path, **{**common, "origin": "import"})]
+    return [memory.documents.item(read_text(call, words), **common)]
 
 
 # -- ingest ------------------------------------------------------------------------------------------------

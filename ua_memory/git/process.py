@@ -628,8 +628,8 @@ def is_alive(process: int) -> bool:
 def is_running(git: Process, words: Collection[str]) -> bool:
     """Whether a process with one of these words as an argument may be running in a repository."""
     return any(
-        not set(words).isdisjoint(told) and works_in(process, told, git.places) is not False
-        for process, told in processes()
+        not set(words).isdisjoint(arguments) and works_in(process, arguments, git.places) is not False
+        for process, arguments in processes()
     )
 
 

@@ -522,20 +522,14 @@ def count_all(store: Store) -> Stats:
         days += [day] if day else []
     there = [one for one in store.survey().files if one.path.endswith(".md")]
     done = store.history.log()
-    ops = Counter(one.trailer("Memory-Op") or "other" for one in done)
+    counts = {"kinds": kinds, "origins": origins, "clients": clients}
+    counts["ops"] = Counter(one.trailer("Memory-Op") or "other" for one in done)
     return Stats(
-        files=len(there),
-        bytes=sum(one.size for one in there),
-        facts=sum(kinds.values()),
-        first=min(days, default=""),
-        last=max(days, default=""),
-        revisions=len(done),
-        kinds=dict(kinds.most_common()),
-        origins=dict(origins.most_common()),
-        clients=dict(clients.most_common()),
+        files=len(there), bytes=sum(one.size for one in there), facts=kinds.total(),
+        first=min(days, default=""), last=max(days, default=""), revisions=len(done),
         months=dict(sorted(months.items())),
-        ops=dict(ops.most_common()),
-    )
+        **{name: dict(counter.most_common()) for name, counter in counts.items()},
+    )  # fmt: skip
 
 
 def _count_facts(store: Store) -> Counter[FactGroup]:

@@ -340,8 +340,8 @@ def _name(note: CopiedNote) -> str:
 
 # -- hindsight -------------------------------------------------------------------------------------------
 # What Hindsight exports: an export of a bank, its memories as they are listed, dumps of its tables; JSON or
-# lines of JSON. The shapes differ from version to version, so each object is told by what it has, wherever
-# it stands in the file.
+# lines of JSON. The shapes differ from version to version, so an object is recognised by what it
+# has, wherever it stands in the file.
 #
 # A memory's text is `what | When: … | Involving: … | why` in one string; here these are the fact's text and
 # fields. An observation whose source memories are in the export has them as its proofs, with their words.

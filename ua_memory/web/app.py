@@ -249,8 +249,8 @@ def _since(bank: pages.BankPages, known: str | None) -> list[dict[str, Any]]:
         for row in rows:
             if row["revision"] == known:
                 return found[::-1]
-            told = {"id": row["revision"], "op": row["op"], "says": row["subject"]}
-            found.append({**told, "paths": row["paths"][:20]})
+            named = {"id": row["revision"], "op": row["op"], "says": row["subject"]}
+            found.append({**named, "paths": row["paths"][:20]})
         words = (*pages.NEWEST, f"--before={rows[-1]['revision']}")
     return found[::-1] if known is None else found[:1]
 

@@ -224,15 +224,8 @@ def wheel(graph: Mapping[str, Any], hub: str = "") -> dict[str, Any]:
             pull = min(math.dist((x1, y1), (x2, y2)) / (2 * reach), 1)  # short edges stay near the circle
             x, y = (500 * pull + (a + b) / 2 * (1 - pull) for a, b in ((x1, x2), (y1, y2)))
             path = f"M{x1:.0f} {y1:.0f}Q{x:.0f} {y:.0f} {x2:.0f} {y2:.0f}"
-            lines.append(
-                {
-                    "one": one,
-                    "other": other,
-                    "count": weight,
-                    "path": path,
-                    "width": round(0.7 + math.log2(weight), 1),
-                }
-            )
+            width = round(0.7 + math.log2(weight), 1)
+            lines.append({"one": one, "other": other, "count": weight, "path": path, "width": width})
     names = [
         {"name": name, "count": counts.get(name, 0), "x": round(x), "y": round(y), "left": 90 < turn < 270,
          "turn": round(turn - 180 if 90 < turn < 270 else turn, 1)}
