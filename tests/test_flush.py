@@ -382,7 +382,7 @@ def test_whatever_fails_nothing_is_half_done_and_the_turns_wait(
     assert "4 turns wait" in raised.value.what and "ua-memory queue retry" in raised.value.hint
     assert files(memory) == before and memory.history.log(limit=1)[0].id == head
     (waiting,) = memory.queue.conversations()
-    assert (len(waiting.turns), waiting.failures) == (4, 1) and waiting.reason
+    assert (len(waiting.turns), waiting.attempts.count) == (4, 1) and waiting.reason
     (done,) = memory.flush(model=Scripted([keep(TALK[0][3:])], DONE)).done
     assert len(done.facts) == 1 and memory.queue.conversations() == []
     assert memory.flush(transcript(), force=True).turns == 0

@@ -88,7 +88,7 @@ def test_a_poisoned_session_is_set_aside_and_hinders_no_other(memory: Memory) ->
         assert not memory.queue.conversations()[0].set_aside
         with pytest.raises(ModelRefused):
             memory.queue.attempt(bad, model=Scripted(refused()))
-        assert memory.queue.conversations()[0].failures == n + 1
+        assert memory.queue.conversations()[0].attempts.count == n + 1
     assert (
         memory.queue.conversations()[0].set_aside
         and memory.queue.conversations()[0].reason == "the model declined"
@@ -112,7 +112,7 @@ def test_a_retry_that_fails_puts_it_back_all_the_same(memory: Memory) -> None:
         memory.queue.retry_conversations(model=Scripted(refused()))
     assert (
         not memory.queue.conversations()[0].set_aside
-        and memory.queue.conversations()[0].failures == SET_ASIDE_AFTER + 1
+        and memory.queue.conversations()[0].attempts.count == SET_ASIDE_AFTER + 1
     )
 
 
@@ -180,7 +180,7 @@ def test_what_kills_its_process_is_counted(memory: Memory) -> None:
     key = put(memory, modelled=False)
     for n in range(2):
         _dies(Place(memory.store.bank.root), key)
-        assert memory.queue.conversations()[0].failures == n, "known by the next try"
+        assert memory.queue.conversations()[0].attempts.count == n, "known by the next try"
     assert memory.queue.attempt(key), "and the next may do it"
 
 

@@ -29,7 +29,7 @@ def test_turns_come_back_as_they_were(queue: Queue) -> None:
     said = turns("p: héllo\nworld", "t: Bash ls: ok", "ok \U0001f600")
     waiting = queue.put(session(), said, at=NOON, size=1234)
     assert waiting.turns == tuple(said) and waiting.session == session()
-    assert (waiting.size, waiting.failures, waiting.reason, waiting.since) == (1234, 0, "", NOON)
+    assert (waiting.size, waiting.attempts.count, waiting.reason, waiting.since) == (1234, 0, "", NOON)
     assert queue.all() == [waiting] and queue.keys() == [waiting.key]
 
 
@@ -59,7 +59,8 @@ def test_only_what_was_consumed_is_let_go(queue: Queue) -> None:
     queue.put(session(), turns("p: three", first=3), at=NOON, size=9)
     queue.remove_turns(key, {"e1", "e2"})
     left = queue.get(key)
-    assert [turn.id for turn in left.turns] == ["e3"] and left.failures == 0 and left.session == session()
+    assert [turn.id for turn in left.turns] == ["e3"]
+    assert left.attempts.count == 0 and left.session == session()
     queue.remove_turns(key, {"e3"})
     assert queue.all() == [] and list(queue.folder.iterdir()) == []
     with pytest.raises(NotFound):
@@ -70,7 +71,7 @@ def test_failures_are_counted_and_the_last_is_told(queue: Queue) -> None:
     key = queue.put(session(), turns("p: one"), at=NOON).key
     queue.record_failure(key, "no network", NOON)
     queue.record_failure(key, "the key is not accepted", NOON)
-    assert (queue.get(key).failures, queue.get(key).reason) == (2, "the key is not accepted")
+    assert (queue.get(key).attempts.count, queue.get(key).reason) == (2, "the key is not accepted")
 
 
 def test_a_half_line_of_a_killed_writer_is_passed_over(queue: Queue) -> None:

@@ -297,7 +297,8 @@ def test_a_model_that_fails_leaves_the_text_waiting(
     with FakeModel(reply) as fake, pytest.raises(error, match="the text is queued"):
         memory.retain(SAID, model=Endpoint("k", fake.url), document_id="a")
     (waiting,) = memory.queue.texts()
-    assert commits(memory) == before and waiting.failures == 1 and waiting.item and waiting.item.text == SAID
+    assert commits(memory) == before and waiting.attempts.count == 1
+    assert waiting.item and waiting.item.text == SAID
     (done,) = memory.queue.retry_texts(model=Scripted([keep(fact(SAID))]))
     assert done.facts and not memory.queue.texts()
 

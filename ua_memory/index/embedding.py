@@ -25,7 +25,7 @@ from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 from zlib import crc32
 
@@ -452,28 +452,6 @@ class Embedded:
     codes: bytes = b""
 
 
-@runtime_checkable
-class EmbedsTokens(Embeds, Protocol):
-    """An embedder that also gives token vectors, and embeds consecutive turns of a conversation together."""
-
-    def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
-        """One for each text of each run, in order."""
-        ...
-
-    @property
-    def ready(self) -> bool:
-        """Whether the model is loaded."""
-        ...
-
-    def queries(self, texts: Sequence[str]) -> list[EmbeddedQuery]:
-        """One for each query, embedded in the background."""
-        ...
-
-    def prefetch(self, query: str) -> None:
-        """Start to embed what is likely to be the next query."""
-        ...
-
-
 class Embedder:
     """The bundled model, loaded at first use. Raises EmbeddingUnavailable where that fails."""
 
@@ -599,7 +577,7 @@ def _read(model_file: Path, tokenizer_file: Path) -> LoadedModel:
 
 def embed_queries(embeds: Embeds, texts: Sequence[str]) -> list[EmbeddedQuery]:
     """Each query embedded; without token vectors where the embedder has none."""
-    if isinstance(embeds, EmbedsTokens):
+    if isinstance(embeds, Embedder):
         return embeds.queries(texts)
     return [EmbeddedQuery(partial(_without_tokens, row)) for row in embeds.texts(texts)]
 
@@ -758,7 +736,7 @@ def embed_in_batches(
 
 
 def _embed_runs(embeds: Embeds, runs: Sequence[Sequence[str]]) -> list[Embedded]:
-    if isinstance(embeds, EmbedsTokens):
+    if isinstance(embeds, Embedder):
         return embeds.runs(runs)
     return [Embedded(row) for row in embeds.texts([text for run in runs for text in run])]
 

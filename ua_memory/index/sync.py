@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError, Usage
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
-from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import (
     Cache,
     CrossEncoder,
@@ -44,11 +43,13 @@ from ua_memory.index.items import (
 )
 from ua_memory.index.outside import OutsideFiles, is_outside
 from ua_memory.index.vectors import (
+    InMemoryVectors,
     ServerConnection,
     ServerUnavailable,
     ServerVectors,
     VectorLock,
     VectorMark,
+    VectorsDamaged,
     VectorsLocked,
     VectorStore,
     VectorsUnavailable,
@@ -56,7 +57,6 @@ from ua_memory.index.vectors import (
     delete_vectors,
     machine_id,
     mark_matches,
-    nearest_first,
     open_vectors,
 )
 from ua_memory.index.words import CurrentIndex, DayCount, WordIndex, days, is_damaged, items_citing
@@ -410,11 +410,8 @@ class Index:
             self.cache.keep_only(self.words.text_ids())
         self.behind = bool(done.left_files or caught.left)
         done.notes, self._current.notes = (*self._current.notes, *self.files.notes), []
-        done.seconds, done.embedded, done.left_texts = (
-            time.perf_counter() - began,
-            caught.embedded,
-            caught.left,
-        )
+        done.seconds = time.perf_counter() - began
+        done.embedded, done.left_texts = caught.embedded, caught.left
         return done
 
     @synchronized
@@ -482,41 +479,36 @@ class Index:
         for again in (True, False):
             try:
                 return READY, catch_up(self.words, self.vectors, self.cache, self.embeds, progress, stop)
-            except index_vectors.VectorsDamaged as error:
+            except VectorsDamaged as error:
                 if not again or self._current.folder is None:
                     return str(error), CatchUp()
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
-            except ServerUnavailable as error:
-                return self._embed_to_cache(str(error), progress, stop)
-            except index_vectors.VectorsLocked as error:
-                return self._use_cache(str(error))
-            except (index_vectors.VectorsUnavailable, EmbeddingUnavailable) as error:
+            except (ServerUnavailable, VectorsLocked) as error:
+                return self._use_cache(error, progress, stop)
+            except (VectorsUnavailable, EmbeddingUnavailable) as error:
                 return str(error), CatchUp()
             except (sqlite3.DatabaseError, OSError) as error:
                 return f"the embedding cache cannot be used: {error}", CatchUp()
         raise AssertionError("unreachable")
 
-    def _embed_to_cache(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
-        """Without the server: embed new texts into the cache, which is searched instead, more slowly."""
+    def _use_cache(
+        self, why: VectorsUnavailable, progress: Progress | None, stop: Stop | None
+    ) -> tuple[str, CatchUp]:
+        """Search the cache instead, more slowly. Without the server new texts are embedded into it; another
+        process that has Chroma open embeds them itself, and with too many texts only words are searched."""
+        locked = isinstance(why, VectorsLocked)
+        if locked and self.words.count() > COMPARE_BATCH:
+            return str(why), CatchUp()
         try:
             missing = self.cache.missing(self.embeds.model, sorted(self.words.text_ids()))
+            if locked:
+                return READY, CatchUp(0, len(missing))
             caught = embed(self.words, self.cache, self.embeds, missing, progress, stop)
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
             return f"{why}, and {error}", CatchUp()
         self._current.notes.append(f"{why}; compared with the embeddings kept here")
         return READY, caught
-
-    def _use_cache(self, why: str) -> tuple[str, CatchUp]:
-        """While another process has Chroma open: the cache is searched, unless there are too many texts. The
-        other process embeds the new ones."""
-        if self.words.count() > COMPARE_BATCH:
-            return why, CatchUp()
-        try:
-            missing = self.cache.missing(self.embeds.model, sorted(self.words.text_ids()))
-            return READY, CatchUp(0, len(missing))
-        except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
-            return f"{why}, and {error}", CatchUp()
 
     def _drop_vectors(self) -> None:
         if self._vectors and self._current.folder:
@@ -741,19 +733,12 @@ def nearest(
     words: WordIndex, cache: Cache, model: str, vectors: Sequence[NDArray[np.float32]], limit: int
 ) -> list[list[tuple[str, float]]]:
     """For each vector the nearest texts as (text id, cosine), in the format of `VectorStore.query`."""
-    import numpy as np
-
     best: list[list[tuple[str, float]]] = [[] for _ in vectors]
-    queries = [vector / max(float(np.linalg.norm(vector)), 1e-12) for vector in vectors]
     for part in chunks(sorted(words.text_ids()), COMPARE_BATCH):
-        cached = {name: row for name, row in cache.get(model, part).items() if row.any()}
-        if not cached:
-            continue
-        rows = np.stack(list(cached.values()))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        for number, vector in enumerate(queries):
-            found = nearest_first(list(cached), 1.0 - rows @ vector)
-            best[number] = sorted([*best[number], *found[:limit]], key=lambda hit: (-hit[1], hit[0]))[:limit]
+        cached = InMemoryVectors(cache.get(model, part))
+        for number, vector in enumerate(vectors):
+            found = [*best[number], *cached.query(vector, limit)]
+            best[number] = sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
     return best
 
 

@@ -148,12 +148,12 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`call` gets an input that fits `schema` and returns the result; the model reads a ToolError, any other
-    error ends the loop. With `ends` a successful call ends the loop."""
+    """`call` gets an input that fits `schema` and returns the result, or None for "done"; the model reads a
+    ToolError, any other error ends the loop. With `ends` a successful call ends the loop."""
 
     description: str
     schema: Mapping[str, Any]
-    call: Callable[[Mapping[str, Any]], str]
+    call: Callable[[Mapping[str, Any]], str | None]
     ends: bool = False
 
     def __post_init__(self) -> None:
@@ -293,7 +293,7 @@ class Outcome:
         if self.ended is None and self.calls >= self._bounds.calls:
             self.ended = "calls"
 
-    def _call(self, call: ToolCall) -> tuple[str, bool]:
+    def _call(self, call: ToolCall) -> tuple[str | None, bool]:
         tool = self._tools.get(call.name)
         if tool is None:
             return f"there is no tool {call.name[:80]!r}; there are {', '.join(self._tools)}", False

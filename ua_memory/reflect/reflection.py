@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import delitem, setitem
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
@@ -102,8 +102,11 @@ def _parse_proposal(
     named = (pieces[n] for n in one.get("because", ()) if n in pieces)
     because = tuple(p for p in named if isinstance(p.record, Observation | Fact) and not p.untrusted)
     text = " ".join(str(one.get("text", "")).split())
-    share, why = _proposed_confidence(one, because), str(one.get("why", ""))
-    return OpinionProposal(change, before, text, one.get("kind"), share, because, why), ""
+    confidence = one.get("confidence", 0.5 if change == "form" else None)
+    if confidence is not None:
+        confidence = bounded_confidence(float(confidence), because)
+    why = str(one.get("why", ""))
+    return OpinionProposal(change, before, text, one.get("kind"), confidence, because, why), ""
 
 
 def _why_invalid(
@@ -118,13 +121,6 @@ def _why_invalid(
         return f"{', '.join(missing)} is nowhere in what you were shown"
     alike = knowledge_opinions.find_similar(one.text, everything) if one.change == "form" else None
     return f"^{alike.id} says this already; revise it" if alike else ""
-
-
-def _proposed_confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece]) -> float | None:
-    given = one.get("confidence", 0.5 if one["change"] == "form" else None)
-    if given is None:
-        return None
-    return bounded_confidence(float(given), because)
 
 
 def write_opinions(
@@ -161,9 +157,9 @@ def write_opinions(
 def _summary(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
     formed = sum(before is None for before, _ in done)
     dropped = sum(before is not None and bool(after.retired) for before, after in done)
-    instruction = {"formed": formed, "revised": len(done) - formed - dropped, "dropped": dropped}
-    said = ", ".join(f"{number} {word}" for word, number in instruction.items() if number)
-    return f"{said} (memory/opinions.md)"
+    counts = {"formed": formed, "revised": len(done) - formed - dropped, "dropped": dropped}
+    text = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+    return f"{text} (memory/opinions.md)"
 
 
 # -- structured answers ------------------------------------------------------------------------------------
@@ -388,9 +384,12 @@ class ReflectRun:
     def _search_layer(self, layer: Layer, query: str, by: str) -> list[EvidencePiece]:
         size = self.asked.size
         pieces = self.found.search(layer, query, getattr(size, layer), size.room)
-        cost = sum(text_tokens.count(piece.line()) for piece in pieces)
-        self.path.append(ReflectStep(_SEARCH_TOOL[layer], query, len(pieces), cost, by))
+        self._record(_SEARCH_TOOL[layer], query, pieces, by)
         return pieces
+
+    def _record(self, what: str, asked: str, pieces: Sequence[EvidencePiece], by: str = "model") -> None:
+        cost = sum(text_tokens.count(piece.line()) for piece in pieces)
+        self.path.append(ReflectStep(what, asked, len(pieces), cost, by))
 
     def first_message(self, layers: Mapping[Layer, Sequence[EvidencePiece]], rules: str) -> str:
         """The first message: evidence, earlier opinions, the question, the rules again."""
@@ -433,13 +432,15 @@ class ReflectRun:
 
     def tools(self) -> dict[str, Tool]:
         """The tools, the same for all requests of a run; calls out of order are refused."""
-        query = schema("query")
+        searches: Mapping[Layer, str] = {
+            "models": "Search what the owner curated.",
+            "observations": "Search consolidated beliefs, with their freshness.",
+            "facts": "Search what was said.",
+        }
         return {
-            "search_mental_models": Tool("Search what the owner curated.", query, self._search_in("models")),
-            "search_observations": Tool(
-                "Search consolidated beliefs, with their freshness.", query, self._search_in("observations")
-            ),
-            "search_facts": Tool("Search what was said.", query, self._search_in("facts")),
+            _SEARCH_TOOL[layer]: Tool(does, schema("query"), partial(self._search_tool, layer))
+            for layer, does in searches.items()
+        } | {
             "read": Tool(
                 "What is behind or beside a number: an observation's proofs and what was said since, "
                 "a fact's neighbours, all of a mental model.", schema("number"), self._read,
@@ -464,19 +465,16 @@ class ReflectRun:
         if self.turns >= self.asked.size.turns - 2 or self.spent >= self.asked.size.spend:
             self.must_answer = "no more searches in this run: answer now, with what you have"
 
-    def _search_in(self, layer: Layer) -> Callable[[Mapping[str, Any]], str]:
-        def search(given: Mapping[str, Any]) -> str:
-            above = [each for each in LAYERS if [*LAYERS].index(each) < [*LAYERS].index(layer)]
-            missing = [_SEARCH_TOOL[each] for each in above if each not in self.searched]
-            if missing:
-                self._refuse(_SEARCH_TOOL[layer], given["query"], f"{missing[0]} comes first")
-            if self.must_answer:
-                self._refuse(_SEARCH_TOOL[layer], given["query"], self.must_answer)
-            pieces = self._search_layer(layer, given["query"], "model")
-            self.searched.add(layer)
-            return self._show(pieces)
-
-        return search
+    def _search_tool(self, layer: Layer, given: Mapping[str, Any]) -> str:
+        above = [each for each in LAYERS if [*LAYERS].index(each) < [*LAYERS].index(layer)]
+        missing = [_SEARCH_TOOL[each] for each in above if each not in self.searched]
+        if missing:
+            self._refuse(_SEARCH_TOOL[layer], given["query"], f"{missing[0]} comes first")
+        if self.must_answer:
+            self._refuse(_SEARCH_TOOL[layer], given["query"], self.must_answer)
+        pieces = self._search_layer(layer, given["query"], "model")
+        self.searched.add(layer)
+        return self._show(pieces)
 
     def _read(self, given: Mapping[str, Any]) -> str:
         number = given["number"]
@@ -486,10 +484,7 @@ class ReflectRun:
             self._refuse("read", str(number), self.must_answer)
         pieces = self.found.related(number)
         self.checked.add(number)
-        where = self.found.pieces[number].citation
-        self.path.append(
-            ReflectStep("read", where, len(pieces), sum(text_tokens.count(p.line()) for p in pieces))
-        )
+        self._record("read", self.found.pieces[number].citation, pieces)
         return self._show(pieces)
 
     def _show(self, pieces: Sequence[EvidencePiece]) -> str:
@@ -695,8 +690,6 @@ LONGEST_DIRECTIVE = 500
 """Most characters of one directive, which is twice in every prompt of reflect."""
 MOST_DIRECTIVES = 30
 SETTING = "directives"
-Edit = Callable[[Any], None]
-"""A change of a list of rules: a Python list, or the one in the TOML document."""
 
 
 class Directives:
@@ -717,51 +710,44 @@ class Directives:
     def add(self, text: str, *, by_person: bool = False) -> Result:
         """Add a directive at the end. Usage for an invalid text or one that exists, Malformed for a file that
         cannot be edited."""
-        text = _check_rule(text)
+        return self._change(None, _check_rule(text), by_person)[1]
 
-        def change(draft: Draft, there: Sequence[str]) -> Edit:
-            rule = _new_rule(draft, text, there)
-            if len(there) >= MOST_DIRECTIVES:
+    def update(self, number: int, text: str, *, by_person: bool = False) -> Result:
+        """Replace the directive with this number. NotFound, and what `add` raises."""
+        return self._change(number, _check_rule(text), by_person)[1]
+
+    def delete(self, number: int, *, by_person: bool = False) -> tuple[str, Result]:
+        """Remove the directive with this number, and return it. NotFound, Malformed."""
+        there, done = self._change(number, "", by_person)
+        return there[number - 1], done
+
+    def _change(self, number: int | None, text: str, by_person: bool) -> tuple[Sequence[str], Result]:
+        """Add a directive (without a `number`), replace one, or delete it (without a `text`), in one
+        revision. Returns also what the directives were. Malformed if anything else of the file would
+        change."""
+        with self._store.revision("directives", door=self._door, by_person=by_person) as draft:
+            there, rule = _read_rules(draft), draft.redact(text)
+            if number is not None:
+                _rule_at(there, number)
+            if rule and rule in there:
+                raise Usage("this directive already exists", where=SETTINGS)
+            if number is None and len(there) >= MOST_DIRECTIVES:
                 raise Usage(
                     f"there are already {MOST_DIRECTIVES} directives, the maximum",
                     hint="ua-memory directives delete N",
                 )
-            draft.subject = f"directives: add {len(there) + 1}"
-            return lambda rules: rules.append(rule)
+            what = "add" if number is None else "change" if rule else "remove"
+            draft.subject = f"directives: {what} {number or len(there) + 1}"
 
-        return self._change(by_person, change)[1]
+            def edit(rules: Any) -> None:  # a Python list, or the one in the TOML document
+                if number is None:
+                    rules.append(rule)
+                elif rule:
+                    rules[number - 1] = rule
+                else:
+                    del rules[number - 1]
 
-    def update(self, number: int, text: str, *, by_person: bool = False) -> Result:
-        """Replace the directive with this number. NotFound, and what `add` raises."""
-        text = _check_rule(text)
-
-        def change(draft: Draft, there: Sequence[str]) -> Edit:
-            _rule_at(there, number)
-            rule = _new_rule(draft, text, there)
-            draft.subject = f"directives: change {number}"
-            return lambda rules: setitem(rules, number - 1, rule)
-
-        return self._change(by_person, change)[1]
-
-    def delete(self, number: int, *, by_person: bool = False) -> tuple[str, Result]:
-        """Remove the directive with this number, and return it. NotFound, Malformed."""
-
-        def change(draft: Draft, there: Sequence[str]) -> Edit:
-            _rule_at(there, number)
-            draft.subject = f"directives: remove {number}"
-            return lambda rules: delitem(rules, number - 1)
-
-        there, done = self._change(by_person, change)
-        return there[number - 1], done
-
-    def _change(
-        self, by_person: bool, change: Callable[[Draft, Sequence[str]], Edit]
-    ) -> tuple[Sequence[str], Result]:
-        """Edit the list in one revision, and return what it was. Malformed if anything else would change."""
-        with self._store.revision("directives", door=self._door, by_person=by_person) as draft:
-            there = _read_rules(draft)
-            rules, edit = [*there], change(draft, there)
-            edit(rules)
+            edit(rules := [*there])
             data = config_module.edited(
                 draft.read(SETTINGS), SETTINGS, lambda document: edit(document.setdefault(SETTING, [])),
                 lambda said: {**said, SETTING: rules},
@@ -783,14 +769,6 @@ def _check_rule(text: str) -> str:
         raise Usage("no text given", hint='ua-memory directives create "Never name a customer."')
     if len(rule) > LONGEST_DIRECTIVE:
         raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST_DIRECTIVE}", hint="shorten it")
-    return rule
-
-
-def _new_rule(draft: Draft, text: str, there: Sequence[str]) -> str:
-    """The rule without secrets. Usage if it exists."""
-    rule = draft.redact(text)
-    if rule in there:
-        raise Usage("this directive already exists", where=SETTINGS)
     return rule
 
 

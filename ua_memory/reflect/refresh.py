@@ -543,15 +543,19 @@ class _EditTools:
         """The sentences refused in a call, until the model corrects them."""
 
     def tools(self) -> dict[str, Tool]:
-        given = {
+        edit = self.editor
+        given: dict[str, tuple[str, Callable[[Mapping[str, Any]], str | None]]] = {
             "append_paragraph": (
                 "Add a paragraph at the end of a section, or behind the paragraph `after`.", self._append,
             ),
             "replace_paragraph": ("Write a paragraph anew.", self._replace),
-            "remove_paragraph": ("Take a paragraph out.", self._remove),
+            "remove_paragraph": ("Take a paragraph out.", lambda given: edit.remove(given["paragraph"])),
             "add_section": ("Add a section at the end of the page; answers with its number.", self._add),
             "rename_section": ("Give a section a new title.", self._rename),
-            "remove_section": ("Take a section out, with all its paragraphs.", self._remove_section),
+            "remove_section": (
+                "Take a section out, with all its paragraphs.",
+                lambda given: edit.remove_section(given["section"]),
+            ),
             "contradict": (
                 "Say below a person's paragraph what the evidence has against it.", self._contradict,
             ),
@@ -568,22 +572,13 @@ class _EditTools:
         self.editor.replace(given["paragraph"], text)
         return f"done{report}"
 
-    def _remove(self, given: Mapping[str, Any]) -> str:
-        self.editor.remove(given["paragraph"])
-        return "done"
-
     def _add(self, given: Mapping[str, Any]) -> str:
         self._check_title(given["title"])
         return self.editor.add_section(given["title"]).ref
 
-    def _rename(self, given: Mapping[str, Any]) -> str:
+    def _rename(self, given: Mapping[str, Any]) -> None:
         self._check_title(given["title"])
         self.editor.rename(given["section"], given["title"])
-        return "done"
-
-    def _remove_section(self, given: Mapping[str, Any]) -> str:
-        self.editor.remove_section(given["section"])
-        return "done"
 
     def _contradict(self, given: Mapping[str, Any]) -> str:
         text, report, cited = self._check_sentences(given, "contradict", given["paragraph"])

@@ -19,7 +19,7 @@ from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Outcome, Tool, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import Fact, Quote
-from ua_memory.retain.subagent import link_name, one_line
+from ua_memory.retain.subagent import SHORTEST_QUOTE, link_name, one_line
 from ua_memory.text import calendar as text_calendar
 from ua_memory.text import dates, foreign_dates
 from ua_memory.text.grounding import disagreement, is_grounded_name, locate, nearby_turns, ungrounded_claims
@@ -434,8 +434,6 @@ LONGEST_ANSWER = 8_000
 SMALLEST_SPLIT = 600
 """A chunk of fewer characters is not split when the answer to it was cut off."""
 _BOUNDS = Bounds(turns=4, calls=4, faults=3)
-_SHORTEST_QUOTE = 4
-"""A quote of fewer words is not kept in place of a statement that it does not support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,7 +583,7 @@ class _ExtractionTools:
         wrong = wrong or disagreement(what, [quote], evidence)
         if wrong:
             self._refused.append(f"{what} ({wrong})")
-            if len(quote.split()) < _SHORTEST_QUOTE or self._is_quoted(quote):
+            if len(quote.split()) < SHORTEST_QUOTE or self._is_quoted(quote):
                 return None
             what = quote
         quotes = () if what == quote else (Quote(quote),)

@@ -387,13 +387,13 @@ def _as_fact(candidate: Candidate, session: Session, session_file: SessionFile |
     if candidate.was and candidate.at:
         fact = replace(fact, was=(Was(candidate.was, candidate.at.date().isoformat()),))
     source = (session_file and session_file.link(candidate.turn)) or f"turn {ledger.short_id(candidate.turn)}"
+    origin: Origin = "web" if session.group else _ORIGIN_OF_ROLE[candidate.who]
     if candidate.text.split() == candidate.quote.split():
-        return replace(fact, origin="web" if session.group else _ORIGIN_OF_ROLE[candidate.who], trail=source)
+        return replace(fact, origin=origin, trail=source)
     # A person's words in a model's wording have the origin of the heading, which is the agent. What only a
     # tool or an agent said keeps that origin, since no person said it.
-    speaker_origin: Origin | None = None if candidate.who == "person" else _ORIGIN_OF_ROLE[candidate.who]
-    origin: Origin | None = "web" if session.group else speaker_origin
-    return replace(fact, quotes=(Quote(candidate.quote, source),), origin=origin)
+    stated_origin = None if origin == "person" else origin
+    return replace(fact, quotes=(Quote(candidate.quote, source),), origin=stated_origin)
 
 
 # -- flush -------------------------------------------------------------------------------------------------

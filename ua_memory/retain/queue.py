@@ -323,11 +323,6 @@ class QueueEntry:
         return self.open and self.newest is not None and now - self.newest < ABANDONED_AFTER
 
     @property
-    def failures(self) -> int:
-        """The number of failed flushes."""
-        return self.attempts.count
-
-    @property
     def reason(self) -> str:
         """Why the last attempt failed; '' if there was none."""
         return self.broken or self.attempts.reason
@@ -410,7 +405,7 @@ class TurnQueue:
         self, key: str, reason: str, at: datetime, *, own: bool = False, for_model: bool | None = None
     ) -> None:
         """Record a failed attempt, caused by the content itself (`own`) or not; the entry stays queued."""
-        again = retry_time(at, self.get(key).failures + 1, self.jitter())
+        again = retry_time(at, self.get(key).attempts.count + 1, self.jitter())
         row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
         self._append(key, {**row, "model": True} if for_model else row)
 
@@ -544,14 +539,13 @@ class TurnQueue:
                     pass
 
     def _parse_entry(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
-        head = next(
-            (row["session"] for row in rows if "session" in row), None if rows else {"client": "text"}
-        )
+        none = None if rows or garbled else {"client": "text"}
+        head = next((row["session"] for row in rows if "session" in row), none)
         puts = [row for row in rows if "put" in row]
         asked = [row["model"] for row in rows if row.get("model") is not None]
         gathers = bool(puts) and not any("due" in row for row in rows)
         try:
-            if head is None or garbled:
+            if head is None:
                 raise ValueError("it does not say which session it is of")
             return QueueEntry(
                 key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
@@ -641,7 +635,7 @@ class TextQueue(TurnQueue):
     def _parse_entry(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         try:
             row = next((row["item"] for row in rows if "item" in row), None)
-            if row is None or garbled:
+            if row is None:
                 raise ValueError("it does not say which text it is about")
             item = from_row(TextItem, row)
             put = next(row for row in rows if "put" in row)

@@ -138,11 +138,8 @@ class Retainer:
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
             return RetainResult(item, paths[0] if paths else "", repeated=True, revision=before.id or None)
-        chunks = split_text(item.text)
-        known = documents.find(self.store, item.document_id) if item.document_id else None
-        # In another mode other facts are extracted, so known chunks are read again.
-        known_chunks = () if known is None or item.redo or known.mode != item.mode else known.chunks
-        todo = list({chunk.name: chunk for chunk in chunks if chunk.name not in known_chunks}.values())
+        known, chunks, unread = _read_state(self.store, item)
+        todo = list({chunk.name: chunk for chunk in unread}.values())
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
             return RetainResult(item, known.path, chunks=len(chunks))
         found, usage = self._read(entry, item, todo)
@@ -291,6 +288,17 @@ class Retainer:
         return found.text
 
 
+def _read_state(
+    store: Store, item: TextItem
+) -> tuple[KnownDocument | None, Sequence[Chunk], Sequence[Chunk]]:
+    """The document of a text, if it has one, the text's chunks, and those not read yet. In another mode other
+    facts are extracted, so known chunks are read again."""
+    chunks = split_text(item.text)
+    known = documents.find(store, item.document_id) if item.document_id else None
+    known_chunks = () if known is None or item.redo or known.mode != item.mode else known.chunks
+    return known, chunks, [chunk for chunk in chunks if chunk.name not in known_chunks]
+
+
 def _heading_origin(origin: Origin, modelled: bool) -> Origin:
     """The origin that a heading names: a model's wording is not a person's."""
     return "agent" if modelled and origin == "person" else origin
@@ -329,10 +337,7 @@ def preview_text(
     store: Store, brief: TextContext, item: TextItem, model: Endpoint | Model | None
 ) -> RetainPreview:
     """The preview of one text; costs are rounded up."""
-    chunks = split_text(item.text)
-    known = documents.find(store, item.document_id) if item.document_id else None
-    known_chunks = () if known is None or item.redo or known.mode != item.mode else known.chunks
-    todo = [chunk for chunk in chunks if chunk.name not in known_chunks]
+    _, chunks, todo = _read_state(store, item)
     facts = tuple(fact for chunk in todo for fact in extract_without_model(chunk, brief).facts)
     asks = model is not None and item.mode != "chunks" and bool(todo)
     cost = _estimate([chunk.text for chunk in todo], brief, model) if asks and model else None

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.knowledge import core as knowledge_core
-from ua_memory.llm.model import Message, Model, Reply, prompt, user
+from ua_memory.llm.model import Model, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
-from ua_memory.llm.tools import SAY_DONE, Outcome, Tool, ToolError, run_tools, schema
+from ua_memory.llm.tools import SAY_DONE, Tool, ToolError, run_tools, schema
 from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.text import grounding
@@ -138,7 +138,7 @@ NEW_BLOCKS = ("User", "Agent", "Projects")
 of its own into the prompt of every later session."""
 SEARCHED_TURNS, SHOWN_HITS = 12, 40
 """For a model that is asked only once: turns that memory is searched for, and hits that it is shown."""
-_SHORTEST_QUOTE = 4
+SHORTEST_QUOTE = 4
 """A quote of fewer words is not kept in place of a statement that it does not support."""
 
 
@@ -184,33 +184,27 @@ def run_subagent(
     """
     run = _SubagentRun(turns, view, zone, result or SubagentResult(), recalled)
 
-    def report_progress(_: Reply) -> None:
-        if on_progress is not None:
-            on_progress(run.turns_read)
-
-    messages = [_first_message(turns, zone)]
+    # A closing mark within the transcript is broken up, so that it cannot end the block.
+    text = escape_tags(format_turns(turns, zone), "transcript")
+    messages = [user(f"<transcript>\n{text}\n</transcript>", "Save what is worth keeping.")]
     tools = run.tools(core=core)
     if model.one_shot:
         messages = [user(run.prefetch(core=core), *messages[0]["content"])]
         tools = {name: tool for name, tool in tools.items() if name not in READ_ONLY_TOOLS}
     outcome = run_tools(
         model, prompt("flush"), messages, tools, purpose="flush", max_tokens=max_tokens,
-        on_reply=report_progress, one_shot=model.one_shot, reminder=_NO_TOOL_CALLED,
+        on_reply=lambda _: on_progress(run.turns_read) if on_progress else None,
+        one_shot=model.one_shot, reminder=_NO_TOOL_CALLED,
     )  # fmt: skip
     run.result.usage += outcome.usage
-    if _made_no_call(outcome):
+    # A model that made no valid call and did not say that it is done, has not read them. Small models often
+    # write about the transcript instead, which must not count as "nothing here is worth keeping".
+    silent = outcome.ended in ("done", "cut") and not outcome.calls
+    if silent and (outcome.refused or not outcome.says_done):
         run.result.unread.extend(turns)
     else:
         outcome.require_done()
     return run.result
-
-
-def _made_no_call(outcome: Outcome) -> bool:
-    """Whether the model made no valid call, and did not say that it is done. Small models often write about
-    the transcript instead, which must not count as "nothing here is worth keeping"."""
-    if outcome.ended not in ("done", "cut") or outcome.calls:
-        return False
-    return outcome.refused > 0 or not outcome.says_done
 
 
 def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
@@ -226,12 +220,6 @@ def format_turns(turns: Sequence[Turn], zone: tzinfo | None) -> str:
         text = "\n ".join(turn.text.splitlines())
         lines.append(f"[{number}] {who}{f' {at:%H:%M}' if at else ''}: {text}")
     return "\n".join(lines)
-
-
-def _first_message(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
-    # A closing mark within the transcript is broken up, so that it cannot end the block.
-    text = escape_tags(format_turns(turns, zone), "transcript")
-    return user(f"<transcript>\n{text}\n</transcript>", "Save what is worth keeping.")
 
 
 class _SubagentRun:
@@ -299,7 +287,7 @@ class _SubagentRun:
         why = why or disagreement(text, [quote], nearby_turns(index, self.spoken))
         if why:
             self._refuse(f"{text} ({why})")
-            if len(quote.split()) < _SHORTEST_QUOTE:
+            if len(quote.split()) < SHORTEST_QUOTE:
                 raise ToolError(f"{why}; nothing was kept")
             if any(each.quote == quote and each.turn == turn.id for each in self.result.candidates):
                 return f"not kept: {why}, and its quote is kept already"
@@ -312,19 +300,15 @@ class _SubagentRun:
         self.turns_read = max(self.turns_read, index + 1)
         if self.recalled.is_repetition(candidate):
             return "not kept: the assistant had it from memory, which has it already"
-        self._add_candidate(candidate)
+        # Neighbouring segments share turns, and models repeat themselves.
+        if (key := (text.casefold(), turn.id)) not in self.known:
+            self.known.add(key)
+            self.result.candidates.append(candidate)
         return f"kept as its quote instead: {why}" if why else "kept"
 
     def _refuse(self, what: str) -> None:
         """Record a refusal for the person, without secrets."""
         self.result.refused.append(self.view.redact(what))
-
-    def _add_candidate(self, candidate: Candidate) -> None:
-        """Keep a candidate once: neighbouring segments share turns, and models repeat themselves."""
-        key = (candidate.text.casefold(), candidate.turn)
-        if key not in self.known:
-            self.known.add(key)
-            self.result.candidates.append(candidate)
 
     def _find_turn(self, quote: str, number: int) -> int:
         if 1 <= number <= len(self.texts) and locate(quote, [self.texts[number - 1]]) is not None:

@@ -473,7 +473,7 @@ def waiting_reason(one: QueueEntry) -> str:
     """Why an entry is still in the queue, and how to retry it."""
     if one.broken:
         return f"set aside: {one.broken}"
-    details = f"failed {count(one.failures, 'time')}, last: {one.reason}"
+    details = f"failed {count(one.attempts.count, 'time')}, last: {one.reason}"
     if one.set_aside:
         return f"set aside: {details}; try again: ua-memory queue retry {one.key}"
     return details
