@@ -494,7 +494,7 @@ def waiting_json(one: QueueEntry) -> dict[str, Any]:
     return {
         **fields(one, "key", "session.client", "session.session"),
         "turns": len(one.turns),
-        **fields(one, "failures as tries"),
+        **fields(one, "attempts.count as tries"),
         **({**fields(item, "document_id"), "characters": len(item.text)} if item else {}),
         **fields(one, "since?", "reason?", "size as tokens?", *state),
     }
