@@ -587,6 +587,11 @@ def test_index_rebuild(shell: Shell) -> None:
 # -- errors --------------------------------------------------------------------------------------------
 
 
+def test_a_line_without_an_id_is_changed_in_its_file(shell: Shell) -> None:
+    shell.write("memory/a.md", "- one\n")
+    assert "ua-memory edit memory/a.md:1" in shell("retire", "memory/a.md:1").err
+
+
 def test_a_word_for_a_number_is_refused_in_plain_words(shell: Shell) -> None:
     assert "'x' is not an integer" in shell("search", "a", "--limit", "x").err
     assert "'x' is not a number" in shell("search", "a", "--min-score", "x").err

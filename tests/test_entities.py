@@ -301,6 +301,8 @@ def test_names_are_counted_and_common_words_are_none(shell: Shell) -> None:
         ("Tom", 1),
     ]
     assert "Status" in shell.ok("entities", "list", "--all").out
+    shell.ok("insert", "[[\U0001f680 Rocket]] lifts off")
+    assert "\U0001f680 Rocket" in shell.ok("entities", "list").out
     assert "also Bob; not Bobby" in shell.ok("entities", "list").out
 
 

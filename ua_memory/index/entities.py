@@ -27,7 +27,7 @@ RELATED = 20
 DAYS = 45
 """A timeline over at most this many days counts by day, a longer one by month."""
 
-_PROPER = re.compile(r"(?!\d)[^\W_a-z][^\n/\\@_()#:`]*")
+_PROPER = re.compile(r"(?:[^\w\x00-\x7f]+ ?)?(?!\d)[^\W_a-z][^\n/\\@_()#:`]*")
 
 
 @dataclass(frozen=True, slots=True)

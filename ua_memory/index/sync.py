@@ -808,7 +808,9 @@ class Facts:
         with an id."""
         found = statements.resolve_target(self._store, target, self.files_of).record
         if not isinstance(found, Fact) or not found.id:
-            hint = "ua-memory observations retire, ua-memory opinions drop" if found else "ua-memory search"
+            hint = f"a line without an id is changed in its file: ua-memory edit {target}"
+            if found and not isinstance(found, Fact):
+                hint = "ua-memory observations retire, ua-memory opinions drop"
             raise Usage("not a fact with an id", where=target, hint=hint)
         return found
 
