@@ -52,7 +52,7 @@ def test_in_twice_and_out_again(shell: Shell, client: str) -> None:
     assert first["changed"] and {each["does"] for each in first["files"]} <= {"make", "change"}
     there = tree(shell.home)
     second = shell.ok("install", client)
-    assert tree(shell.home) == there and "Unchanged" in second.out and "Created" not in second.out
+    assert tree(shell.home) == there and "Unchanged " in second.out and "Created" not in second.out
     checked = shell.ok("install", client, "--check", "--json").json
     agrees("install check", checked)
     assert checked["installed"] and checked["checks"][-1]["where"] == f"{shell.env['PATH']}/ua-memory"

@@ -286,7 +286,7 @@ def show_steps(
     if not steps:
         screen.line(f"Nothing to remove: ua-memory is not in {target.client}'s settings.")
     for step in steps:
-        word = (f"{STEP_VERBS[step.action]:9}", "faint" if step.action == "keep" else "good")
+        word = (f"{STEP_VERBS[step.action]:8} ", "faint" if step.action == "keep" else "good")
         screen.item([word], f"{step.piece.what} in ", (str(step.file), "path"))
     for each in notes:
         screen.item("Note: ", each)

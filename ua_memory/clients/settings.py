@@ -293,7 +293,7 @@ def print_target(client: str, command: Sequence[str]) -> ClientTarget:
         piece = toml_table(where, "MCP server", ("mcp_servers", SERVER_NAME), entry)
     else:
         piece = mcp_server(where, holder, {"type": "stdio", **entry} if client == "vscode" else entry)
-    return ClientTarget(client or "mcp", (piece,), (f"it belongs into {where}",))
+    return ClientTarget(client or "mcp", (piece,), (f"it belongs in {where}",))
 
 
 EVERY_TOOL = ("--tools", "all")
