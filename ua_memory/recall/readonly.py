@@ -102,7 +102,7 @@ def budgeted_block(kind: str, head: str, lines: Iterable[str], most: int) -> tup
 # library but sqlite3 is imported.
 
 
-SCHEMA = "17"
+SCHEMA = "18"
 """The supported version of the word index; a test compares it with `index.items`."""
 COVERAGE = 0.3
 """The minimum share of a query's weight that a line must match; by `fusion.fuse` its score is then 0.35."""
