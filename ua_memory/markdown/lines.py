@@ -158,9 +158,13 @@ def split(data: bytes) -> Source:
 
 
 def common_prefix_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """The number of equal lines (or other elements) at the beginning of two sequences."""
-    differing = (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(differing, min(len(one), len(other)))
+    """The number of equal lines (or other elements) at the beginning of two sequences of one type, which are
+    compared by halves: of bytes that is much faster than one by one."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
 
 
 def newline_of(data: bytes) -> str:

@@ -498,21 +498,12 @@ def _absent_from(lines: Counter[bytes], data: bytes | None) -> Counter[bytes]:
 
 def _trim_common_lines(one: bytes, other: bytes) -> tuple[bytes, bytes]:
     """Both contents without their common lines at the beginning and end."""
-    start = one.rfind(b"\n", 0, _common_prefix_length(one, other)) + 1
+    start = one.rfind(b"\n", 0, markdown_lines.common_prefix_length(one, other)) + 1
     one, other = one[start:], other[start:]
-    same = _common_prefix_length(one[::-1], other[::-1])
+    same = markdown_lines.common_prefix_length(one[::-1], other[::-1])
     after = one.find(b"\n", len(one) - same) + 1
     end = len(one) - after if after else 0
     return one[: len(one) - end], other[: len(other) - end]
-
-
-def _common_prefix_length(one: bytes, other: bytes) -> int:
-    """The length of the common prefix, in bytes."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 def _reworded_blocks(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: FileHistory) -> set[Key]:
