@@ -419,8 +419,8 @@ def test_repacking_keeps_everything(trail: History) -> None:
     (trail.root / "a.md").write_text("stashed")
     git(trail.root, "stash", "--quiet")
     lost = git(trail.root, "stash", "drop").split("(")[-1].rstrip(")\n")
-    for full in (False, True, False):
-        trail.repack(full=full)
+    for _ in range(3):
+        trail.repack()
         assert [r.id for r in trail.log()] == ids[::-1]
         assert [trail.read(i, "a.md") for i in ids] == [bytes([65 + n]) * 100 * n for n in range(30)]
     assert git(trail.root, "cat-file", "-t", lost) == "commit\n", (
@@ -441,7 +441,7 @@ def test_a_failing_commit_leaves_no_report(trail: History) -> None:
 
 def test_git_that_goes_away(trail: History, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(trail, {"a.md": b"1"})
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     trail.close()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GitFailed, match="not installed"):
@@ -667,7 +667,7 @@ def reading(trail: History) -> int:
 
 def test_objects_are_read_through_one_process(trail: History) -> None:
     made = [commit(trail, {"a.md": b"%d" % n}) for n in range(3)]
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     assert trail.read(made[0], "a.md") == b"0"
     first = reading(trail)
     many = [(sha, "a.md") for sha in made * 200]  # more than a pipe holds
@@ -692,7 +692,7 @@ def test_an_object_in_a_file_of_its_own_is_read_without_a_process(trail: History
     wanted += [f"{made}:{path}" for path in ("a.md", "sub", "sub/b.md")]
     loose = trail.read_objects(wanted)
     assert None not in loose and trail.read("HEAD", "sub/b.md") == b"" and not reading(trail)
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     assert trail.read_objects(wanted) == loose and reading(trail), "packed"
 
 
@@ -705,7 +705,7 @@ def test_a_path_that_does_not_stand_in_whole_trees_is_absent_and_an_odd_one_is_a
     made = commit(trail, {"a.md": b"told", "sub/b.md": b""})
     assert trail.read(made, path) is None and bool(reading(trail)) == asked
     assert trail.read_all([(made, path), (made, "a.md"), (made, path)]) == [None, b"told", None]
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     assert trail.read(made, path) is None and reading(trail), "packed"
 
 
@@ -743,7 +743,7 @@ def test_no_object_is_replaced(trail: History) -> None:
         trail.run("replace", shown, instead)
     again = History(trail.git_dir, trail.root, own=True)
     assert again.blobs() == before and again.read("HEAD", "a.md") == again.blob(before["a.md"]) == b"new"
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     assert again.blob(before["a.md"]) == b"new"
 
 
@@ -751,7 +751,7 @@ def test_an_object_that_was_deleted_with_its_pack_is_not_answered(trail: History
     """The process that stays has the pack open; forget --purge must not be told that it is there."""
     old, new = commit(trail, {"a.md": b"gone"}), commit(trail, {"a.md": b"stays"})
     blob = trail.blobs(rev=old)["a.md"]
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     assert trail.read_all([(blob, ""), (old, "a.md")]) == [b"gone", b"gone"]
     tree = trail.run("rev-parse", f"{new}^{{tree}}").decode().strip()
     alone = trail.run("commit-tree", tree, "-m", "alone", env=AUTHOR).decode().strip()
@@ -765,7 +765,7 @@ def test_an_object_that_was_deleted_with_its_pack_is_not_answered(trail: History
 
 def test_a_forked_process_reads_through_its_own(trail: History) -> None:
     made = commit(trail, {"a.md": b"told"})
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     assert trail.read(made, "a.md") == b"told"
     first = reading(trail)
     if not (child := os.fork()):
@@ -777,7 +777,7 @@ def test_a_forked_process_reads_through_its_own(trail: History) -> None:
 def test_the_process_that_reads_objects_ends_with_its_owner(trail: History) -> None:
     """Also where that is killed: what it reads from is closed then."""
     made = commit(trail, {"a.md": b"told"})
-    trail.repack(full=True)
+    trail.run("repack", "-a", "-d", "-k", "-q")
     code = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom ua_memory.git.history import History\n"
         f"trail = History(Path({str(trail.git_dir)!r}), Path({str(trail.root)!r}), own=True)\n"

@@ -1010,13 +1010,12 @@ class History(Remotes):
             else:
                 note.unlink(missing_ok=True)
 
-    def repack(self, *, full: bool = False) -> None:
+    def repack(self) -> None:
         """Pack loose objects, geometrically, so that the cost is proportional to what was added.
 
         Nothing is pruned: in a bank's own repository, unreachable objects may be somebody's.
         """
-        how = ["-a", "-k", "-f", "--depth=200", "--window=50"] if full else ["--geometric=2"]
-        self.run("repack", "-d", "-q", "-l", *how)
+        self.run("repack", "-d", "-q", "-l", "--geometric=2")
 
     def needs_repack(self) -> bool:
         """Whether loose objects take more than a megabyte, and more than an eighth of the packs.
