@@ -538,17 +538,13 @@ UPSERT_BATCH = 500
 """Vectors upserted from the cache between two checks of the time: 0.4 s."""
 
 
-def target_mark(words: WordIndex, model: str, cache: Cache) -> VectorMark:
-    """The mark of vectors that match the current words."""
-    return VectorMark(words.epoch, words.generation, model, cache=cache.epoch)
-
-
 def catch_up(
     words: WordIndex, vectors: VectorStore, cache: Cache, embeds: Embeds, progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> CatchUp:  # fmt: skip
     """Make the vectors match the words' texts; when `stop` returns true, end with those done so far."""
-    goal, mark = target_mark(words, embeds.model, cache), vectors.mark
+    goal = VectorMark(words.epoch, words.generation, embeds.model, cache=cache.epoch)
+    mark = vectors.mark
     if mark == goal:
         return CatchUp()
     work = _VectorUpdate(words, vectors, cache, embeds, goal, progress, stop)

@@ -28,6 +28,7 @@ from ua_memory.errors import Usage
 from ua_memory.index import embedding as index_embedding
 from ua_memory.index.generations import lock_exclusively
 from ua_memory.paths import make_private, sync_path
+from ua_memory.store import swap
 from ua_memory.store.files import RACY_NS
 
 if TYPE_CHECKING:
@@ -82,12 +83,8 @@ def _stub_modules() -> dict[str, ModuleType | None]:
     exporter, checker = ModuleType(OTLP_MODULE), ModuleType(OVERRIDES_MODULE)
     exporter.OTLPSpanExporter = None  # type: ignore[attr-defined]
     checker.EnforceOverrides = object  # type: ignore[attr-defined]
-    checker.override = checker.overrides = _unchanged  # type: ignore[attr-defined]
+    checker.override = checker.overrides = lambda method: method  # type: ignore[attr-defined]
     return {OTLP_MODULE: exporter, OVERRIDES_MODULE: checker, HTTPX_CLI_MODULE: None}
-
-
-def _unchanged(method: Callable[..., Any]) -> Callable[..., Any]:
-    return method
 
 
 def _chromadb_and_settings() -> tuple[Any, Any]:
@@ -213,10 +210,7 @@ def mark_matches(mark: Mapping[str, Any], meta: Mapping[str, str]) -> bool:
 
 def write_mark(file: Path, value: Mapping[str, Any]) -> None:
     """Replace a mark's file, readable by this user only."""
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(value))
-    fresh.chmod(0o600)
-    fresh.replace(file)
+    swap.replace_file(file, json.dumps(value).encode(), file.with_suffix(".new"), durably=False)
 
 
 # -- file checksums ----------------------------------------------------------------------------------------
@@ -702,19 +696,14 @@ class ServerConnection:
         self._retry_at = time.monotonic() + self._backoff
         self._backoff = min(2 * self._backoff, LONGEST_WAIT)
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        return ServerUnavailable(
-            f"the Chroma server {self.address} does not answer: {why.replace(self._secret, '…')[:200]}"
-        )
+        why = why.replace(self.address.token or "\0", "…")[:200]
+        return ServerUnavailable(f"the Chroma server {self.address} does not answer: {why}")
 
     def close(self) -> None:
         """Close the connection; the next call of `client` reconnects."""
         client, self._client = self._client, None
         if client is not None:
             _close_client(client)
-
-    @property
-    def _secret(self) -> str:
-        return self.address.token or "\0"
 
     def _connect(self) -> Any:
         to = self.address

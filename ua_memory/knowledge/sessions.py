@@ -194,18 +194,13 @@ def _escape_line(line: str) -> str:
     return f"{line[:at]}\\{line[at:]}"
 
 
-def _front_value(value: str) -> str:
-    return value if _SCALAR.fullmatch(value) else write_value(value)
-
-
-def _front_matter(found: SessionFile) -> list[str]:
-    known = [(key, getattr(found, key)) for key in ("session", "client", *_FRONT_KEYS)]
-    return ["---", *(f"{key}: {_front_value(value)}" for key, value in known if value), "---", ""]
-
-
 def show(found: SessionFile) -> bytes:
     """Format a session as the bytes of its file."""
-    lines, day = _front_matter(found), found.day
+    lines, day = ["---"], found.day
+    for key in ("session", "client", *_FRONT_KEYS):
+        if value := getattr(found, key):
+            lines.append(f"{key}: {value if _SCALAR.fullmatch(value) else write_value(value)}")
+    lines += ["---", ""]
     for turn in found.turns:
         lines += _turn_lines(turn, day)
         day = turn.day

@@ -75,20 +75,20 @@ def ensure_id(draft: Draft, fact: Fact) -> Fact:
     if found.id:
         return found
     block = new_id()
-    named = _find_placed(markdown_document.with_id(draft.read(path), found, block), path, block)
-    draft.write(path, named[0], removes=[found])
-    if named[1].said_by != found.said_by:  # typed below an agent's heading, which would now speak for it
-        line = named[1].place.line
-        indent = re.match(r"\s*(?:\S+\s+)", markdown_document.parse(named[0], path).lines[line - 1])
+    draft.write(path, markdown_document.with_id(draft.read(path), found, block), removes=[found])
+    named, lines = _fact_with_id(draft, path, block)
+    if named.said_by != found.said_by:  # typed below an agent's heading, which would now speak for it
+        indent = re.match(r"\s*(?:\S+\s+)", lines[named.place.line - 1])
         said = f"{' ' * len(indent[0] if indent else '  ')}- origin: {found.said_by}"
-        draft.write(
-            path, markdown_lines.insert_after(named[0], named[1].place.end, [said]), removes=[named[1]]
-        )
-    return _find_placed(draft.read(path), path, block)[1]
+        data = markdown_lines.insert_after(draft.read(path), named.place.end, [said])
+        draft.write(path, data, removes=[named])
+    return _fact_with_id(draft, path, block)[0]
 
 
-def _find_placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
-    return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
+def _fact_with_id(draft: Draft, path: str, block: str) -> tuple[Fact, Sequence[str]]:
+    """The fact with this id, and the lines of its file."""
+    document = markdown_document.parse(draft.read(path), path)
+    return next(fact for fact in document.of(Fact) if fact.id == block), document.lines
 
 
 _PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}

@@ -296,17 +296,15 @@ def _linked_login(theirs: Path, ours: Path) -> Iterator[None]:
 @contextmanager
 def _private_folder() -> Iterator[Path]:
     """A temporary folder for one run. Folders that killed processes have left are deleted, too."""
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
-    now = folder.lstat()
-    for left in folder.parent.glob(f"{FOLDER_PREFIX}*"):
-        with suppress(OSError):
-            about = left.lstat()
-            if about.st_uid == now.st_uid and now.st_mtime - about.st_mtime > ABANDONED_AFTER:
-                shutil.rmtree(left)
-    try:
+    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        now = folder.lstat()
+        for left in folder.parent.glob(f"{FOLDER_PREFIX}*"):
+            with suppress(OSError):
+                about = left.lstat()
+                if about.st_uid == now.st_uid and now.st_mtime - about.st_mtime > ABANDONED_AFTER:
+                    shutil.rmtree(left)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prompt(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -168,10 +168,6 @@ def strip_blank(text: str) -> str:
     return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""
 
 
-def _passage(record: Passage) -> str:
-    return readable(record.text)
-
-
 PRINTERS: dict[type, Callable[[Any], str]] = {
     Fact: _statement,
     Observation: _statement,
@@ -182,5 +178,5 @@ PRINTERS: dict[type, Callable[[Any], str]] = {
     MentalModel: _file,
     SourceDocument: _file,
     CoreBlock: _core,
-    Passage: _passage,
+    Passage: lambda record: readable(record.text),
 }

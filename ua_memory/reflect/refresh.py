@@ -238,7 +238,9 @@ def opening_message(editor: PageEditor, question: str, evidence: Sequence[Eviden
     rows = []
     for heading, under in editor.sections():
         rows.append(f"{heading.ref} {heading.text.strip()}" if heading else "S0 (before the first heading)")
-        rows += [f"  {unit.ref}{_owner_note(unit)}: {_format_unit(unit, numbers)}" for unit in under]
+        for unit in under:
+            owner = "" if unit.owner == "ours" else " (a person's)"
+            rows.append(f"  {unit.ref}{owner}: {_format_unit(unit, numbers)}")
     page = clean("\n".join(rows))
     facts = "\n".join(each.prompt_line for each in evidence)
     parts = (f"<question>\n{_in_block(clean(question))}\n</question>", f"<page>\n{_in_block(page)}\n</page>")
@@ -248,10 +250,6 @@ def opening_message(editor: PageEditor, question: str, evidence: Sequence[Eviden
 def _in_block(text: str) -> str:
     """Text that cannot close the block that it is in."""
     return escape_tags(text, "question", "page", "evidence")
-
-
-def _owner_note(unit: BodyUnit) -> str:
-    return "" if unit.owner == "ours" else " (a person's)"
 
 
 def _format_unit(unit: BodyUnit, numbers: Mapping[str, int]) -> str:

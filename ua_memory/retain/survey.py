@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ua_memory.errors import Malformed, NotFound, TooLarge, UaMemoryError, Usage, writing
 from ua_memory.knowledge.statements import Progress
@@ -355,7 +355,9 @@ def load_watched(store: Store) -> list[WatchedPath]:
     file = store.bank.local / WATCHED_FILE
     try:
         rows = json.loads(file.read_bytes())
-        return [from_row(WatchedPath, {**row, "files": _files_from_rows(row["files"])}) for row in rows]
+        for row in rows:
+            row["files"] = {name: from_row(WatchedFile, one) for name, one in row["files"].items()}
+        return [from_row(WatchedPath, row) for row in rows]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -429,10 +431,6 @@ def find_changes(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges
 
 def _stamp(found: os.stat_result) -> Stamp:
     return found.st_mtime_ns, found.st_size
-
-
-def _files_from_rows(rows: Mapping[str, Any]) -> dict[str, WatchedFile]:
-    return {name: from_row(WatchedFile, row) for name, row in rows.items()}
 
 
 _CLAIM_KEY = "watched"
