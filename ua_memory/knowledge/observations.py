@@ -70,11 +70,10 @@ def scope_of(fact: Fact) -> str:
 def day_of(fact: Fact) -> str:
     """The ISO day of a fact: its `when`, else the day of its log; '' if neither has one."""
     when = (fact.when or "")[:10]
-    return when if len(when) == 10 else markdown_lines.day_of(fact.place.path) or _month_start(when)
-
-
-def _month_start(month: str) -> str:
-    return {4: f"{month}-01-01", 7: f"{month}-01"}.get(len(month.partition("/")[0]), "")
+    if len(when) == 10:
+        return when
+    first = {4: f"{when}-01-01", 7: f"{when}-01"}.get(len(when.partition("/")[0]), "")
+    return markdown_lines.day_of(fact.place.path) or first
 
 
 def days_of(observation: Observation, facts: Mapping[str, Fact]) -> list[str]:

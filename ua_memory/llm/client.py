@@ -479,7 +479,8 @@ def build_request(
     cacheable: bool = False,
 ) -> ModelRequest:
     """The request for these messages. ValueError for a block that cannot be redacted."""
-    marked = _breakpoints(messages) if cacheable else frozenset()
+    asked = [number for number, message in enumerate(messages) if message["role"] == "user"]
+    marked = {*asked[:1], *asked[-2:]} if cacheable else set()
     sent = []
     for number, message in enumerate(messages):
         blocks = [_redact_block(block, words.clean) for block in _blocks_of(message)]
@@ -492,11 +493,6 @@ def build_request(
     if tools:
         body["tools"] = [_redact_descriptions(tool, words.clean) for tool in tools]
     return ModelRequest(body, _tokens_of(words, system, messages, body.get("tools", [])))
-
-
-def _breakpoints(messages: Sequence[Message]) -> frozenset[int]:
-    said = [number for number, message in enumerate(messages) if message["role"] == "user"]
-    return frozenset(said[:1] + said[-2:])
 
 
 def _blocks_of(message: Message) -> list[Block]:
@@ -744,7 +740,9 @@ class MeteredModel(ABC):
                 used = replace(used, input=prompt)
             failed = not answer.complete
             self._meter.record_usage(entry, answer.model, used, failed=failed, request=answer.request_id)
-        self._learn_ratio(reply.usage.prompt, request)
+        # Not from small prompts, which are mostly overhead.
+        if (counted := reply.usage.prompt) and request.tokens >= 200:
+            self._token_ratio = max(self._token_ratio or 1.0, counted / request.tokens)
         return reply
 
     def _stream(self, opened: Any, answer: StreamedReply, chat: ChatStream | None = None) -> None:
@@ -796,11 +794,6 @@ class MeteredModel(ABC):
         }
         client = sdk.DefaultHttpxClient(timeout=times, **http)
         return {"base_url": self._endpoint.url, "max_retries": 0, "timeout": times, "http_client": client}
-
-    def _learn_ratio(self, counted: int, request: ModelRequest) -> None:
-        """Learn the ratio of token counts; not from small prompts, which are mostly overhead."""
-        if counted and request.tokens >= 200:
-            self._token_ratio = max(self._token_ratio or 1.0, counted / request.tokens)
 
     def _unavailable(self, failure: TransientFailure, attempts: int) -> ModelUnavailable:
         what = failure.what + (f": {self._timeouts.read:g} s" if failure.slow else "")

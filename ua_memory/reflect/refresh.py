@@ -1013,8 +1013,9 @@ class Refresher:
             flagged = state.edits.flag(draft, _contradictions(written, links), self.facts.equal)
             self._describe(draft, state, rebuild, links, learnt)
         result, diff = draft.result, draft.diff(path)
+        written_page = next(iter(document.parse(draft.read(path), path).of(Page)), state.page)
         done = RefreshResult(
-            _page_in(draft.read(path), state.page), self._by, state.why_stale, diff=diff, learnt=learnt,
+            written_page, self._by, state.why_stale, diff=diff, learnt=learnt,
             flagged=flagged, revision=result.revision, notes=result.notes, redacted=result.redacted,
         )  # fmt: skip
         return _with_placeholder_ids(done, state, links) if trial else done
@@ -1068,16 +1069,6 @@ def _with_placeholder_ids(done: RefreshResult, state: PageState, links: Mapping[
     learnt = tuple(Fact(fact.text, origin="person") for fact in done.learnt)
     flagged = tuple(replace(fact, flag=shown(fact.flag or "")) for fact in done.flagged)
     return replace(done, diff=shown(done.diff), learnt=learnt, flagged=flagged, dry_run=True)
-
-
-def preview_links(evidence: Sequence[Evidence], named: Callable[[str], str]) -> dict[int, str]:
-    """The links of a dry run, in which no fact gets an id. `named` gives a file's name in links."""
-    return {e.number: fields.link_to(named(e.record.place.path), e.record.id or NEW_ID) for e in evidence}
-
-
-def _page_in(data: bytes, page: Page) -> Page:
-    found = document.parse(data, page.place.path).of(Page)
-    return found[0] if found else page
 
 
 def _news(stale: StaleReasons, last: LastRefresh | None, cited: Sequence[str]) -> dict[str, str]:
@@ -1135,7 +1126,10 @@ def propose(refresher: Refresher, model: MentalModel) -> Proposal:
         list_evidence(editor, evidence[:PROPOSED_FACTS], question, True)
     elif evidence:
         written = write_with_model(refresher.model, editor, model.name, evidence, refresher.store.redacted)
-    new = editor.data(preview_links(evidence, refresher.store.link_names.renew()))
+    named = refresher.store.link_names.renew()
+    new = editor.data(
+        {e.number: fields.link_to(named(e.record.place.path), e.record.id or NEW_ID) for e in evidence}
+    )
     by = refresher.model.name if refresher.model else ""
     return Proposal(
         model, by, unified_file_diff(path, data, new), len(evidence), tuple(written.refused), tuple(notes),

@@ -27,7 +27,6 @@ from ua_memory.transcripts.reader import CLIENTS, read
 from ua_memory.transcripts.turns import Role, Session, Turn
 
 if TYPE_CHECKING:
-    from ua_memory.index.items import IndexItem
     from ua_memory.knowledge.facts import FindEqual
     from ua_memory.llm.model import Model, ModelOrEndpoint
     from ua_memory.llm.providers import ModelAccess
@@ -181,13 +180,12 @@ class Conversations:
     def search_lines(self, query: str) -> Sequence[str]:
         """One line for each hit of a query, as the sub-agent may read it."""
         hits = self._search(query, limit=8).hits
-        rows = ((f"{hit.item.day or hit.item.path}{_warning(hit.item)}", hit.snippet.split()) for hit in hits)
-        return [noise.sanitize(f"{head}: {' '.join(words)}") for head, words in rows]
-
-
-def _warning(item: IndexItem) -> str:
-    """A warning for hits that neither a person nor the agent has said."""
-    return f" (untrusted, {item.origin})" if item.untrusted else ""
+        rows = []
+        for hit in hits:
+            warning = f" (untrusted, {hit.item.origin})" if hit.item.untrusted else ""
+            words = " ".join(hit.snippet.split())
+            rows.append(noise.sanitize(f"{hit.item.day or hit.item.path}{warning}: {words}"))
+        return rows
 
 
 # -- queue -------------------------------------------------------------------------------------------------

@@ -175,7 +175,12 @@ class Surveyor:
     def _assign_turns(self) -> Iterator[FoundSession]:
         """The sessions in the order in which they began, each turn assigned to the first session that has
         it."""
-        sessions = sorted(self._sessions, key=lambda each: _start_time(each.found))
+
+        def start(each: _SessionTurns) -> float:
+            one = each.found
+            return (one.session.started or one.first or one.transcript.changed).timestamp()
+
+        sessions = sorted(self._sessions, key=start)
         had = {(t.found.session.client, *turn) for t in sessions for turn in t.all if turn[0] not in t.unread}
         said: dict[tuple[str, str], set[str]] = {}
         for each in sessions:
@@ -238,11 +243,6 @@ def _event_time(base: str) -> datetime | None:
         return datetime.strptime(base, f"{EVENT_ID_PREFIX}%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
     except ValueError:
         return None
-
-
-def _start_time(one: FoundSession) -> float:
-    at = one.session.started or one.first or one.transcript.changed
-    return at.timestamp()
 
 
 def _turn_hash(turn: Turn) -> str:

@@ -162,7 +162,7 @@ MOST_RECALLED = 400
 class TranscriptReading:
     """A transcript after its first pass: its header, its size, and its turns on demand.
 
-    `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems` has
+    It may be iterated again, one iteration at a time, and only while the stream is open. `problems` has
     the first lines that could not be read, `broken` counts them all; `cut`: the last line is half written;
     `undecoded` counts characters that were not UTF-8. `recalled` has the last lines of recalled memory.
     `resumed` is whether an id of `since` was found, None without any; `reached` are those of them after which
@@ -212,9 +212,6 @@ class TranscriptReading:
         return TranscriptReading(self._source, type(self._format)(), since)
 
     def __iter__(self) -> Iterator[Turn]:
-        return self.turns()
-
-    def turns(self) -> Iterator[Turn]:
         """The turns after `since`, in the order of the conversation."""
         outputs: deque[str] = deque()
         for turn in settle(self._format.events(self._records_with_outputs(outputs))):
@@ -318,7 +315,7 @@ def transcript_words(path: str, client: str) -> TranscriptWords | None:
             reading = read(io.BytesIO(file.read(MOST_READ)), client=client)
     except (OSError, discovery.Irregular, Malformed):
         return None
-    said = [t.text for t in reading.turns() if t.role == "person" and not t.agent and not t.summary]
+    said = [t.text for t in reading if t.role == "person" and not t.agent and not t.summary]
     return TranscriptWords(tuple(said), tuple(reading.outputs()), not start and not reading.broken)
 
 
