@@ -267,7 +267,8 @@ def test_vectors_of_another_index_are_compared_name_by_name(tmp_path: Path, mark
         index.vectors.set_mark(mark)
         assert index.refresh().semantic == READY
         assert index.vectors.names() == index.words.text_ids()
-        assert index.vectors.mark == meaning.target_mark(index.words, index.embeds.model, index.cache)
+        words, model, cache = index.words, index.embeds.model, index.cache.epoch
+        assert index.vectors.mark == Mark(words.epoch, words.generation, model, cache=cache)
 
 
 def test_another_model_makes_other_vectors(tmp_path: Path) -> None:
