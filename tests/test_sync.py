@@ -16,7 +16,6 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 from ua_memory.errors import Busy, CannotWrite
 from ua_memory.index import generations as index_generations
 from ua_memory.index import sync as condition
-from ua_memory.index import sync as meaning
 from ua_memory.index import sync as reading
 from ua_memory.index import words as current
 from ua_memory.index.generations import Generations

@@ -78,9 +78,9 @@ class QuestionScore:
             figures[f"all@{name}"] = float(got == self.gold)
             figures[f"hit@{name}"] = float(bool(got))
             figures[f"tokens@{name}"] = ([0, *self.spent])[min(reach, len(self.spent))]
-        held, first = {self.sessions[turn] for turn in self.gold}, set(list(self.order)[:5])
-        figures["ses@5"] = float(bool(held & first))
-        figures["sesall@5"] = float(held <= first)
+        wanted, first = {self.sessions[turn] for turn in self.gold}, set(list(self.order)[:5])
+        figures["ses@5"] = float(bool(wanted & first))
+        figures["sesall@5"] = float(wanted <= first)
         gains = [1.0 if one & self.gold else 0.0 for one in self.fresh[:10]]
         ideal = sum(1 / math.log2(i + 2) for i in range(min(len(self.gold), 10)))
         figures["nDCG@10"] = min(1.0, sum(g / math.log2(i + 2) for i, g in enumerate(gains)) / ideal)
@@ -748,7 +748,7 @@ class Compared:
 def compare(
     found: SourceContents, old: Comparison, queries: Sequence[str], *, now: Clock | None, progress: Progress
 ) -> Compared:
-    """Ask both sides. `progress` makes what is told how far the embedding is."""
+    """Ask both sides. `progress` makes the callback that reports the progress of the embedding."""
     started = time.perf_counter()
     before = [old.ask(query, RESULTS) for query in queries]
     asked = time.perf_counter()
@@ -784,7 +784,7 @@ def _embed(memory: Memory, queries: Sequence[str], progress: Progress) -> int:
 
 
 PROBES = "probes.md"
-"""In the bank's folder, and none of its truth: never indexed, so that no question is found as an answer."""
+"""In the bank's folder, but no file of memory: never indexed, so that no question is found as an answer."""
 LAST_RUN = "probes.json"
 PROBE_RESULTS = 50
 """Hits among which a statement is looked for."""

@@ -371,8 +371,8 @@ def put_table(text: str | None, name: tuple[str, str], values: dict[str, Any]) -
         new = append_lines(text, [f"[{name[0]}.{name[1]}]", *lines])
     else:
         new = _change_lines(text or "", name, dict(zip(values, lines, strict=True)))
-    held = before.get(name[0])
-    expected = {**(held if isinstance(held, dict) else {}), name[1]: {**(present or {}), **values}}
+    holder = before.get(name[0])
+    expected = {**(holder if isinstance(holder, dict) else {}), name[1]: {**(present or {}), **values}}
     _check_edit(text or "", new, name, {**before, name[0]: expected})
     return new
 

@@ -338,11 +338,11 @@ def _shell_hooks(
 
 def _our_hooks(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
     """The key paths of our hooks: {event: paths}. EditError if `hooks` has another form."""
-    held = document.value.get("hooks", {})
-    if not isinstance(held, dict):
+    hooks = document.value.get("hooks", {})
+    if not isinstance(hooks, dict):
         raise EditError(document.line(("hooks",)), "hooks is not an object")
     found: dict[str, list[tuple[str | int, ...]]] = {}
-    for event, groups in held.items():
+    for event, groups in hooks.items():
         if not isinstance(groups, list):
             raise EditError(document.line(("hooks", event)), f"hooks.{event} is not a list")
         for number, group in enumerate(groups):

@@ -153,8 +153,8 @@ def read_changes(
             if number and not number % MIN_FILES_READ and stop and stop():
                 done.left_files = sum(not _is_unchanged(rest, known.get(rest.path)) for rest in due[number:])
                 break
-            before, held = known.get(stat.path), seen.held.get(stat.path)
-            read.append(_read_file(store, words, stat, before, held, now, done))
+            blob = seen.held.get(stat.path)
+            read.append(_read_file(store, words, stat, known.get(stat.path), blob, now, done))
         complete = len(read) == len(due) and all(_is_settled(one, seen) for one in read)
         manifest.record(read)
         done.removed += sum(words.remove_file(path) for path in gone)
@@ -208,13 +208,13 @@ def _read_file(
     words: WordIndex,
     stat: FileStat,
     before: KnownFile | None,
-    held: str | None,
+    blob: str | None,
     now: int,
     done: Refresh,
 ) -> KnownFile:
     digest, problems, failed = before.hash if before else "", before.problems if before else "", False
     try:
-        data = store.blob(held) if held else store.read(stat.path)
+        data = store.blob(blob) if blob else store.read(stat.path)
         digest = content_hash(data)
         if not before or before.hash != digest:
             items, problems = _parse_items(store, words, stat.path, data, done)
@@ -762,8 +762,8 @@ class CurrentFiles:
         """A file's lines; those in the history if an item was confirmed there."""
         return self._lines.get((path, True)) or self._read(path, False)
 
-    def _find(self, item: IndexItem, held: bool) -> IndexItem | None:
-        lines = self._read(item.path, held)
+    def _find(self, item: IndexItem, history: bool) -> IndexItem | None:
+        lines = self._read(item.path, history)
         count = item.end - item.line + 1
         if lines_hash(b"\n".join(lines[item.line - 1 : item.end])) == item.linehash:
             return item
@@ -772,14 +772,14 @@ class CurrentFiles:
                 return replace(item, line=start + 1, end=start + count)
         return None
 
-    def _read(self, path: str, held: bool) -> list[bytes]:
-        if (path, held) not in self._lines:
+    def _read(self, path: str, history: bool) -> list[bytes]:
+        if (key := (path, history)) not in self._lines:
             try:
-                data = self._store.truth(path) if held else self._store.read(path)
+                data = self._store.truth(path) if history else self._store.read(path)
             except (UaMemoryError, OSError):
                 data = b""
-            self._lines[path, held] = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
-        return self._lines[path, held]
+            self._lines[key] = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
+        return self._lines[key]
 
 
 # -- facts -------------------------------------------------------------------------------------------------

@@ -210,8 +210,8 @@ class CoreProposals:
         if not seen:
             return False
         log = self._store.history.with_trailer("Facts", "")
-        told = (one for one in log if any(seen & set(v.split()) for v in one.trailers["Facts"]))
-        return len({one.trailer("Session") for one in told} - {""}) > 1
+        changes = (one for one in log if any(seen & set(v.split()) for v in one.trailers["Facts"]))
+        return len({one.trailer("Session") for one in changes} - {""}) > 1
 
     def _add_line(self, draft: Draft, one: CoreProposal, name: str) -> BlockChange:
         path = core.core_path(self._store)

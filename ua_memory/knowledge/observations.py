@@ -143,18 +143,18 @@ _SUBJECT = late(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b"
 
 
 def choose_file(
-    text: str, entities: Iterable[str], scope: str, there: Iterable[str], told: Sequence[str] = ()
+    text: str, entities: Iterable[str], scope: str, there: Iterable[str], facts: Sequence[str] = ()
 ) -> str:
     """The path for a new observation, named after its main entity: the first that its text names, else the
     first of all. Without entities: the subject of its first sentence, else the name in it that most of its
-    facts have (`told` are their texts), else its scope, else General.
+    facts have (`facts` are their texts), else its scope, else General.
 
     `there` are the existing files: one that differs only in letter case is used.
     """
     plain = text.casefold()
     given = list(entities)
     main = [name for name in given if name.casefold() in plain] or given
-    flat = [each.casefold() for each in told]
+    flat = [each.casefold() for each in facts]
 
     def rank(name: str) -> tuple[int, bool]:  # what opens a sentence may be a verb: "Ask Alice"
         return -sum(name.casefold() in each for each in flat), text.startswith(name)
@@ -257,12 +257,12 @@ def add(
     if len(scopes) > 1:
         raise Malformed("an observation cannot mix scopes", where=", ".join(sorted(scopes)))
     scope = scopes.pop()
-    cited_by, spoken = _make_proofs(draft, grounds)
-    names = named_entities(stated, list(spoken.values()))
+    proofs, cited = _make_proofs(draft, grounds)
+    names = named_entities(stated, list(cited.values()))
     found = Observation(stated, id=new_id(), scope=scope or None, entities=names, tags=inherit_tags(grounds))
-    made = _with_proofs(found, cited_by, spoken, today)
-    told = [fact.text for fact in spoken.values()]
-    path = choose_file(stated, names, scope, (*there, *draft.files), told)
+    made = _with_proofs(found, proofs, cited, today)
+    facts = [fact.text for fact in cited.values()]
+    path = choose_file(stated, names, scope, (*there, *draft.files), facts)
     data = draft.read(path)
     lines = printer.show(made).split("\n")
     closed = not markdown_document.parse(data, path).unclosed
@@ -288,15 +288,15 @@ def revise(
         raise Malformed("a person worded this observation", where=old.place.citation)
     if changed and not grounds:
         raise Malformed("a new wording needs at least one proof", where=old.place.citation)
-    cited_by, spoken = _make_proofs(draft, grounds)
-    known = {proof.ref for proof in old.proofs if is_supported(proof, {**facts, **spoken})}
-    fresh = [proof for proof in cited_by if proof.ref not in known]
+    proofs, cited = _make_proofs(draft, grounds)
+    known = {proof.ref for proof in old.proofs if is_supported(proof, {**facts, **cited})}
+    fresh = [proof for proof in proofs if proof.ref not in known]
     # Where a fact was edited so that its old words are gone, the new ones take their place.
     kept = [proof for proof in old.proofs if proof.ref not in {each.ref for each in fresh}]
     if not fresh and not changed:
         return old
     until = max(filter(None, (day_of(ground.fact) for ground in grounds)), default=today.isoformat())
-    more = (*old.entities, *named_entities(stated, list(spoken.values())))
+    more = (*old.entities, *named_entities(stated, list(cited.values())))
     wanted = replace(
         old,
         text=stated,
@@ -306,7 +306,7 @@ def revise(
         entities=tuple(dict.fromkeys(more)),
         tags=tuple(dict.fromkeys((*old.tags, *inherit_tags(grounds)))),
     )
-    return _replace(draft, old, _with_proofs(wanted, (*kept, *fresh), {**facts, **spoken}, today))
+    return _replace(draft, old, _with_proofs(wanted, (*kept, *fresh), {**facts, **cited}, today))
 
 
 def retire(draft: Draft, observation: Observation, reason: str) -> Observation:

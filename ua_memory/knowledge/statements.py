@@ -96,7 +96,7 @@ _PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, e
 
 
 Progress = Callable[[int, int], None]
-"""What is told how much is done, and of how much."""
+"""Called with how much is done, and of how much."""
 
 
 def texts(

@@ -36,7 +36,7 @@ from ua_memory.text.grounding import locate
 # Keeps what nobody of the house has said out of what every session begins with (see `trust`).
 #
 # First it is asked where things come from: an address, path, file, host or flag that only untrusted facts
-# name has come from them, in whatever words. Then each new sentence is held against theirs: word for word,
+# name has come from them, in whatever words. Then each new sentence is compared with theirs: word for word,
 # and by the words they share. What a person has said as well, no less alike, is the person's.
 
 
@@ -45,7 +45,7 @@ LEAST_WORDS = 2
 _PART_WORDS = 4
 """Words from which a sentence is recognised within a longer one."""
 _MAX_JOINED = 3
-"""Sentences that are also held together against one of theirs."""
+"""Sentences that are also compared together with one of theirs."""
 _JOINED_SHARE = 0.75
 """The share of theirs that these must have: several sentences share words by chance."""
 _UNTRUSTED_ORIGIN = re.compile(rb"(?:origin:|\xc2\xb7)[ \t]*(?:web|tool|import)\b")
@@ -157,7 +157,7 @@ def _trusted_texts(store: Store) -> Iterator[str]:
 
 
 # -- proofs ------------------------------------------------------------------------------------------------
-# Whether what is said rests on something: the links from pages, observations and opinions to facts, held.
+# Whether the links from pages, observations and opinions to facts are valid.
 #
 # One pass over the files collects what is there and what is cited; then each citation is looked up. The id
 # is what is meant, the file in a link is a hint: facts move. A line of a person need not cite anything.

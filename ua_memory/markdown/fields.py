@@ -83,7 +83,7 @@ def read_confidence(value: str) -> float:
 
 
 def read_origin(value: str) -> tuple[str | None, str | None]:
-    """`web (https://…)` as origin and trail; either may be missing, not both."""
+    """`web (https://…)` as origin and source; either may be missing, not both."""
     word, trail = value, None
     if value.endswith(")"):
         at = value.find("(")

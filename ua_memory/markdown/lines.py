@@ -503,7 +503,7 @@ def _fence_lines(lines: Sequence[str]) -> list[int]:
 
 
 # -- filekinds ---------------------------------------------------------------------------------------------
-# What a file of the bank holds, and of which day, told from its path alone.
+# What kind of file a file of the bank is, and of which day, by its path alone.
 
 
 _DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[-_].*)?\.md\Z", re.DOTALL)

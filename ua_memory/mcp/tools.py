@@ -487,14 +487,14 @@ def _openclaw_search(memory: Memory, given: Mapping[str, Any], _: Caller) -> str
     except UaMemoryError as error:
         return _to_json({"results": [], "disabled": True, "unavailable": True, **_error_json(error)})
     hits = [hit for hit in found.hits if corpus != "wiki" or hit.item.path.startswith(PAGES_FOLDER)][:most]
-    given = {
+    results = {
         "results": [_hit_json(hit) for hit in hits],
         "provider": "local",
         "model": memory.config.embedding,
     }
-    told = {"fallback": None, "citations": "auto", "mode": found.mode}
+    state = {"fallback": None, "citations": "auto", "mode": found.mode}
     stale = {"stale": True} if found.stale else {}
-    return _to_json(given | told | stale | ({"warning": "; ".join(found.notes)} if found.notes else {}))
+    return _to_json(results | state | stale | ({"warning": "; ".join(found.notes)} if found.notes else {}))
 
 
 def _hit_json(hit: Hit) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from ua_memory.text.grounding import terms
 from ua_memory.text.noise import escape_tags
 
 # -- answers -----------------------------------------------------------------------------------------------
-# Answers that were paid for and are not in the truth yet: one line each in `pending/`, fsynced.
+# Answers that were paid for and are not in the bank's files yet: one line each in `pending/`, fsynced.
 #
 # A run that is killed leaves them, and the next one takes them up before it asks anything; facts that
 # changed since are asked about anew. After the commit the file goes, but for what waits for a person's

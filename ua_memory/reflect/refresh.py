@@ -87,7 +87,7 @@ Recalled = tuple[Sequence[Any], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A fact or observation, with its number for the model. `statements_of_hits`: recall found it for the
+    """A fact or observation, with its number for the model. `recalled`: recall found it for the
     question; else only the page cites it. `clean` removes secrets from a person's lines."""
 
     number: int

@@ -364,8 +364,8 @@ def _capture_without_transcript(
     now, exchange_hash = flusher.store.now(), ledger.text_hash(f"{asked}\0{said}")
     base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{ledger.EVENT_SEPARATOR}"
     texts = (typed_text(asked), assistant_text(said))
-    spoken: tuple[tuple[Role, str], ...] = (("person", texts[0]), ("assistant", texts[1]))
-    turns = [Turn(f"{base}{ledger.text_hash(text)}", role, text, now) for role, text in spoken if text]
+    roles: tuple[tuple[Role, str], ...] = (("person", texts[0]), ("assistant", texts[1]))
+    turns = [Turn(f"{base}{ledger.text_hash(text)}", role, text, now) for role, text in roles if text]
     if not turns or exchange_hash == position.answer_hash:
         return CaptureResult(0, position, False)
     flusher.queue_turns(session, turns, None, is_open=True)

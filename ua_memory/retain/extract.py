@@ -734,10 +734,10 @@ class Extraction:
     def best(self) -> list[Candidate]:
         """The statements worth keeping, in the order in which they were said."""
         self._score_pending_turn(None)
-        said = sorted(self._candidates.values(), key=lambda held: held.order)
-        kept = [held for held in said if held.candidate.score >= self._threshold(held.candidate.who)]
-        self.duplicates = sum(held.duplicates for held in kept)
-        return [held.candidate for held in kept]
+        said = sorted(self._candidates.values(), key=lambda each: each.order)
+        kept = [each for each in said if each.candidate.score >= self._threshold(each.candidate.who)]
+        self.duplicates = sum(each.duplicates for each in kept)
+        return [each.candidate for each in kept]
 
     def _score_pending_turn(self, following: Turn | None) -> None:
         if self._pending_turn:
@@ -786,7 +786,7 @@ class Extraction:
 
     def _drop(self, turns: range) -> None:
         """Drop the candidates of these turns."""
-        for key in [key for key, held in self._candidates.items() if held.order[0] in turns]:
+        for key in [key for key, found in self._candidates.items() if found.order[0] in turns]:
             self._remove_terms(key, self._candidates.pop(key).terms)
 
     def _similar(self, candidate: Candidate, said: frozenset[str], about: frozenset[str]) -> list[int]:
