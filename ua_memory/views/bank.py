@@ -346,9 +346,10 @@ def _time_text(then: datetime, now: datetime, *, relative: bool) -> str:
 
 def _index_text(found: dict[str, object]) -> str:
     """The index's status in words: `ready, 12 items, 3 files, vectors ready`."""
-    said = [str(found.pop("state", "ready"))]
-    if said == ["behind"]:
-        said = ["out of date; the next search updates it"]
+    state = str(found.pop("state", "ready"))
+    said = ["out of date" if state == "behind" else state]
+    if said != ["ready"]:
+        said = [f"{said[0]}; the next search updates it"]
     if why := found.pop("why", None):
         said = [f"not usable ({why}); ua-memory index rebuild"]
     counts = ((noun, found.pop(f"{noun}s", None)) for noun in ("item", "file"))
