@@ -85,6 +85,14 @@ def test_they_are_found_and_left_as_they_are(shell: Shell) -> None:
     assert shell.ok("status", "--json").json["index"]["state"] in ("ready", "behind")
 
 
+def test_forget_names_what_is_left_there(shell: Shell) -> None:
+    block = shell.ok("insert", "The shed's alarm code is kiwi", "--json").json["id"]
+    write(shell.home / "notes" / "shed.md", "# Shed\n\nthe shed's alarm code is kiwi\n")
+    done = shell("forget", f"^{block}")
+    assert done.code == 20 and f"it is still in {shell.home / 'notes' / 'shed.md'}:3" in done.err
+    assert "words.db" not in done.err
+
+
 def test_every_change_there_is_seen_by_the_next_search(shell: Shell) -> None:
     notes = shell.home / "notes"
     kiln = str(notes / "kiln.md")

@@ -175,6 +175,12 @@ class OutsideFiles:
         """Whether a path in the index is that of a session file."""
         return path.startswith(f"{self._sessions}/")
 
+    def paths(self) -> Iterator[str]:
+        """The markdown files of all extra paths."""
+        for entry in self._store.config.extra_paths:
+            names = map(os.fsdecode, self._list_entry(entry, MOST_OUTSIDE))
+            yield from (f"/{name}" for name in names if name.endswith(".md"))
+
     def _list_entry(self, path: str, most: int) -> Iterator[bytes]:
         """Yield the files and folders of one extra path, including the path itself if it is a symlink:
         absolute paths as bytes, without the leading `/`."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError, writing
 from ua_memory.git import rewrite
+from ua_memory.index.outside import OutsideFiles
 from ua_memory.index.sync import stop_after
 from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
@@ -184,7 +185,7 @@ class TraceReport:
 
 
 def search_everything(store: Store, needles: Sequence[Needle], *, objects: bool) -> TraceReport:
-    """Search the bank's files, its state folder and, with `objects`, every git object."""
+    """Search the bank's files, its state folder, `extraPaths` and, with `objects`, every git object."""
     looked, found = Counter[str](), list[Trace]()
     for kind, file in all_files(store):
         looked[kind] += 1
@@ -195,7 +196,7 @@ def search_everything(store: Store, needles: Sequence[Needle], *, objects: bool)
             looked["history"] += 1
             if any(needle.is_in(data) for needle in needles):
                 found.append(Trace(f"git object {name}", "history"))
-    if any(each.kind == "files" for each in found):
+    if any(each.kind in ("files", "extraPaths") for each in found):
         # The index repeats what is in the files; report the files only.
         found = [each for each in found if each.kind not in ("index", "cache")]
     return TraceReport(looked, tuple(dict.fromkeys(found)))
@@ -212,7 +213,7 @@ def search_files(files: Mapping[str, bytes], needles: Sequence[Needle]) -> Trace
 
 
 def all_files(store: Store) -> Iterator[tuple[str, Path]]:
-    """(kind, file) of all that a bank stores, except git's objects."""
+    """(kind, file) of all that a bank stores, except git's objects, and of what its searches read."""
     bank = store.bank
     for file in _walk(bank.root / "memory"):
         yield "files", file
@@ -220,6 +221,8 @@ def all_files(store: Store) -> Iterator[tuple[str, Path]]:
         ours = is_truth(file.name) or file.name.startswith((swap.TEMP_PREFIX, swap.SWAP_PREFIX))
         if ours and file.is_file() and not file.is_symlink():
             yield "files", file
+    for path in OutsideFiles(store).paths():
+        yield "extraPaths", Path(path)
     folders = {"pending": bank.pending, "index": bank.index, "cache": bank.cache, "local": bank.local}
     for kind, folder in folders.items():
         for file in _walk(folder):
