@@ -22,6 +22,7 @@ from ua_memory.index.sync import TAG_COUNTS_SQL
 from ua_memory.mcp import tools
 from ua_memory.records import ORIGINS
 from ua_memory.text.patterns import data_text
+from ua_memory.text.wording import shorten
 from ua_memory.views import output
 
 if TYPE_CHECKING:
@@ -189,8 +190,7 @@ def _session_completions(memory: Memory, _: str) -> Completions:
 
 
 def _shorten(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 60 else f"{flat[:59]}…"
+    return shorten(" ".join(text.split()), 60)
 
 
 BANK_VALUES: Mapping[str, Callable[[Memory, str], Completions]] = {

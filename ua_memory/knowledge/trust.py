@@ -31,6 +31,7 @@ from ua_memory.records import (
 from ua_memory.store.store import Store
 from ua_memory.text import grounding
 from ua_memory.text.grounding import locate
+from ua_memory.text.wording import shorten
 
 # -- vouching ----------------------------------------------------------------------------------------------
 # Keeps what nobody of the house has said out of what every session begins with (see `trust`).
@@ -233,12 +234,8 @@ def broken_reason(
             return "forgotten", f"{name} was forgotten{f' on {forgotten[ref]}' if forgotten[ref] else ''}"
         return "nowhere", f"{name} does not exist in the bank"
     if proof.quote and locate(proof.quote, texts) is None:
-        return "quote", f'{name} does not say "{_shorten(proof.quote)}"'
+        return "quote", f'{name} does not say "{shorten(proof.quote, 60)}"'
     return None
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 @dataclass

@@ -24,7 +24,7 @@ from ua_memory.paths import DATED, make_private
 from ua_memory.recall import readonly
 from ua_memory.records import Fact, is_generated
 from ua_memory.text import noise, redaction
-from ua_memory.text.wording import OFF, WHERE_SAID, counted, fill_groups, fill_tags
+from ua_memory.text.wording import OFF, WHERE_SAID, counted, fill_groups, fill_tags, shorten
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -342,8 +342,7 @@ def _reflect(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
 
 
 def _source_row(piece: EvidencePiece) -> str:
-    flat = " ".join(piece.text.split())
-    flat = flat if len(flat) <= LONGEST_SOURCE else f"{flat[: LONGEST_SOURCE - 1]}…"
+    flat = shorten(" ".join(piece.text.split()), LONGEST_SOURCE)
     return f"[{piece.number}] {flat} ({piece.about}; {piece.citation}{f' ^{piece.id}' if piece.id else ''})"
 
 

@@ -266,7 +266,7 @@ class ReadOnlySearch:
             return ""
         if blake2b(b"\n".join(lines[line - 1 : end]), digest_size=12).hexdigest() != linehash:
             return ""
-        shown = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        shown = wording.shorten(text, LONGEST)
         label = wording.label(origin, wording.untrusted(origin, client, path), bool(own))
         return noise.row(date, shown, source(path, line, end, block, retired) + label)
 

@@ -21,7 +21,7 @@ from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import is_half_written, is_unused, read
 from ua_memory.store.merge3 import merge
 from ua_memory.store.pending import FileChange, Pending
-from ua_memory.text.wording import counted
+from ua_memory.text.wording import counted, shorten
 
 # -- commits -----------------------------------------------------------------------------------------------
 
@@ -155,8 +155,7 @@ def _put_back_note(t: TouchedFile) -> str:
 
 
 def _quote_line(line: saves.DroppedLine) -> str:
-    words = " ".join(line.text.split())
-    words = words if len(words) <= QUOTED_CHARS else words[: QUOTED_CHARS - 1] + "…"
+    words = shorten(" ".join(line.text.split()), QUOTED_CHARS)
     return f"{line.name} “{words}”" if line.name else f"“{words}”"
 
 

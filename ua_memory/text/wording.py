@@ -30,6 +30,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def shorten(text: str, most: int) -> str:
+    """The text, ended by an ellipsis if it has more than `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 RULES_BLOCK = "Rules"
 """The default block of core memory for accepted rules."""
 CORE_INTRO = "What every session begins with: one `## Section` a block, kept short."

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from ua_memory.text.wording import shorten
 from ua_memory.views.output import printable
 from ua_memory.web.pages import LINES, WEEKS, address, map_start, plan_hash
 
@@ -123,8 +124,7 @@ def number(value: float) -> str:
 
 def first_line(text: str, most: int = 300) -> str:
     """The text as one line of at most `most` characters, without markdown emphasis."""
-    text = " ".join(_EMPHASIS.sub("", text).split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shorten(" ".join(_EMPHASIS.sub("", text).split()), most)
 
 
 def markdown(text: str) -> Markup:
