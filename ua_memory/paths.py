@@ -16,7 +16,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from ua_memory import discovery
 from ua_memory.discovery import BESIDE, CORE_NAMES, LOGS, SETTINGS
@@ -267,6 +267,18 @@ def sync_path(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def append_lines(file: IO[bytes], lines: bytes) -> None:
+    """Append whole lines to a file that is open for reading and appending; they are on the disk on return. A
+    half line that a killed writer left is ended first, so that readers can skip it. OSError."""
+    if file.seek(0, os.SEEK_END):
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+    file.write(lines)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def make_private(folder: Path) -> None:

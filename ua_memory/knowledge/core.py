@@ -84,9 +84,11 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     path = core_path(store)
     data, value = draft.read(path), strip_blank(draft.redact(value))
     before = find_block(_parse_blocks(data, path), new_block.name)
-    _check_expected(before, expect, path)
+    now = before.value if before else ""
+    if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
+        raise ChangedOnDisk("the block has changed", where=path, hint="ua-memory core get")
     if not draft.by_person and draft.op != "import":
-        trust.require_trusted(store, value, before.value if before else "")
+        trust.require_trusted(store, value, now)
     new = _replace_value(data, path, before, replace(new_block, value=value))
     warnings = _check_block_budget(store, path, data, new, before, new_block.name)
     draft.write(path, new, removes=[before] if before else [])
@@ -223,12 +225,6 @@ def find_block(there: Sequence[CoreBlock], name: str) -> CoreBlock | None:
     exact = [b for b in there if b.name == name]
     loose = [b for b in there if b.name.casefold() == name.casefold()]
     return next(iter(exact or loose), None)
-
-
-def _check_expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
-    now = before.value if before else ""
-    if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
-        raise ChangedOnDisk("the block has changed", where=path, hint="ua-memory core get")
 
 
 def _replace_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:

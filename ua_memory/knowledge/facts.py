@@ -95,7 +95,21 @@ def insert(
 
 def add(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None = None) -> tuple[Fact, bool]:
     """Insert a fact in an open revision: (the fact as written, whether it was known). Usage, TooLarge."""
-    return _insert_or_sight(draft, _redact_fact(_check_fact(fact), draft), said, said.heading, equal)
+    fact, heading = _redact_fact(_check_fact(fact), draft), said.heading
+    for known in _equal_facts(draft, fact, said, equal):
+        seen = _add_sighting(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
+        if seen:
+            draft.subject = f"insert: seen again in {seen.place.path}"
+            return seen, True
+    day = said.at.date().isoformat()
+    fresh = replace(fact, id=new_id(), when=None if fact.when == day else fact.when)
+    # A log that cannot take it (a code fence is still open, as while somebody types) is left alone.
+    for path in (log_path(day), log_path(f"{day}-more"), log_path(f"{day}-{said.at:%H%M%S}")):
+        placed = _append_to_log(draft, path, fresh, said, heading)
+        if placed:
+            draft.subject = f"insert: 1 fact into {path}"
+            return placed, False
+    raise Malformed("the log of this day cannot be appended to", where=log_path(day), hint="ua-memory verify")
 
 
 def record_sighting(draft: Draft, path: str, block: str, at: datetime) -> Fact | None:
@@ -134,7 +148,6 @@ def correct(store: Store, fact: Fact, text: str, *, door: str) -> tuple[Fact, Re
         return fact, Result(None)
     with store.revision("correct", door=door) as draft:
         day = f"{store.now().astimezone(store.config.zone):%Y-%m-%d}"
-        draft.read(fact.place.path)
         after = reword(draft, fact, replace(fact, text=text, quotes=()), day)
         if after is None:
             hint = f"archival_memory_insert what is right, then retire ^{fact.id} by that"
@@ -258,26 +271,6 @@ def _repeated_insert(store: Store, draft: Draft) -> InsertResult:
             if isinstance(found, Fact):
                 return InsertResult(found, result, repeated=True)
     return InsertResult(Fact("", id=name.removeprefix("^")), result, repeated=True)
-
-
-def _insert_or_sight(
-    draft: Draft, fact: Fact, said: Provenance, heading: str, equal: FindEqual | None
-) -> tuple[Fact, bool]:
-    """Insert the fact, or add a sighting to an equal one: (the fact in the draft, whether it was known)."""
-    for known in _equal_facts(draft, fact, said, equal):
-        seen = _add_sighting(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
-        if seen:
-            draft.subject = f"insert: seen again in {seen.place.path}"
-            return seen, True
-    day = said.at.date().isoformat()
-    fresh = replace(fact, id=new_id(), when=None if fact.when == day else fact.when)
-    # A log that cannot take it (a code fence is still open, as while somebody types) is left alone.
-    for path in (log_path(day), log_path(f"{day}-more"), log_path(f"{day}-{said.at:%H%M%S}")):
-        placed = _append_to_log(draft, path, fresh, said, heading)
-        if placed:
-            draft.subject = f"insert: 1 fact into {path}"
-            return placed, False
-    raise Malformed("the log of this day cannot be appended to", where=log_path(day), hint="ua-memory verify")
 
 
 def _equal_facts(draft: Draft, fact: Fact, said: Provenance, equal: FindEqual | None) -> Iterator[Fact]:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from ua_memory.errors import NotFound, ProblemsFound
 from ua_memory.git.repository import BlameLine, Revision
-from ua_memory.knowledge import statements, trust
+from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.sessions import SessionFiles
 from ua_memory.knowledge.statements import Known, Statement
 from ua_memory.knowledge.trust import BrokenLink
@@ -19,7 +19,7 @@ from ua_memory.markdown import fields, lines
 from ua_memory.markdown.blocks import BlockShape, scan
 from ua_memory.markdown.document import Document
 from ua_memory.paths import is_truth
-from ua_memory.records import Fact, Opinion, Place, Proof, Quote, Tombstone, ref_of
+from ua_memory.records import Fact, Opinion, Place, Proof, Quote, ref_of
 from ua_memory.store.store import Store
 
 # -- sentences ---------------------------------------------------------------------------------------------
@@ -246,12 +246,8 @@ class _Tracer:
 
     def forgotten_on(self, ref: str) -> str | None:
         """The ISO day on which a statement was forgotten; None if it was not."""
-        for path, data in statements.texts(self.store, every=True):
-            if ref.encode() in data:
-                for stone in markdown_document.parse(data, path).of(Tombstone):
-                    if stone.id == ref:
-                        return stone.on
-        return None
+        stone = tombstones.read(self.store).by_id.get(ref)
+        return stone.on if stone else None
 
     # -- steps -----------------------------------------------------------------------------------------------
 

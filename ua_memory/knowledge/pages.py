@@ -96,7 +96,8 @@ def delete(store: Store, sort: PageKind, name: str, *, door: str, by_person: boo
 
 def create(store: Store, sort: PageKind, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
     path = path_of(sort, made.id)
-    _refuse_duplicate(store, sort, made.id)
+    if any(_is_called(record, made.id) for _, record in _records(store, sort)):
+        raise _exists_error(sort, made.id)
     with store.revision(f"{sort} create", door=door, by_person=by_person) as draft:
         if draft.exists(path):
             raise _exists_error(sort, made.id)
@@ -192,11 +193,6 @@ def _find_record(store: Store, sort: PageKind, name: str) -> Page | MentalModel:
 def _is_called(record: Page | MentalModel, name: str) -> bool:
     """Whether a record has this name, ignoring case: some file systems do not tell `Alice` from `alice`."""
     return name.casefold() in (stem(record).casefold(), record.id.casefold())
-
-
-def _refuse_duplicate(store: Store, sort: PageKind, name: str) -> None:
-    if any(_is_called(record, name) for _, record in _records(store, sort)):
-        raise _exists_error(sort, name)
 
 
 def _exists_error(sort: PageKind, name: str) -> Usage:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
 from ua_memory.llm.model import PRICES_AS_OF, Endpoint, Model, TokenUsage, is_subscription, price, top_price
-from ua_memory.paths import make_private
+from ua_memory.paths import append_lines, make_private
 from ua_memory.text.wording import dollars
 
 # -- ledger ------------------------------------------------------------------------------------------------
@@ -132,12 +132,7 @@ class Ledger:
             self._rotate(entry.at.year)
             fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "a+b") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(size - 1, 0))
-                torn = size > 0 and file.read(1) != b"\n"
-                file.write((b"\n" if torn else b"") + entry.line())
-                file.flush()
-                os.fsync(file.fileno())
+                append_lines(file, entry.line())
         except OSError as error:
             raise self._cannot_write(error) from error
 

@@ -19,7 +19,7 @@ from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
 from ua_memory.llm.model import Message, Model, Reply, prompt, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools, schema
-from ua_memory.paths import make_private, sync_path
+from ua_memory.paths import append_lines, make_private, sync_path
 from ua_memory.records import Fact
 from ua_memory.reflect.proposals import (
     KnownObservation,
@@ -29,7 +29,7 @@ from ua_memory.reflect.proposals import (
     fact_mark,
     group_related,
 )
-from ua_memory.retain.queue import append_rows, encode_rows, from_row, read_rows, to_row
+from ua_memory.retain.queue import encode_rows, from_row, read_rows, to_row
 from ua_memory.store import swap
 from ua_memory.text.grounding import terms
 from ua_memory.text.noise import escape_tags
@@ -83,7 +83,7 @@ class Answers:
             make_private(self.file.parent)
             new = not self.file.exists()
             with os.fdopen(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b") as file:
-                append_rows(file, [asdict(answer)])
+                append_lines(file, encode_rows([asdict(answer)]))
             if new:
                 sync_path(self.file.parent)
 

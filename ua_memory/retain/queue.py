@@ -27,7 +27,7 @@ from ua_memory.errors import (
     Usage,
     writing,
 )
-from ua_memory.paths import make_private, sync_path
+from ua_memory.paths import append_lines, make_private, sync_path
 from ua_memory.records import Fact, Origin, Quote, Was
 from ua_memory.retain.extractor import ExtractedChunk, Mode
 from ua_memory.store import swap
@@ -42,18 +42,6 @@ Row = dict[str, Any]
 TIME_KEYS = {"at", "started", "again"}
 """Keys whose values are times, as ISO text."""
 T = TypeVar("T")
-
-
-def append_rows(file: IO[bytes], rows: Iterable[Row]) -> None:
-    """Append rows; they are on the disk on return. OSError."""
-    file.seek(0, os.SEEK_END)
-    if file.tell():
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":  # end the half line of a killed writer; readers skip it
-            file.write(b"\n")
-    file.write(encode_rows(rows))
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def encode_rows(rows: Iterable[Row]) -> bytes:
@@ -365,7 +353,7 @@ class TurnQueue:
             if fresh := [line for line in map(self.clean, recalled) if line not in there]:
                 lines.append({"recalled": fresh})
             put: Row = {"put": at.isoformat(), "size": size, "model": for_model}
-            append_rows(file, [*lines, {**put, "open": True} if is_open else put])
+            append_lines(file, encode_rows([*lines, {**put, "open": True} if is_open else put]))
             sync_path(self.folder)
         return self.get(key)
 
@@ -454,7 +442,7 @@ class TurnQueue:
 
     def _append(self, key: str, row: Row) -> None:
         with self._locked_record(key) as file:
-            append_rows(file, [row])
+            append_lines(file, encode_rows([row]))
 
     def _rename_broken_record(self, key: str) -> None:
         """Rename a record that cannot be read, for a person to look at."""
@@ -619,7 +607,7 @@ class TextQueue(TurnQueue):
         with self._locked_record(key) as file:
             if not any("item" in row for row in read_rows(file)):
                 put = {"put": at.isoformat(), "size": None, "model": for_model}
-                append_rows(file, [{"item": to_row(clean)}, put])
+                append_lines(file, encode_rows([{"item": to_row(clean)}, put]))
                 sync_path(self.folder)
 
     def add_chunk(self, key: str, name: str, drawn: ExtractedChunk) -> None:
