@@ -332,7 +332,7 @@ def test_a_machine_without_room_for_a_process_or_thread_is_told_of(
         ("archival_memory_search", {"query": ["gate"]}, "query must be a string"),
         ("correct_fact", {"id": "k7m2q9x4tb", "content": "x"}, "^k7m2q9x4tb"),
         ("list_facts", {"person": "Nobody Here"}, "Hint: call archival_memory_search"),
-        ("reflect", {"query": ""}, "Hint: call reflect "),
+        ("reflect", {"query": ""}, "query is empty"),
         ("retain", {"content": "x", "metadata": {"session": "x"}}, "cannot be a key of metadata"),
         ("retain", {"content": "x", "timestamp": "soon"}, "not a valid time (timestamp)"),
         ("recall", {"query": "x", "query_timestamp": "soon"}, "not a valid time (query_timestamp)"),
